@@ -1,0 +1,73 @@
+"""streamkern: kernel ridge regression for data that does not fit in memory.
+
+The public names are imported when they are first used, so that `import streamkern` costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from streamkern._version import __version__
+
+if TYPE_CHECKING:
+    from streamkern.cluster import connect
+    from streamkern.engine import accumulate
+    from streamkern.estimators import RandomFeatureRidge, load
+    from streamkern.exact import ExactKernelRidge
+    from streamkern.features import FeatureMap, Identity, RandomFourierFeatures
+    from streamkern.kernels import Gaussian, Kernel, Laplacian, Linear, Matern
+    from streamkern.monitor import progress
+    from streamkern.sources import open_hdf5
+    from streamkern.statistics import ColumnStatistics, Moments
+
+_HOMES = {
+    "ColumnStatistics": "statistics",
+    "ExactKernelRidge": "exact",
+    "FeatureMap": "features",
+    "Gaussian": "kernels",
+    "Identity": "features",
+    "Kernel": "kernels",
+    "Laplacian": "kernels",
+    "Linear": "kernels",
+    "Matern": "kernels",
+    "Moments": "statistics",
+    "RandomFeatureRidge": "estimators",
+    "RandomFourierFeatures": "features",
+    "accumulate": "engine",
+    "connect": "cluster",
+    "load": "estimators",
+    "open_hdf5": "sources",
+    "progress": "monitor",
+}
+
+__all__ = [
+    "ColumnStatistics",
+    "ExactKernelRidge",
+    "FeatureMap",
+    "Gaussian",
+    "Identity",
+    "Kernel",
+    "Laplacian",
+    "Linear",
+    "Matern",
+    "Moments",
+    "RandomFeatureRidge",
+    "RandomFourierFeatures",
+    "__version__",
+    "accumulate",
+    "connect",
+    "load",
+    "open_hdf5",
+    "progress",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'streamkern' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"streamkern.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,428 @@
+"""The pass: one Dask graph that reduces a source to a statistic, and prediction over shards.
+
+    zero --.
+            >-- accumulate(shard 0) --.
+            >-- accumulate(shard 1) ---+-- merge --.
+            >-- accumulate(shard 2) --.             +-- merge -- ...
+            >-- accumulate(shard 3) ---+-- merge --'
+
+The graph depends on the source and the options alone, and runs on whatever scheduler is current.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import uuid
+from collections import deque
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+
+import dask
+from dask import delayed
+from dask.callbacks import Callback
+from tlz import partition_all
+
+from streamkern.errors import ClusterError, IncompletePassError
+from streamkern.memory import available_bytes, peak_bytes
+from streamkern.threads import blas_threads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from streamkern.sources import Block, Reader, Shard, Source
+    from streamkern.statistics import Statistic
+
+# Partials wait for their partners in memory, so few are merged at a time.
+FAN_IN = 2
+
+S = TypeVar("S", bound="Statistic")
+
+
+class Observer(Protocol):
+    """Someone who is told how a pass comes along."""
+
+    def started(self, label: str, n_rows: int) -> None:
+        """Hear that a pass over `n_rows` begins."""
+
+    def advanced(self, n_rows: int) -> None:
+        """Hear that `n_rows` more are done."""
+
+    def finished(self) -> None:
+        """Hear that the pass ended, well or not."""
+
+
+_observer: ContextVar[Observer | None] = ContextVar("observer", default=None)
+
+
+@contextmanager
+def observed(observer: Observer) -> Iterator[None]:
+    """Tell an observer of every pass that runs inside the context."""
+    token = _observer.set(observer)
+    try:
+        yield
+    finally:
+        _observer.reset(token)
+
+
+class Partial(NamedTuple):
+    """The statistic of some shards, with what it takes to check that none is missing or double."""
+
+    statistic: Any
+    n_rows: int
+    n_skipped: int
+    shards: tuple[int, ...]
+    peak_bytes: int
+
+
+@dataclass(frozen=True)
+class PassResult(Generic[S]):
+    """What one pass yields.
+
+    Parameters
+    ----------
+    statistic : Statistic
+    n_rows, n_skipped : int
+        Rows that are in the statistic, and rows left out for values that are not finite.
+    n_shards : int
+    retried_shards : int
+        Shards that were begun more than once, because a worker was lost.
+    peak_worker_bytes : int
+        The largest resident size of a process that took part.
+    seconds : float
+    """
+
+    statistic: S
+    n_rows: int
+    n_skipped: int
+    n_shards: int
+    retried_shards: int
+    peak_worker_bytes: int
+    seconds: float
+
+
+def accumulate(
+    source: Source,
+    statistic: S,
+    *,
+    shard_rows: int = 65536,
+    block_rows: int = 8192,
+    skip_bad_rows: bool = False,
+    threads: int = 1,
+    label: str | None = None,
+) -> PassResult[S]:
+    """Read every row once and reduce the rows to a statistic.
+
+    Runs on the current Dask scheduler: a distributed client if there is one, else threads, or what
+    the Dask configuration names.  The result is the same bits on all of them.
+
+    Parameters
+    ----------
+    source : Source
+    statistic : Statistic
+        Its parameters say what to accumulate; its own sums, if any, do not count.
+    shard_rows, block_rows : int
+        Rows of one task, and of one product; shards end between storage chunks.
+    skip_bad_rows : bool
+        Leave out, and count, rows with a value that is not finite.
+    threads : int
+        BLAS threads of one task; the bits are promised for 1.
+    label : str, optional
+        The name of the pass, for progress and for the dashboard.
+
+    Returns
+    -------
+    PassResult
+
+    Raises
+    ------
+    DataError
+        If rows cannot be read.
+    IncompletePassError
+        If shards or rows are missing from the result, or twice in it.
+    ClusterError
+        If the cluster lost the tasks for good.
+    """
+    shards = source.shards(shard_rows)
+    label = label or type(statistic).__name__.lower()
+    job = uuid.uuid4().hex
+    options = _PassOptions(block_rows, skip_bad_rows, threads, job)
+    zero = delayed(statistic.zero(), traverse=False, name=f"zero-{label}-{job}")
+    task = delayed(accumulate_shard, traverse=False)
+    partials = [
+        task(
+            zero,
+            source.reader(shard),
+            shard,
+            options,
+            dask_key_name=f"accumulate-{label}-{job}-{shard.index}",
+        )
+        for shard in shards
+    ]
+    root = _merge_tree(partials, label, job)
+    begun = time.perf_counter()
+    with _reporting(label, source.n_samples, job) as attempts:
+        merged = _run(root)
+    _check_complete(merged, shards, source.n_samples)
+    return PassResult(
+        statistic=merged.statistic,
+        n_rows=merged.n_rows,
+        n_skipped=merged.n_skipped,
+        n_shards=len(shards),
+        retried_shards=sum(count > 1 for count in attempts.values()),
+        peak_worker_bytes=merged.peak_bytes,
+        seconds=time.perf_counter() - begun,
+    )
+
+
+class _PassOptions(NamedTuple):
+    block_rows: int
+    skip_bad_rows: bool
+    threads: int
+    job: str
+
+
+def accumulate_shard(
+    zero: Statistic, reader: Reader, shard: Shard, options: _PassOptions
+) -> Partial:
+    """Return the statistic of one shard; the task that a worker runs, and runs again if it must."""
+    _tell(options.job, {"shard": shard.index, "rows": 0})
+    statistic = zero.zero()
+    counts = {"kept": 0, "skipped": 0}
+
+    def kept(blocks: Iterator[Block]) -> Iterator[Block]:
+        for block in blocks:
+            good = block.where(block.finite()) if options.skip_bad_rows else block
+            counts["kept"] += len(good)
+            counts["skipped"] += len(block) - len(good)
+            if len(good):
+                yield good
+
+    with blas_threads(options.threads):
+        statistic.update(kept(reader.blocks(options.block_rows)))
+    _tell(options.job, {"shard": shard.index, "rows": shard.n_rows})
+    return Partial(statistic, counts["kept"], counts["skipped"], (shard.index,), peak_bytes())
+
+
+def merge_partials(*partials: Partial) -> Partial:
+    """Return the partial of all shards that `partials` cover, in this order."""
+    return Partial(
+        reduce(lambda left, right: left.merge(right), (part.statistic for part in partials)),
+        sum(part.n_rows for part in partials),
+        sum(part.n_skipped for part in partials),
+        tuple(index for part in partials for index in part.shards),
+        max(peak_bytes(), *(part.peak_bytes for part in partials)),
+    )
+
+
+def _merge_tree(partials: list[Any], label: str, job: str) -> Any:
+    merge = delayed(merge_partials, traverse=False)
+    level = 0
+    while len(partials) > 1:
+        partials = [
+            merge(*group, dask_key_name=f"merge-{label}-{job}-{level}-{i}")
+            if len(group) > 1
+            else group[0]
+            for i, group in enumerate(partition_all(FAN_IN, partials))
+        ]
+        level += 1
+    return partials[0]
+
+
+def _check_complete(merged: Partial, shards: tuple[Shard, ...], n_samples: int) -> None:
+    expected = [shard.index for shard in shards]
+    if sorted(merged.shards) != expected:
+        raise IncompletePassError(
+            f"the pass must hold each of {len(expected):,} shards once, but holds "
+            f"{len(merged.shards):,}; run it again."
+        )
+    if merged.n_rows + merged.n_skipped != n_samples:
+        raise IncompletePassError(
+            f"the source has {n_samples:,} rows, but the pass accounts for "
+            f"{merged.n_rows + merged.n_skipped:,}; a file changed meanwhile, run it again."
+        )
+
+
+def map_shards(
+    source: Source,
+    function: Callable[[Reader], Any],
+    *,
+    shard_rows: int,
+    label: str,
+) -> Iterator[tuple[Shard, Any]]:
+    """Yield every shard with what `function` makes of its rows, in order, few at a time.
+
+    Parameters
+    ----------
+    source : Source
+    function : callable
+        Takes a `Reader`; runs as one Dask task a shard.
+    shard_rows : int
+    label : str
+        The name of the pass, for progress and for the dashboard.
+    """
+    job = uuid.uuid4().hex
+    shards = source.shards(shard_rows)
+    shipped = delayed(function, traverse=False, name=f"function-{label}-{job}")
+    task = delayed(_apply, traverse=False)
+    tasks = (
+        task(shipped, source.reader(shard), dask_key_name=f"{label}-{job}-{shard.index}")
+        for shard in shards
+    )
+    observer = _observer.get() or _Nobody()
+    observer.started(label, source.n_samples)
+    try:
+        for shard, result in zip(shards, _stream(tasks), strict=True):
+            observer.advanced(shard.n_rows)
+            yield shard, result
+    finally:
+        observer.finished()
+
+
+def _apply(function: Callable[[Reader], Any], reader: Reader) -> Any:
+    with blas_threads(1):
+        return function(reader)
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What the current scheduler offers.
+
+    Parameters
+    ----------
+    n_workers : int
+        Worker processes; 0 where tasks run in this process.
+    n_threads : int
+        Tasks that one process runs at a time.
+    worker_bytes : int
+        Memory that one process may use.
+    """
+
+    n_workers: int
+    n_threads: int
+    worker_bytes: int
+
+
+def current_resources() -> Resources:
+    """Say what the current scheduler offers, as a plan needs to know it."""
+    client = current_client()
+    if client is None:
+        return Resources(0, _local_threads(), available_bytes())
+    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    if not workers:
+        return Resources(1, 1, available_bytes())
+    limits = [worker["memory_limit"] or available_bytes() for worker in workers]
+    return Resources(len(workers), max(worker["nthreads"] for worker in workers), min(limits))
+
+
+def current_client() -> Any:
+    """Return the distributed client that `dask.compute` would use now, or None."""
+    scheduler = dask.base.get_scheduler()
+    owner = getattr(scheduler, "__self__", None)
+    return owner if hasattr(owner, "scheduler_info") else None
+
+
+def _local_threads() -> int:
+    scheduler = dask.base.get_scheduler()
+    if scheduler is dask.local.get_sync:
+        return 1
+    return int(dask.config.get("num_workers", None) or dask.system.CPU_COUNT)
+
+
+def _run(root: Any) -> Any:
+    client = current_client()
+    if client is None:
+        return dask.compute(root)[0]
+    future = client.compute(root)
+    try:
+        return _result(future)
+    finally:
+        future.cancel()
+
+
+def _result(future: Any) -> Any:
+    from distributed import KilledWorker  # noqa: PLC0415  only where there is a client
+
+    try:
+        return future.result()
+    except KilledWorker as error:
+        raise ClusterError(
+            f"the workers that ran {error.task!r} died {error.allowed_failures + 1} times; look at "
+            f"their logs, most often they ran out of memory."
+        ) from error
+
+
+def _stream(tasks: Iterator[Any]) -> Iterator[Any]:
+    """Yield the results of tasks in order, with no more under way than keep everyone busy."""
+    client = current_client()
+    if client is None:
+        for batch in partition_all(_local_threads(), tasks):
+            yield from dask.compute(*batch)
+        return
+    window = 2 * max(sum(client.nthreads().values()), 1)
+    pending: deque[Any] = deque()
+    try:
+        for task in tasks:
+            pending.append(client.compute(task))
+            if len(pending) >= window:
+                yield _result(pending.popleft())
+        while pending:
+            yield _result(pending.popleft())
+    finally:
+        client.cancel(list(pending))
+
+
+class _Nobody:
+    """Listens to nothing."""
+
+    def started(self, label: str, n_rows: int) -> None: ...
+
+    def advanced(self, n_rows: int) -> None: ...
+
+    def finished(self) -> None: ...
+
+
+def _tell(job: str, event: dict[str, int]) -> None:
+    """Send an event to the scheduler, where the task runs on a distributed worker."""
+    if "distributed.worker" not in sys.modules:
+        return
+    from distributed import get_worker  # noqa: PLC0415  only where it is imported already
+
+    try:
+        worker = get_worker()
+    except ValueError:
+        return
+    worker.log_event(f"streamkern-{job}", event)
+
+
+@contextmanager
+def _reporting(label: str, n_rows: int, job: str) -> Iterator[dict[int, int]]:
+    """Pass what tasks tell on to the observer, and count the attempts at every shard."""
+    observer = _observer.get() or _Nobody()
+    attempts: dict[int, int] = {}
+
+    def heard(event: tuple[Any, dict[str, int]]) -> None:
+        message = event[1]
+        if message["rows"]:
+            observer.advanced(message["rows"])
+        else:
+            attempts[message["shard"]] = attempts.get(message["shard"], 0) + 1
+
+    def after_task(_key: Any, value: Any, _dsk: Any, _state: Any, _worker: Any) -> None:
+        if isinstance(value, Partial) and len(value.shards) == 1:
+            observer.advanced(value.n_rows + value.n_skipped)
+
+    client = current_client()
+    observer.started(label, n_rows)
+    try:
+        if client is not None:
+            client.subscribe_topic(f"streamkern-{job}", heard)
+        with Callback(posttask=after_task) if client is None else nullcontext():
+            yield attempts
+    finally:
+        if client is not None:
+            client.unsubscribe_topic(f"streamkern-{job}")
+        observer.finished()

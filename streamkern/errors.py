@@ -1,0 +1,47 @@
+"""What can go wrong, as a tree: every message says what was expected, found, and to be done."""
+
+from __future__ import annotations
+
+
+class StreamkernError(Exception):
+    """Base of every error that streamkern raises on purpose."""
+
+    exit_status = 1
+
+
+class ParameterError(StreamkernError, ValueError):
+    """An option has a value that it cannot have."""
+
+    exit_status = 2
+
+
+class DataError(StreamkernError, ValueError):
+    """The rows, or the files that hold them, cannot be used as they are."""
+
+
+class ModelFileError(StreamkernError, ValueError):
+    """A file is not a model, or not one that this version can read."""
+
+
+class OutputError(StreamkernError, OSError):
+    """An output file cannot be written."""
+
+
+class InsufficientMemoryError(StreamkernError, MemoryError):
+    """A job needs more memory than it may use; found before the first read."""
+
+
+class SingularSystemError(StreamkernError, ArithmeticError):
+    """The ridge system has no unique solution at the penalty asked for."""
+
+
+class ClusterError(StreamkernError, RuntimeError):
+    """A Dask cluster cannot be started or reached."""
+
+
+class IncompletePassError(StreamkernError, RuntimeError):
+    """The rows that a pass accounts for are not the rows of the source."""
+
+
+class StreamkernWarning(UserWarning):
+    """Something was decided that the user should know of."""

@@ -1,0 +1,148 @@
+"""What every feature map offers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from streamkern.errors import DataError, ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from numpy.typing import ArrayLike
+
+    from streamkern._typing import Array, Floats
+
+# Features are made for a few rows at a time, so that they are still in cache for the cosines.
+_CACHED_VALUES = 1 << 17
+
+
+class FeatureMap(ABC):
+    """A map phi from rows of p inputs to D features.
+
+    A map is drawn once, for a number of inputs, and is from then on a plain function: `evaluate`
+    for programs that own the memory, `transform` for everyone else.  A new map is one class with
+    the methods that are abstract here, and one entry in `MAPS`.
+
+    Attributes
+    ----------
+    n_features : int
+        p, known once the map is drawn.
+    n_components : int
+        D, the number of features.
+    scale : float
+        The factor that `evaluate` leaves out and `transform` applies, because a caller can often
+        apply it for nothing.
+    """
+
+    name: ClassVar[str]
+    n_features: int = 0
+    n_components: int
+    scale: float
+
+    @abstractmethod
+    def draw(self, n_features: int) -> Self:
+        """Draw what is random, for rows of `n_features` inputs, and return the map itself."""
+
+    @abstractmethod
+    def evaluate(self, X: Array, out: Array, shift: Array | float = 0.0) -> None:
+        """Write phi(X) / scale - shift into `out`.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, p), any real dtype
+        out : ndarray of shape (n, D), float32 or float64
+            Receives the features; its dtype is the precision they are computed in.
+        shift : ndarray of shape (D,), same dtype as `out`, or 0
+            Subtracted from every row.
+        """
+
+    @abstractmethod
+    def first(self, n_components: int) -> FeatureMap:
+        """Return the map that the first `n_components` features belong to.
+
+        Its features are the leading columns of this map's, up to the factor sqrt(L / L').
+
+        Raises
+        ------
+        ParameterError
+            If the map has no such leading part.
+        """
+
+    @abstractmethod
+    def parameters(self) -> dict[str, Any]:
+        """Return what describes the map as plain JSON values."""
+
+    @abstractmethod
+    def arrays(self) -> dict[str, Array]:
+        """Return what was drawn, by name, as arrays for a model file."""
+
+    @classmethod
+    @abstractmethod
+    def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> FeatureMap:
+        """Rebuild a map from `parameters()` and `arrays()`, bit for bit."""
+
+    def fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002  scikit-learn's signature
+        """Draw the map for the number of columns of `X`, whose values do not matter."""
+        return self.draw(np.shape(X)[1])
+
+    def transform(self, X: ArrayLike, dtype: type[np.floating[Any]] = np.float64) -> Floats:
+        """Return the features of some rows.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, p)
+        dtype : {float64, float32}
+            The precision of the features.
+
+        Returns
+        -------
+        ndarray of shape (n, D)
+
+        Raises
+        ------
+        DataError
+            If `X` is not 2-D or has another number of columns than the map was drawn for.
+        """
+        rows = np.asarray(X)
+        self.check(rows.shape)
+        features = np.empty((len(rows), self.n_components), dtype=dtype)
+        self.evaluate(rows, features)
+        features *= dtype(self.scale)
+        return features
+
+    def check(self, shape: tuple[int, ...]) -> None:
+        """Raise DataError unless `shape` is (n, p) with the p that the map was drawn for."""
+        if not self.n_features:
+            raise ParameterError("the map is not drawn yet; call fit(X) or draw(n_features) first.")
+        if len(shape) != 2 or shape[1] != self.n_features:
+            raise DataError(
+                f"rows must have {self.n_features} columns, as the model was fitted on, but X has "
+                f"shape {tuple(shape)}; pass the same inputs."
+            )
+
+
+def cached_slices(n_rows: int, n_components: int) -> Iterator[slice]:
+    """Yield slices of rows whose features fit in a core's cache."""
+    step = max(_CACHED_VALUES // max(n_components, 1), 16)
+    for start in range(0, n_rows, step):
+        yield slice(start, min(start + step, n_rows))
+
+
+def checked_n_components(n_components: Any, *, outputs: int = 1) -> int:
+    """Return D as an int, or raise ParameterError unless it is a positive multiple of b."""
+    if isinstance(n_components, bool) or not isinstance(n_components, (int, np.integer)):
+        raise ParameterError(
+            f"n_components must be a whole number, not {n_components!r}; give how many."
+        )
+    if n_components < 1:
+        raise ParameterError(f"n_components must be at least 1, not {n_components}; give how many.")
+    if n_components % outputs:
+        raise ParameterError(
+            f"n_components must be even, since cosines and sines come in pairs, not "
+            f"{n_components}; give an even number, or take the phase form."
+        )
+    return int(n_components)

@@ -1,0 +1,190 @@
+"""Random Fourier features: cosines of random projections, for shift-invariant kernels."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from streamkern.errors import ParameterError
+from streamkern.features.base import FeatureMap, cached_slices, checked_n_components
+from streamkern.kernels import ShiftInvariantKernel, kernel_from
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamkern._typing import Array, Floats
+
+# Streams of random numbers, kept apart so that more of one never changes another.
+_DIRECTIONS, _UNIFORMS, _PHASES = range(3)
+
+
+class RandomFourierFeatures(FeatureMap):
+    """Random Fourier features of a shift-invariant kernel.
+
+    One draw of a frequency w gives either the pair (cos w^T x, sin w^T x) or, in the phase form,
+    sqrt(2) cos(w^T x + u) with u uniform on [0, 2 pi].  L draws side by side, over sqrt(L), have
+    phi(x)^T phi(x') = k(x, x') in expectation.
+
+    Parameters
+    ----------
+    kernel : ShiftInvariantKernel
+        With a numeric length scale.
+    n_components : int
+        D, even for pairs.
+    orthogonal : bool
+        Draw frequencies in blocks of p orthogonal directions, their lengths redrawn, which lowers
+        the variance; otherwise independently.
+    paired : bool
+        Pairs (b = 2, L = D / 2) or the phase form (b = 1, L = D).
+    random_state : int
+        Seed.  Nested: the first features of a larger map are those of a smaller one with the same
+        seed, up to scale.
+
+    Raises
+    ------
+    ParameterError
+        If the kernel is not shift-invariant, or D is not positive, or odd for pairs.
+
+    References
+    ----------
+    Rahimi and Recht (2007), "Random features for large-scale kernel machines".
+    Yu, Suresh, Choromanski, Holtmann-Rice and Kumar (2016), "Orthogonal random features".
+    Sutherland and Schneider (2015), "On the error of random Fourier features".
+    """
+
+    name: ClassVar[str] = "fourier"
+
+    def __init__(
+        self,
+        kernel: ShiftInvariantKernel,
+        n_components: int = 2048,
+        *,
+        orthogonal: bool = True,
+        paired: bool = True,
+        random_state: int = 0,
+    ) -> None:
+        if not isinstance(kernel, ShiftInvariantKernel):
+            raise ParameterError(
+                f"random Fourier features need a shift-invariant kernel, not {kernel!r}; take the "
+                f"identity map for the linear kernel."
+            )
+        self.kernel = kernel
+        self.n_components = checked_n_components(n_components, outputs=2 if paired else 1)
+        self.orthogonal = orthogonal
+        self.paired = paired
+        self.random_state = random_state
+        self.scale = math.sqrt(2.0 / self.n_components)  # L = D / 2 pairs, or L = D times sqrt(2)
+
+    def draw(self, n_features: int) -> Self:
+        """Draw frequencies and phases for rows of `n_features` inputs."""
+        rows = orthogonal_rows if self.orthogonal else independent_rows
+        normal = rows(self.n_draws, n_features, self.random_state)
+        # 1 - [0, 1) keeps the quantile functions away from 0.
+        uniform = 1.0 - _stream(self.random_state, _UNIFORMS).random(self.n_draws)
+        phases = 2.0 * math.pi * _stream(self.random_state, _PHASES).random(self.n_draws)
+        return self._drawn(self.kernel.spectral(normal, uniform), phases)
+
+    @property
+    def n_draws(self) -> int:
+        """L, the number of frequencies."""
+        return self.n_components // (2 if self.paired else 1)
+
+    def _drawn(self, frequencies: Floats, phases: Floats) -> Self:
+        self.n_features = frequencies.shape[1]
+        self.frequencies = frequencies
+        self.phases = phases
+        return self
+
+    def evaluate(self, X: Array, out: Array, shift: Array | float = 0.0) -> None:
+        """Write the cosines (and sines, interleaved), less `shift`, into `out`."""
+        weights = self.frequencies.T.astype(out.dtype)
+        phases = self.phases.astype(out.dtype)
+        for rows in cached_slices(len(out), self.n_components):
+            features = out[rows]
+            angles = X[rows].astype(out.dtype, copy=False) @ weights
+            if self.paired:
+                np.cos(angles, out=features[:, 0::2])
+                np.sin(angles, out=features[:, 1::2])
+            else:
+                angles += phases
+                np.cos(angles, out=features)
+            features -= shift
+
+    def first(self, n_components: int) -> RandomFourierFeatures:
+        """Return the map of the first draws, which is the map with that many and the same seed."""
+        if not 1 <= n_components <= self.n_components:
+            raise ParameterError(
+                f"a part of this map has between 1 and {self.n_components} features, not "
+                f"{n_components}; ask for no more than there are."
+            )
+        smaller = RandomFourierFeatures(
+            self.kernel,
+            n_components,
+            orthogonal=self.orthogonal,
+            paired=self.paired,
+            random_state=self.random_state,
+        )
+        return smaller._drawn(self.frequencies[: smaller.n_draws], self.phases[: smaller.n_draws])
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the constructor's arguments as plain JSON values."""
+        return {
+            "kernel": self.kernel.name,
+            "kernel_parameters": self.kernel.parameters(),
+            "n_components": self.n_components,
+            "orthogonal": self.orthogonal,
+            "paired": self.paired,
+            "random_state": self.random_state,
+        }
+
+    def arrays(self) -> dict[str, Array]:
+        """Return the frequencies (L, p) and the phases (L,)."""
+        return {"frequencies": self.frequencies, "phases": self.phases}
+
+    @classmethod
+    def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
+        """Rebuild the map from its file form: the frequencies that were drawn, not a new draw."""
+        options = dict(parameters)
+        kernel = kernel_from(options.pop("kernel"), options.pop("kernel_parameters"))
+        if not isinstance(kernel, ShiftInvariantKernel):
+            raise ParameterError(f"{kernel!r} has no random Fourier features.")
+        restored = cls(kernel, **options)
+        frequencies, phases = arrays["frequencies"], arrays["phases"]
+        n_draws = restored.n_draws
+        if frequencies.ndim != 2 or len(frequencies) != n_draws or phases.shape != (n_draws,):
+            raise ParameterError(
+                f"expected {n_draws} frequencies and phases, found shapes {frequencies.shape} and "
+                f"{phases.shape}; the file is damaged."
+            )
+        return restored._drawn(frequencies, phases)
+
+
+def _stream(seed: int, *key: int) -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
+
+
+def independent_rows(n_rows: int, n_features: int, seed: int) -> Floats:
+    """Return independent standard normal rows (n_rows, p); fewer rows are the first of more."""
+    return _stream(seed, _DIRECTIONS).standard_normal((n_rows, n_features))
+
+
+def orthogonal_rows(n_rows: int, n_features: int, seed: int) -> Floats:
+    """Return standard normal rows (n_rows, p), orthogonal within blocks of p.
+
+    Each row alone is N(0, I): a uniform direction times a chi-distributed length.
+
+    References
+    ----------
+    Yu et al. (2016), "Orthogonal random features"; Mezzadri (2007), "How to generate random
+    matrices from the classical compact groups", for the signs.
+    """
+    blocks = []
+    for block in range(-(-n_rows // n_features)):
+        rng = _stream(seed, _DIRECTIONS, block)
+        Q, R = np.linalg.qr(rng.standard_normal((n_features, n_features)))
+        directions = (Q * np.sign(np.diagonal(R))).T
+        lengths = np.linalg.norm(rng.standard_normal((n_features, n_features)), axis=1)
+        blocks.append(directions * lengths[:, None])
+    return np.concatenate(blocks)[:n_rows]

@@ -1,0 +1,52 @@
+"""The identity map: features that someone else already computed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from streamkern.errors import ParameterError
+from streamkern.features.base import FeatureMap, cached_slices
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamkern._typing import Array
+
+
+class Identity(FeatureMap):
+    """The inputs as features, so that the model is linear ridge; its kernel is x^T x'."""
+
+    name: ClassVar[str] = "identity"
+    scale = 1.0
+
+    def draw(self, n_features: int) -> Self:
+        """Note the number of inputs, which is the number of features."""
+        self.n_features = self.n_components = n_features
+        return self
+
+    def evaluate(self, X: Array, out: Array, shift: Array | float = 0.0) -> None:
+        """Write the inputs, less `shift`, into `out`."""
+        for rows in cached_slices(len(out), self.n_components):
+            np.subtract(X[rows], shift, out=out[rows], casting="same_kind")
+
+    def first(self, n_components: int) -> Identity:
+        """Refuse: a part of the inputs is another model, not a smaller one of this kind."""
+        raise ParameterError(
+            f"the identity map has no part of {n_components} features that stands for the whole; "
+            f"select columns instead."
+        )
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the number of inputs."""
+        return {"n_features": self.n_features}
+
+    def arrays(self) -> dict[str, Array]:
+        """Return nothing: nothing was drawn."""
+        return {}
+
+    @classmethod
+    def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:  # noqa: ARG003
+        """Rebuild the map from the number of inputs."""
+        return cls().draw(int(parameters["n_features"]))

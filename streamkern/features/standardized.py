@@ -1,0 +1,112 @@
+"""A map applied to standardised inputs, which is what a fitted model holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from streamkern.errors import ParameterError
+from streamkern.features.base import FeatureMap, cached_slices
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamkern._typing import Array, Floats
+
+
+@dataclass(frozen=True)
+class Standardizer:
+    """Columns that are kept, less their mean, over their standard deviation.
+
+    Parameters
+    ----------
+    columns : ndarray of shape (p',), int
+        The inputs that are kept; constant ones are left out.
+    mean, deviation : ndarray of shape (p',), float64
+    n_features : int
+        p, before columns are left out.
+    """
+
+    columns: Array
+    mean: Floats
+    deviation: Floats
+    n_features: int
+
+    def __call__(self, X: Array) -> Floats:
+        """Return standardised rows (n, p'), float64 since a mean can be large beside a spread."""
+        kept = X if len(self.columns) == self.n_features else X[:, self.columns]
+        rows = kept - self.mean
+        rows /= self.deviation
+        return rows
+
+
+class Standardized(FeatureMap):
+    """A drawn map, applied to standardised rows.
+
+    Parameters
+    ----------
+    standardizer : Standardizer
+    inner : FeatureMap
+        Drawn for the columns that the standardizer keeps.
+    """
+
+    name: ClassVar[str] = "standardized"
+
+    def __init__(self, standardizer: Standardizer, inner: FeatureMap) -> None:
+        self.standardizer = standardizer
+        self.inner = inner
+        self.n_features = standardizer.n_features
+        self.n_components = inner.n_components
+        self.scale = inner.scale
+
+    def draw(self, n_features: int) -> Self:
+        """Draw the inner map for the columns that are kept."""
+        self.check((0, n_features))
+        self.inner.draw(len(self.standardizer.columns))
+        return self
+
+    def evaluate(self, X: Array, out: Array, shift: Array | float = 0.0) -> None:
+        """Write the inner map's features of the standardised rows, less `shift`, into `out`."""
+        rows = np.empty((len(X), len(self.standardizer.columns)), dtype=out.dtype)
+        for part in cached_slices(len(X), rows.shape[1]):
+            rows[part] = self.standardizer(X[part])
+        self.inner.evaluate(rows, out, shift)
+
+    def first(self, n_components: int) -> Standardized:
+        """Return the first features of the inner map, on the same standardised rows."""
+        return Standardized(self.standardizer, self.inner.first(n_components))
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the inner map's name and parameters, and p."""
+        return {
+            "n_features": self.n_features,
+            "inner": self.inner.name,
+            "inner_parameters": self.inner.parameters(),
+        }
+
+    def arrays(self) -> dict[str, Array]:
+        """Return the inner map's arrays, and the columns with their means and deviations."""
+        return {
+            "columns": self.standardizer.columns,
+            "mean": self.standardizer.mean,
+            "deviation": self.standardizer.deviation,
+            **{f"inner_{name}": array for name, array in self.inner.arrays().items()},
+        }
+
+    @classmethod
+    def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Standardized:
+        """Rebuild the map from its file form."""
+        from streamkern.features import MAPS  # noqa: PLC0415  the table lists this class too
+
+        inner_arrays = {k.removeprefix("inner_"): v for k, v in arrays.items() if "inner_" in k}
+        inner = MAPS[parameters["inner"]].restore(parameters["inner_parameters"], inner_arrays)
+        columns, mean, deviation = arrays["columns"], arrays["mean"], arrays["deviation"]
+        if not columns.shape == mean.shape == deviation.shape == (inner.n_features,):
+            raise ParameterError(
+                f"expected {inner.n_features} columns, means and deviations, found shapes "
+                f"{columns.shape}, {mean.shape} and {deviation.shape}; the file is damaged."
+            )
+        standardizer = Standardizer(columns, mean, deviation, int(parameters["n_features"]))
+        return cls(standardizer, inner)

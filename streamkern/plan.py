@@ -1,0 +1,227 @@
+"""What a job will take, known before the first read: memory, work, and how it is cut up.
+
+Shards and blocks follow from the data and the options alone, so that results do not depend on who
+computes them.  Workers and threads follow from the machine.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from streamkern.errors import InsufficientMemoryError
+from streamkern.memory import available_bytes, in_words
+
+if TYPE_CHECKING:
+    from streamkern.sources import Source
+
+# A block of features should be tall enough for the product and small beside the Gram matrix.
+_BLOCK_BYTES = 128 << 20
+_BLOCK_ROWS = (1024, 8192)
+# A shard is what a lost worker costs; many shards cost merges.
+_SHARDS = 128
+_SHARD_ROWS = (16384, 1 << 20)
+# Partials of finished shards that wait in a process for their partners in the merge tree.
+_WAITING = 4
+# Interpreter, libraries and Dask's own needs in one process, as measured with some room.
+_PROCESS_BYTES = 320 << 20
+# Rows of the spread sample travel with the first pass.
+SAMPLE_ROWS = 2048
+# Below this much work in seconds, starting worker processes costs more than it saves.
+_IN_PROCESS_SECONDS = 20.0
+# A careful guess of one core's speed, for choosing only.
+_FLOPS_PER_SECOND = {"single": 60e9, "double": 30e9}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A job, cut up and measured.
+
+    Parameters
+    ----------
+    n_rows, n_features, n_targets, n_components : int
+    precision : str
+    shard_rows, n_shards, block_rows, column_block_rows : int
+    graph_tasks : int
+        Tasks of the Dask graph of the main pass.
+    flops : float
+        Multiply-adds of projections, rank-k updates and solve.
+    n_workers : int
+        Worker processes; 0 for threads of this process.
+    n_threads : int
+        Tasks that one process runs at a time.
+    blas_threads : int
+        BLAS threads of a task.
+    worker_bytes : int
+        Projected peak of a process that accumulates.
+    client_bytes : int
+        Projected peak of the process that solves.
+    allowed_bytes : int
+        What a process that accumulates may use.
+    """
+
+    n_rows: int
+    n_features: int
+    n_targets: int
+    n_components: int
+    precision: str
+    shard_rows: int
+    n_shards: int
+    block_rows: int
+    column_block_rows: int
+    graph_tasks: int
+    flops: float
+    n_workers: int
+    n_threads: int
+    blas_threads: int
+    worker_bytes: int
+    client_bytes: int
+    allowed_bytes: int
+
+    @property
+    def seconds(self) -> float:
+        """A rough time for the main pass."""
+        cores = max(self.n_workers, 1) * self.n_threads * self.blas_threads
+        return self.flops / (_FLOPS_PER_SECOND[self.precision] * cores)
+
+    def check(self) -> None:
+        """Raise InsufficientMemoryError unless the job fits."""
+        if self.worker_bytes > self.allowed_bytes:
+            raise InsufficientMemoryError(
+                f"{self.n_components:,} components need {in_words(self.worker_bytes)} in a worker, "
+                f"but {in_words(self.allowed_bytes)} may be used; take fewer components, or "
+                f"workers with more memory."
+            )
+        free = available_bytes()
+        if self.client_bytes > free:
+            raise InsufficientMemoryError(
+                f"solving for {self.n_components:,} components needs {in_words(self.client_bytes)} "
+                f"in this process, but {in_words(free)} is free; take fewer components."
+            )
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Return what a person wants to know, as pairs of a name and a value."""
+        where = (
+            f"{self.n_workers} worker processes"
+            if self.n_workers
+            else f"this process, {self.n_threads} threads"
+        )
+        return [
+            ("rows x inputs", f"{self.n_rows:,} x {self.n_features:,}"),
+            ("components", f"{self.n_components:,} ({self.precision} precision)"),
+            ("shards", f"{self.n_shards:,} of {self.shard_rows:,} rows"),
+            ("blocks", f"{self.block_rows:,} rows"),
+            ("tasks in the graph", f"{self.graph_tasks:,}"),
+            ("multiply-adds", f"{self.flops:.3g}"),
+            ("runs in", where),
+            ("BLAS threads a task", str(self.blas_threads)),
+            ("memory of a worker", f"{in_words(self.worker_bytes)} projected"),
+            ("memory allowed", in_words(self.allowed_bytes)),
+            ("memory of the solve", f"{in_words(self.client_bytes)} projected"),
+        ]
+
+
+def plan_fit(
+    source: Source,
+    n_components: int,
+    *,
+    precision: str = "single",
+    n_workers: int | None = None,
+    n_threads: int | None = None,
+    allowed_bytes: int | None = None,
+) -> Plan:
+    """Plan a fit.
+
+    Parameters
+    ----------
+    source : Source
+    n_components : int
+        D.
+    precision : {'single', 'double'}
+    n_workers : int, optional
+        Worker processes there are, or 0 for this process; chosen where it is not given.
+    n_threads : int, optional
+        Tasks that one of them runs at a time.
+    allowed_bytes : int, optional
+        What one of them may use; by default a share of the memory that is free.
+
+    Returns
+    -------
+    Plan
+    """
+    n, p, q, D = source.n_samples, source.n_features, source.n_targets, n_components
+    itemsize = 4 if precision == "single" else 8
+    shard_rows, block_rows = cut(source, itemsize * D)
+    shards = source.shards(shard_rows)
+    block_rows = min(block_rows, max(shard.n_rows for shard in shards))
+    accumulator = 8 * D * (D + 256) // 2 + 16 * D * (q + 1)
+    task = (
+        accumulator
+        + itemsize * D * D  # the product of one block
+        + block_rows * (itemsize * D + source.row_bytes + itemsize * p + 24 * (q + 1))
+        + source.chunk_bytes
+        + (16 << 20)  # rows in cache, and chunks in the reader
+    )
+    sample = 4 * SAMPLE_ROWS * (8 * p + 8 * q + 16)
+    waiting = _WAITING * accumulator
+    solve = 3 * 8 * D * D + accumulator + 8 * D * p + (16 << 20)
+
+    def process_bytes(threads: int) -> int:
+        return _PROCESS_BYTES + threads * task + waiting + sample
+
+    flops = float(n) * D * (p + D) + D**3 / 3
+    cores = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
+    blas = 1
+    if n_workers is None:
+        seconds = flops / (_FLOPS_PER_SECOND[precision] * cores)
+        free = available_bytes() if allowed_bytes is None else allowed_bytes
+        n_workers = 0
+        n_threads = _most_that_fit(cores, free - process_bytes(0), task)
+        if seconds > _IN_PROCESS_SECONDS:
+            n_threads = 1
+            n_workers = _most_that_fit(cores, free, process_bytes(1))
+        blas = max(cores // (max(n_workers, 1) * n_threads), 1)
+        allowed_bytes = free // max(n_workers, 1)
+    n_threads = n_threads or 1
+    allowed_bytes = available_bytes() if allowed_bytes is None else allowed_bytes
+    worker_bytes = process_bytes(n_threads)
+    if n_workers == 0:
+        worker_bytes = max(worker_bytes, _PROCESS_BYTES + solve)
+    return Plan(
+        n_rows=n,
+        n_features=p,
+        n_targets=q,
+        n_components=D,
+        precision=precision,
+        shard_rows=shard_rows,
+        n_shards=len(shards),
+        block_rows=block_rows,
+        column_block_rows=max(min(block_rows, (8 << 20) // max(source.row_bytes, 1)), 1),
+        graph_tasks=2 * len(shards),
+        flops=flops,
+        n_workers=n_workers,
+        n_threads=n_threads,
+        blas_threads=blas,
+        worker_bytes=worker_bytes,
+        client_bytes=_PROCESS_BYTES + solve,
+        allowed_bytes=allowed_bytes,
+    )
+
+
+def cut(source: Source, feature_bytes: int) -> tuple[int, int]:
+    """Return the rows of a shard and of a block, given the bytes of one row of features."""
+    fewest, most = _BLOCK_ROWS
+    block_rows = min(max(_BLOCK_BYTES // feature_bytes, fewest), most)
+    chunk_rows = max(segment.chunk_rows for segment in source.segments())
+    if 1 < chunk_rows <= block_rows:
+        block_rows -= block_rows % chunk_rows
+    fewest, most = _SHARD_ROWS
+    shard_rows = min(max(-(-source.n_samples // _SHARDS), fewest), most)
+    return -(-shard_rows // block_rows) * block_rows, block_rows
+
+
+def _most_that_fit(most: int, room: int, each: int) -> int:
+    return max(min(most, room // each), 1)

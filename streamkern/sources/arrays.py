@@ -1,0 +1,192 @@
+"""Rows in memory: NumPy arrays, and Dask arrays whose chunks stay lazy."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern.errors import DataError
+from streamkern.sources.base import Block, Reader, Segment, Shard, Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from streamkern._typing import Array
+
+
+def as_source(X: Any, y: Any = None, sample_weight: Any = None) -> Source:
+    """Return `X` if it is a source, else a source of its rows.
+
+    Parameters
+    ----------
+    X : Source, dask.array.Array or array_like, of shape (n, p)
+    y : array_like or dask.array.Array of shape (n,) or (n, q), optional
+    sample_weight : array_like of shape (n,), optional
+
+    Raises
+    ------
+    DataError
+        If the arrays are not tables of numbers of equal length.
+    """
+    if isinstance(X, Source):
+        if y is not None or sample_weight is not None:
+            raise DataError("a source brings its own targets; pass it without y or sample_weight.")
+        return X
+    if is_dask_array(X):
+        return DaskSource(X, y, sample_weight)
+    return ArraySource(X, y, sample_weight)
+
+
+def is_dask_array(X: Any) -> bool:
+    """Say whether X is a Dask array, without importing Dask for those who have none."""
+    return type(X).__module__.startswith("dask.array")
+
+
+def _check_table(name: str, array: Any, ndims: tuple[int, ...]) -> None:
+    if array.dtype.kind not in "fiu":
+        raise DataError(
+            f"{name} must hold floats or integers, but its type is {array.dtype}; convert it to "
+            f"numbers first."
+        )
+    if array.ndim not in ndims:
+        raise DataError(
+            f"{name} must have {' or '.join(map(str, ndims))} dimensions, but has shape "
+            f"{array.shape}; reshape it."
+        )
+
+
+def _check_lengths(X: Any, y: Any, weights: Any) -> None:
+    for name, array in (("y", y), ("sample_weight", weights)):
+        if array is not None and len(array) != len(X):
+            raise DataError(
+                f"X has {len(X):,} rows but {name} has {len(array):,}; they must be equally long."
+            )
+    if not len(X) or not X.shape[1]:
+        raise DataError(f"X has shape {X.shape}; at least one row and one column are needed.")
+
+
+class ArraySource(Source):
+    """Rows of NumPy arrays; parameters as in `as_source`."""
+
+    def __init__(self, X: Any, y: Any = None, sample_weight: Any = None) -> None:
+        self.X = np.asarray(X)
+        self.y = None if y is None else np.asarray(y)
+        self.weights = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        _check_table("X", self.X, (2,))
+        if self.y is not None:
+            _check_table("y", self.y, (1, 2))
+        if self.weights is not None and not (
+            self.weights.ndim == 1 and np.isfinite(self.weights).all() and (self.weights >= 0).all()
+        ):
+            raise DataError("sample_weight must be one non-negative number per row; check it.")
+        _check_lengths(self.X, self.y, self.weights)
+        self.n_samples, self.n_features = self.X.shape
+        self.n_targets = _n_targets(self.y)
+        self.target_ndim = 1 if self.y is None else self.y.ndim
+        self.dtype = self.X.dtype
+
+    def segments(self) -> list[Segment]:
+        """Return one segment that may be cut anywhere."""
+        return [Segment(0, self.n_samples, 1)]
+
+    def reader(self, shard: Shard) -> ArrayReader:
+        """Return the shard's rows themselves."""
+        rows = slice(shard.start, shard.stop)
+        return ArrayReader(
+            (self.X[rows],),
+            () if self.y is None else (self.y[rows],),
+            None if self.weights is None else self.weights[rows],
+            shard.start,
+        )
+
+    def locate(self, row: int) -> str:
+        """Name the row."""
+        return f"row {row:,}"
+
+    def describe(self) -> dict[str, Any]:
+        """Return the shape."""
+        return {"kind": "array", "rows": self.n_samples}
+
+
+class DaskSource(Source):
+    """Rows of Dask arrays, a shard being whole row chunks; parameters as in `as_source`."""
+
+    def __init__(self, X: Any, y: Any = None, sample_weight: Any = None) -> None:
+        if sample_weight is not None:
+            raise DataError("sample_weight is not taken with Dask arrays; pass NumPy arrays.")
+        if any(math.isnan(size) for size in X.shape):
+            raise DataError(
+                "the Dask array X has chunks of unknown size; call X.compute_chunk_sizes() first."
+            )
+        _check_table("X", X, (2,))
+        self.X = X.rechunk({1: -1})
+        self.y = None
+        if y is not None:
+            import dask.array as da  # noqa: PLC0415  slow, and X has already imported it
+
+            y = da.asarray(y)
+            if any(math.isnan(size) for size in y.shape):
+                y = y.compute_chunk_sizes()
+            _check_table("y", y, (1, 2))
+        _check_lengths(X, y, None)
+        if y is not None:
+            self.y = y.rechunk({0: self.X.chunks[0], **({1: -1} if y.ndim == 2 else {})})
+        self.n_samples, self.n_features = map(int, X.shape)
+        self.n_targets = _n_targets(y)
+        self.target_ndim = 1 if y is None else y.ndim
+        self.dtype = X.dtype
+        self.chunk_bytes = max(X.chunks[0]) * self.row_bytes
+
+    def segments(self) -> list[Segment]:
+        """Return one segment a row chunk, not to be cut."""
+        stops = np.cumsum(self.X.chunks[0]).tolist()
+        sizes = self.X.chunks[0]
+        return [Segment(b - n, b, n) for b, n in zip(stops, sizes, strict=True) if n]
+
+    def reader(self, shard: Shard) -> Any:
+        """Return a Dask task that makes a reader of the shard's chunks."""
+        from dask import delayed  # noqa: PLC0415  slow, and X has already imported it
+
+        starts = np.cumsum((0, *self.X.chunks[0]))[:-1]
+        inside = np.flatnonzero((starts >= shard.start) & (starts < shard.stop))
+        chunks = slice(int(inside[0]), int(inside[-1]) + 1)
+        X = self.X.blocks[chunks].to_delayed().ravel().tolist()
+        y = [] if self.y is None else self.y.blocks[chunks].to_delayed().ravel().tolist()
+        return delayed(ArrayReader)(X, y, None, shard.start)
+
+    def locate(self, row: int) -> str:
+        """Name the row."""
+        return f"row {row:,}"
+
+    def describe(self) -> dict[str, Any]:
+        """Return the shape."""
+        return {"kind": "dask array", "rows": self.n_samples}
+
+
+def _n_targets(y: Any) -> int:
+    if y is None:
+        return 0
+    return 1 if y.ndim == 1 else int(y.shape[1])
+
+
+@dataclass(frozen=True)
+class ArrayReader(Reader):
+    """Cuts arrays that are already in memory into blocks."""
+
+    X: Sequence[Array]
+    y: Sequence[Array]
+    weights: Array | None
+    start: int
+
+    def blocks(self, n_rows: int) -> Iterator[Block]:
+        """Yield the shard's rows in order, views where that is possible."""
+        X = self.X[0] if len(self.X) == 1 else np.concatenate(self.X)
+        y = np.concatenate(self.y).astype(float) if len(self.y) else np.empty((len(X), 0))
+        y = y.reshape(len(X), -1)
+        for start in range(0, len(X), n_rows):
+            rows = slice(start, start + n_rows)
+            weights = None if self.weights is None else self.weights[rows]
+            yield Block(X[rows], y[rows], self.start + start, weights)

@@ -1,0 +1,165 @@
+"""Shards, blocks, and what every source of rows offers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from streamkern.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from streamkern._typing import Array, Floats
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A contiguous range of rows, start to stop, that one Dask task accumulates."""
+
+    index: int
+    start: int
+    stop: int
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows in the shard."""
+        return self.stop - self.start
+
+
+class Segment(NamedTuple):
+    """Consecutive rows that are stored in equal chunks, and may be cut only between chunks."""
+
+    start: int
+    stop: int
+    chunk_rows: int
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rows held in memory at once.
+
+    Parameters
+    ----------
+    X : ndarray of shape (rows, p), real
+        May be overwritten once the next block is asked for.
+    y : ndarray of shape (rows, q), float64
+        q is 0 where there is no target.
+    start : int
+        The place of the first row in the source.
+    weights : ndarray of shape (rows,), float64, optional
+        Sample weights, all 1 if there are none.
+    rows : ndarray of shape (rows,), int, optional
+        The place of every row, where some were left out.
+    """
+
+    X: Array
+    y: Floats
+    start: int
+    weights: Floats | None = None
+    rows: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def places(self) -> Array:
+        """Return the place of every row in the source, (rows,), int64."""
+        if self.rows is not None:
+            return self.rows
+        return np.arange(self.start, self.start + len(self), dtype=np.int64)
+
+    def finite(self) -> Array:
+        """Say of every row whether all its inputs and targets are finite, (rows,), bool."""
+        finite: Array = np.asarray(np.isfinite(self.y).all(axis=1))
+        if self.X.dtype.kind == "f":
+            finite &= np.isfinite(self.X).all(axis=1)
+        return finite
+
+    def where(self, kept: Array) -> Block:
+        """Return the rows where `kept` (rows,) is true."""
+        if kept.all():
+            return self
+        weights = None if self.weights is None else self.weights[kept]
+        return Block(self.X[kept], self.y[kept], self.start, weights, self.places()[kept])
+
+
+class Reader(ABC):
+    """Reads one shard; small enough to be sent to a worker, and opened there."""
+
+    @abstractmethod
+    def blocks(self, n_rows: int) -> Iterator[Block]:
+        """Yield the shard's rows in order, `n_rows` at a time."""
+
+
+class Source(ABC):
+    """Rows of inputs and targets, too many to hold at once.
+
+    Attributes
+    ----------
+    n_samples, n_features, n_targets : int
+        n, p and q; q is 0 where there is no target.
+    target_ndim : int
+        1 where the target is stored as (n,), else 2.
+    dtype : numpy.dtype
+        Of X in a block.
+    chunk_bytes : int
+        What a reader keeps of the storage chunks it is in the middle of.
+    """
+
+    n_samples: int
+    n_features: int
+    n_targets: int
+    target_ndim: int
+    dtype: np.dtype[Any]
+    chunk_bytes: int = 0
+
+    @abstractmethod
+    def segments(self) -> list[Segment]:
+        """Return where the rows may be cut, in order."""
+
+    @abstractmethod
+    def reader(self, shard: Shard) -> Any:
+        """Return a `Reader` of the shard, or a Dask task that makes one."""
+
+    @abstractmethod
+    def locate(self, row: int) -> str:
+        """Say in words where a row is."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """Return where the rows are, as plain JSON values, for the model file."""
+
+    @property
+    def row_bytes(self) -> int:
+        """What one row of X takes in a block."""
+        return self.n_features * self.dtype.itemsize
+
+    def bad_rows_error(self, n_bad: int, first: int) -> DataError:
+        """Return the error that says which rows are not finite."""
+        return DataError(
+            f"{n_bad:,} of {self.n_samples:,} rows hold NaN or infinite values, the first at "
+            f"{self.locate(first)}; give --on-bad-rows skip to leave them out."
+        )
+
+    def shards(self, n_rows: int) -> tuple[Shard, ...]:
+        """Cut all rows into shards of about `n_rows`, between storage chunks.
+
+        The cuts depend on the source and `n_rows` alone, never on who will do the work.
+        """
+        shards: list[Shard] = []
+        start = 0
+        for segment in self.segments():
+            while segment.stop - start >= n_rows:
+                chunks = (start + n_rows - segment.start) // segment.chunk_rows
+                stop = segment.start + chunks * segment.chunk_rows
+                if stop <= start:
+                    stop = max(segment.start, start) + segment.chunk_rows
+                stop = min(stop, segment.stop)
+                shards.append(Shard(len(shards), start, stop))
+                start = stop
+        if start < self.n_samples:
+            shards.append(Shard(len(shards), start, self.n_samples))
+        return tuple(shards)

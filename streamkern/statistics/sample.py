@@ -1,0 +1,95 @@
+"""A uniform sample of rows, spread over the whole source, whatever the cuts and their order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from streamkern.statistics.base import Statistic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from streamkern._typing import Array
+    from streamkern.sources import Block
+
+
+class RowSample(Statistic):
+    """The k rows whose places have the smallest hashes: bottom-k sampling.
+
+    Parameters
+    ----------
+    n_rows : int
+        k; all rows where there are fewer.
+    random_state : int
+        Seed of the hash.
+
+    Attributes
+    ----------
+    places : ndarray of shape (k,), int64
+        Where in the source the rows are, in the order of their hashes.
+    X : ndarray of shape (k, p)
+    y : ndarray of shape (k, q)
+
+    References
+    ----------
+    Cohen and Kaplan (2007), "Summarizing data using bottom-k sketches".
+    """
+
+    def __init__(self, n_rows: int, random_state: int = 0) -> None:
+        self.n_rows = n_rows
+        self.random_state = random_state
+        self.hashes = np.empty(0, dtype=np.uint64)
+        self.places = np.empty(0, dtype=np.int64)
+        self.X: Array = np.empty((0, 0))
+        self.y: Array = np.empty((0, 0))
+
+    def zero(self) -> RowSample:
+        """Return the sample of no rows."""
+        return RowSample(self.n_rows, self.random_state)
+
+    def update(self, blocks: Iterable[Block]) -> None:
+        """Consider rows."""
+        for block in blocks:
+            places = block.places()
+            hashes = hashed(places, self.random_state)
+            if len(self.hashes) == self.n_rows:
+                chosen = np.flatnonzero(hashes < self.hashes[-1])
+            else:
+                chosen = np.arange(len(hashes))
+            if len(chosen) > self.n_rows:
+                chosen = chosen[np.argpartition(hashes[chosen], self.n_rows)[: self.n_rows]]
+            if len(chosen):
+                self.keep(hashes[chosen], places[chosen], block.X[chosen], block.y[chosen])
+
+    def keep(self, hashes: Array, places: Array, X: Array, y: Array) -> None:
+        """Add rows with their hashes, and keep the k with the smallest."""
+        if len(self.hashes):
+            hashes = np.concatenate([self.hashes, hashes])
+            places = np.concatenate([self.places, places])
+            X, y = np.concatenate([self.X, X]), np.concatenate([self.y, y])
+        order = np.argsort(hashes, kind="stable")[: self.n_rows]
+        self.hashes, self.places, self.X, self.y = hashes[order], places[order], X[order], y[order]
+
+    def merge(self, other: RowSample) -> RowSample:
+        """Return the sample of both sets of rows."""
+        both = self.zero()
+        for part in (self, other):
+            if len(part.hashes):
+                both.keep(part.hashes, part.places, part.X, part.y)
+        return both
+
+
+def hashed(places: Array, seed: int) -> Array:
+    """Return a 64-bit hash of every row number.
+
+    References
+    ----------
+    Steele, Lea and Flood (2014), "Fast splittable pseudorandom number generators", for the mixer.
+    """
+    key = np.random.SeedSequence(seed).generate_state(1, np.uint64)
+    z = places.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + key
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))

@@ -1,0 +1,46 @@
+"""A fixed number of BLAS threads while tasks run, whichever threads they run on."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from threadpoolctl import ThreadpoolController
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_lock = threading.Lock()
+_inside = 0
+_limit: Any = None
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    import scipy.linalg  # noqa: F401, PLC0415  brings its own BLAS, which must be known too
+
+    return ThreadpoolController()
+
+
+@contextmanager
+def blas_threads(n_threads: int) -> Iterator[None]:
+    """Hold BLAS to `n_threads` threads.
+
+    The number belongs to the process, while tasks come and go on several threads of it: the first
+    to enter sets the number, the last to leave restores it.  With one thread the bits of a product
+    do not depend on the machine's load or number of cores.
+    """
+    global _inside, _limit  # noqa: PLW0603  the state is the process's, as the BLAS setting is
+    with _lock:
+        if not _inside:
+            _limit = _controller().limit(limits=n_threads, user_api="blas")
+        _inside += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if not _inside:
+                _limit.restore_original_limits()
