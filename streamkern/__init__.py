@@ -12,6 +12,7 @@ from streamkern._version import __version__
 
 if TYPE_CHECKING:
     from streamkern.cluster import connect
+    from streamkern.comparison import compare
     from streamkern.engine import accumulate
     from streamkern.estimators import RandomFeatureRidge, load
     from streamkern.exact import ExactKernelRidge
@@ -35,6 +36,7 @@ _HOMES = {
     "RandomFeatureRidge": "estimators",
     "RandomFourierFeatures": "features",
     "accumulate": "engine",
+    "compare": "comparison",
     "connect": "cluster",
     "load": "estimators",
     "open_hdf5": "sources",
@@ -56,6 +58,7 @@ __all__ = [
     "RandomFourierFeatures",
     "__version__",
     "accumulate",
+    "compare",
     "connect",
     "load",
     "open_hdf5",

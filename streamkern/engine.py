@@ -111,13 +111,13 @@ def accumulate(
     shard_rows: int = 65536,
     block_rows: int = 8192,
     skip_bad_rows: bool = False,
-    threads: int = 1,
     label: str | None = None,
 ) -> PassResult[S]:
     """Read every row once and reduce the rows to a statistic.
 
     Runs on the current Dask scheduler: a distributed client if there is one, else threads, or what
-    the Dask configuration names.  The result is the same bits on all of them.
+    the Dask configuration names.  The result is the same bits on all of them, with one BLAS thread
+    a task; the Dask configuration `streamkern.blas-threads` gives tasks more.
 
     Parameters
     ----------
@@ -128,8 +128,6 @@ def accumulate(
         Rows of one task, and of one product; shards end between storage chunks.
     skip_bad_rows : bool
         Leave out, and count, rows with a value that is not finite.
-    threads : int
-        BLAS threads of one task; the bits are promised for 1.
     label : str, optional
         The name of the pass, for progress and for the dashboard.
 
@@ -149,6 +147,7 @@ def accumulate(
     shards = source.shards(shard_rows)
     label = label or type(statistic).__name__.lower()
     job = uuid.uuid4().hex
+    threads = dask.config.get("streamkern.blas-threads", 1)
     options = _PassOptions(block_rows, skip_bad_rows, threads, job)
     zero = delayed(statistic.zero(), traverse=False, name=f"zero-{label}-{job}")
     task = delayed(accumulate_shard, traverse=False)

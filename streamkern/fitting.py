@@ -145,15 +145,13 @@ def plan_for(source: Source, options: FitOptions) -> Plan:
     return plan
 
 
-def fit_moments(source: Source, options: FitOptions, *, threads: int = 1) -> FittedMoments:
+def fit_moments(source: Source, options: FitOptions) -> FittedMoments:
     """Read the rows twice, lightly for the columns and a sample, then for the moments.
 
     Parameters
     ----------
     source : Source
     options : FitOptions
-    threads : int
-        BLAS threads of a task.
 
     Raises
     ------
@@ -189,7 +187,6 @@ def fit_moments(source: Source, options: FitOptions, *, threads: int = 1) -> Fit
         shard_rows=plan.shard_rows,
         block_rows=plan.block_rows,
         skip_bad_rows=skip,
-        threads=threads,
     )
     report = _report(source, plan, first, moments, time.perf_counter() - begun)
     return FittedMoments(moments.statistic, kernel, report, dropped)

@@ -7,8 +7,8 @@ computes them.  Workers and threads follow from the machine.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import InsufficientMemoryError
 from streamkern.memory import available_bytes, in_words
@@ -84,6 +84,10 @@ class Plan:
         """A rough time for the main pass."""
         cores = max(self.n_workers, 1) * self.n_threads * self.blas_threads
         return self.flops / (_FLOPS_PER_SECOND[self.precision] * cores)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything as plain JSON values."""
+        return asdict(self) | {"seconds": self.seconds}
 
     def check(self) -> None:
         """Raise InsufficientMemoryError unless the job fits."""

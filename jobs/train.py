@@ -1,0 +1,36 @@
+"""Fit a model on a cluster: python jobs/train.py --cluster cluster.yaml 'train-*.h5'."""
+
+from __future__ import annotations
+
+import argparse
+
+import streamkern
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("data", nargs="+", help="HDF5 files with datasets X and y")
+    parser.add_argument("--cluster", help="cluster.yaml; by default a local cluster")
+    parser.add_argument("--scheduler", help="address of a running scheduler")
+    parser.add_argument("--out", default="model.h5")
+    parser.add_argument("--components", type=int, default=2048)
+    parser.add_argument("--alpha", type=float, default=0.1)
+    options = parser.parse_args()
+
+    source = streamkern.open_hdf5(options.data)
+    model = streamkern.RandomFeatureRidge(
+        streamkern.Gaussian("median"), n_components=options.components, alpha=options.alpha
+    )
+    with (
+        streamkern.connect(cluster=options.cluster, scheduler=options.scheduler) as client,
+        streamkern.progress(),
+    ):
+        print(f"dashboard: {client.dashboard_link}")
+        model.fit(source)
+    model.save(options.out, force=True)
+    report = model.report_
+    print(f"{report['rows']:,} rows in {report['seconds']['total']:.1f} s, {options.out} written")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""The command line: one click command a file, imported when it is asked for."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+import click
+
+from streamkern._version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# Names and one-line helps stand here so that `streamkern --help` imports no command.
+COMMANDS = {
+    "demo": "Fit four million rows out of core, and compare with exact and linear ridge.",
+    "convert": "Write CSV, Parquet or NumPy files as chunked HDF5.",
+    "inspect": "Show what data files hold, and what a fit would need.",
+    "fit": "Fit one model.",
+    "predict": "Predict every row of a data set.",
+    "evaluate": "Compare predictions with targets.",
+    "compare": "Exact kernel ridge against random features, over their number.",
+    "show": "Show the card of a model.",
+}
+
+
+class Commands(click.Group):
+    """Imports a command when it is run."""
+
+    def list_commands(self, ctx: click.Context) -> Sequence[str]:  # type: ignore[override] # noqa: ARG002
+        """Return the names, in the order of a first visit."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import one command."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = getattr(
+            importlib.import_module(f"streamkern.cli.{cmd_name}"), cmd_name
+        )
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the list of commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, prog_name="streamkern")
+def main() -> None:
+    r"""Kernel ridge regression for data that does not fit in memory.
+
+    Rows stream from HDF5 files through a random-feature map; what ridge regression needs of them is
+    accumulated on Dask workers, and solved for on a small system.
+
+    \b
+    streamkern convert table.csv train.h5 --target price
+    streamkern fit train.h5 --out model.h5
+    streamkern evaluate model.h5 test.h5
+    streamkern predict model.h5 new.h5 --out predictions.h5
+    """

@@ -1,0 +1,146 @@
+"""`streamkern demo`."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from streamkern.cli.options import Say, common
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from streamkern._typing import Floats
+
+_NOISE = 0.5
+_INPUTS = 8
+_ROWS_AT_ONCE = 250_000
+_FEW = 4000
+_TEST = 20_000
+
+
+@click.command()
+@click.option(
+    "--out", default="demo", show_default=True, metavar="DIR", help="Where files are written."
+)
+@click.option(
+    "--rows", type=click.IntRange(min=_FEW), default=4_000_000, show_default=True, help="n."
+)
+@click.option(
+    "--components", type=click.IntRange(min=2), default=1024, show_default=True, help="D."
+)
+@common
+def demo(say: Say, out: str, rows: int, components: int) -> None:
+    """Fit a data set whose features do not fit in memory, and compare with smaller ways.
+
+    Writes train.h5, test.h5 and model.h5 into DIR, replacing them.
+    """
+    import numpy as np
+
+    from streamkern.cli.place import Place
+    from streamkern.errors import OutputError
+    from streamkern.estimators import RandomFeatureRidge
+    from streamkern.exact import ExactKernelRidge
+    from streamkern.kernels import Gaussian, Linear
+    from streamkern.memory import in_words, total_bytes
+    from streamkern.plan import plan_fit
+    from streamkern.sources import open_hdf5
+
+    folder = Path(out)
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise OutputError(
+            f"the folder {folder} cannot be made ({error.strerror}); write elsewhere."
+        ) from error
+    train, test = folder / "train.h5", folder / "test.h5"
+    say.line(f"Writing {rows:,} rows of {_INPUTS} inputs to {train}, {_TEST:,} to {test}.")
+    _write(train, rows, seed=0)
+    _write(test, _TEST, seed=1)
+    few = _read(train, _FEW)
+    X_test, y_test = _read(test, _TEST)
+    source = open_hdf5(train)
+    # Inputs are standard normal, so that all models see the same rows in the same units.
+    kernel, alpha = Gaussian(3.0), 0.1
+    ridge = partial(RandomFeatureRidge, alpha=alpha, n_components=components, standardize=False)
+    exact = ExactKernelRidge(kernel, alpha=alpha)
+    trials: list[tuple[str, int, float, Callable[[], Any]]] = [
+        ("linear ridge", rows, 8.0 * _INPUTS**2, lambda: ridge(Linear()).fit(source)),
+        ("exact kernel ridge", _FEW, 8.0 * _FEW**2, lambda: exact.fit(*few)),
+        ("random features", _FEW, 8.0 * components**2, lambda: ridge(kernel).fit(*few)),
+        ("random features", rows, 8.0 * components**2, lambda: ridge(kernel).fit(source)),
+    ]
+    found: list[dict[str, Any]] = []
+    with Place(None, None, None, None).entered(say, plan_fit(source, components)):
+        for name, n_rows, matrix_bytes, fit in trials:
+            begun = time.perf_counter()
+            model = fit()
+            seconds = time.perf_counter() - begun
+            rmse = float(np.sqrt(np.mean((model.predict(X_test) - y_test) ** 2)))
+            found.append(
+                {
+                    "model": name,
+                    "rows": n_rows,
+                    "matrix_bytes": matrix_bytes,
+                    "seconds": seconds,
+                    "test_rmse": rmse,
+                }
+            )
+    model.save(folder / "model.h5", force=True)
+    report = model.report_
+    say.table(
+        f"{rows:,} rows, {components:,} random features",
+        [
+            ("this machine's memory", in_words(total_bytes())),
+            ("the file", in_words(train.stat().st_size)),
+            ("all features as one array", in_words(8.0 * rows * components)),
+            ("the exact kernel matrix", in_words(8.0 * rows**2)),
+            ("peak of a process here", in_words(report["peak_worker_bytes"])),
+            ("rows a second", f"{report['rows_per_second']:,.0f}"),
+        ],
+    )
+    say.line()
+    say.table(
+        f"Errors on {_TEST:,} new rows (noise alone: {_NOISE})",
+        [
+            (
+                trial["model"],
+                f"{trial['rows']:,}",
+                in_words(trial["matrix_bytes"]),
+                f"{trial['seconds']:.1f}",
+                f"{trial['test_rmse']:.4f}",
+            )
+            for trial in found
+        ],
+        header=("model", "rows fitted", "matrix to solve", "seconds", "test rmse"),
+    )
+    say.line(f"The model: streamkern show {folder / 'model.h5'}")
+    say.result({"trials": found, "report": report, "model": str(folder / "model.h5")})
+
+
+def _write(path: Path, n_rows: int, seed: int) -> None:
+    """Write standard normal inputs and a wavy function of them, with noise."""
+    import numpy as np
+
+    from streamkern.storage import RowWriter
+
+    rng = np.random.default_rng(seed)
+    with RowWriter.create(path, force=True) as writer:
+        for start in range(0, n_rows, _ROWS_AT_ONCE):
+            n = min(_ROWS_AT_ONCE, n_rows - start)
+            X = rng.standard_normal((n, _INPUTS), dtype=np.float32)
+            y = np.sin(X[:, 0] + X[:, 1]) + X[:, 2] * X[:, 3] + np.cos(2 * X[:, 4]) + 0.5 * X[:, 5]
+            writer.append("X", X)
+            writer.append("y", y + _NOISE * rng.standard_normal(n, dtype=np.float32))
+
+
+def _read(path: Path, n_rows: int) -> tuple[Floats, Floats]:
+    """Return the first rows of a file, which are in random order."""
+    from streamkern.sources import Shard, open_hdf5
+
+    (block,) = open_hdf5(path).reader(Shard(0, 0, n_rows)).blocks(n_rows)
+    return block.X.astype(float), block.y[:, 0]

@@ -1,0 +1,40 @@
+"""`streamkern evaluate`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from streamkern.cli.options import Say, bad_rows_option, common, data_options, place_options
+
+
+@click.command()
+@click.argument("model")
+@data_options
+@bad_rows_option
+@place_options
+@common
+def evaluate(say: Say, **options: Any) -> None:
+    """Compare the predictions of MODEL with the targets of DATA, in one pass."""
+    from streamkern.cli.place import Place
+    from streamkern.estimators import load
+    from streamkern.prediction import evaluate as evaluate_source
+    from streamkern.sources import open_hdf5
+
+    predictor = load(options["model"]).predictor_
+    source = open_hdf5(options["data"], options["x"], options["y"])
+    place = Place(
+        options["cluster"], options["scheduler"], options["scheduler_file"], options["workers"]
+    )
+    with place.entered(say):
+        found = evaluate_source(predictor, source, skip_bad_rows=options["on_bad_rows"] == "skip")
+    rows = [("rows", f"{found['rows']:,}")]
+    if found["skipped_rows"]:
+        rows.append(("rows skipped", f"{found['skipped_rows']:,}"))
+    for name in ("rmse", "mae", "r2"):
+        value = found.get(f"{name}_mean", found[name])
+        label = f"{name}, mean over targets" if f"{name}_mean" in found else name
+        rows.append((label, f"{value:.6g}"))
+    say.table("Errors", rows)
+    say.result(found)

@@ -1,0 +1,166 @@
+"""What commands share: how they speak, how they fail, and the options that several of them take."""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+import traceback
+import warnings
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from streamkern.errors import StreamkernError, StreamkernWarning
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    Command = Callable[..., Any]
+
+
+class Say:
+    """How a command speaks: to people on standard output, or to programs with one JSON line.
+
+    Parameters
+    ----------
+    as_json : bool
+    quiet : bool
+        No progress on standard error.
+    """
+
+    def __init__(self, *, as_json: bool, quiet: bool) -> None:
+        self.as_json = as_json
+        self.quiet = quiet
+
+    def line(self, text: str = "") -> None:
+        """Print one line for people."""
+        if not self.as_json:
+            click.echo(text)
+
+    def table(
+        self, title: str, rows: Sequence[Sequence[str]], header: Sequence[str] | None = None
+    ) -> None:
+        """Print a table for people: pairs of name and value, or columns under a header."""
+        if self.as_json:
+            return
+        from rich.box import SIMPLE_HEAD
+        from rich.console import Console
+        from rich.markup import escape
+        from rich.table import Table
+
+        table = Table(
+            title=escape(title),
+            title_justify="left",
+            title_style="bold",
+            box=SIMPLE_HEAD if header else None,
+            show_header=bool(header),
+            padding=(0, 1),
+        )
+        for i in range(max((len(row) for row in rows), default=0)):
+            right = bool(header) and i > 0
+            table.add_column(
+                escape(header[i]) if header else "",
+                justify="right" if right else "left",
+                overflow="fold",
+                no_wrap=bool(header),
+            )
+        for row in rows:
+            table.add_row(*map(escape, row))
+        # A file or a pipe has no width of its own.
+        Console(width=None if sys.stdout.isatty() else 120).print(table)
+
+    def result(self, values: dict[str, Any]) -> None:
+        """Print the result for programs, as the last line."""
+        if self.as_json:
+            click.echo(json.dumps(values, default=_plain))
+
+    def note(self, text: str) -> None:
+        """Print a note on standard error, for everyone."""
+        click.echo(f"note: {text}", err=True)
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else str(value)
+
+
+def common(command: Command) -> Command:
+    """Give a command --json, --quiet and --debug, and turn errors into one sentence."""
+
+    @click.option("--json", "as_json", is_flag=True, help="End with one JSON object on one line.")
+    @click.option("--quiet", is_flag=True, help="Show no progress.")
+    @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+    @functools.wraps(command)
+    def run(*args: Any, as_json: bool, quiet: bool, debug: bool, **kwargs: Any) -> None:
+        say = Say(as_json=as_json, quiet=quiet)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("default", StreamkernWarning)
+                warnings.showwarning = _as_note(say)
+                command(*args, say=say, **kwargs)
+        except StreamkernError as error:
+            _fail(str(error), error.exit_status, debug=debug)
+        except KeyboardInterrupt:
+            _fail("interrupted; nothing was written.", 130, debug=debug)
+        except MemoryError:
+            _fail("out of memory; take fewer components, or shut other programs.", 1, debug=debug)
+
+    return run
+
+
+def _as_note(say: Say) -> Callable[..., None]:
+    usual = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *rest: Any, **named: Any) -> None:
+        if issubclass(category, StreamkernWarning):
+            say.note(str(message))
+        else:
+            usual(message, category, *rest, **named)
+
+    return show
+
+
+def _fail(sentence: str, status: int, *, debug: bool) -> NoReturn:
+    if debug:
+        traceback.print_exc()
+    click.echo(f"Error: {sentence}", err=True)
+    sys.exit(status)
+
+
+def data_options(command: Command) -> Command:
+    """Give a command its data: paths, and the names of the datasets in them."""
+    for option in (
+        click.option("--y", "y", default="y", show_default=True, help="Dataset of targets."),
+        click.option("--x", "x", default="X", show_default=True, help="Dataset of inputs."),
+        click.argument("data", nargs=-1, required=True, metavar="DATA..."),
+    ):
+        command = option(command)
+    return command
+
+
+def place_options(command: Command) -> Command:
+    """Give a command the choice of where it runs."""
+    for option in (
+        click.option("--workers", type=click.IntRange(min=1), help="Start so many local workers."),
+        click.option("--scheduler-file", metavar="FILE", help="Join the cluster of this file."),
+        click.option("--scheduler", metavar="ADDRESS", help="Join the cluster at this address."),
+        click.option("--cluster", metavar="FILE.yaml", help="Start the cluster of this file."),
+    ):
+        command = option(command)
+    return command
+
+
+def bad_rows_option(command: Command) -> Command:
+    """Give a command the choice of what to do about rows that are not finite."""
+    return click.option(
+        "--on-bad-rows",
+        type=click.Choice(["error", "skip"]),
+        default="error",
+        show_default=True,
+        help="What to do about rows with NaN or infinite values.",
+    )(command)
+
+
+def force_option(command: Command) -> Command:
+    """Give a command leave to replace its output."""
+    return click.option("--force", is_flag=True, help="Replace an existing output.")(command)

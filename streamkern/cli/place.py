@@ -1,0 +1,69 @@
+"""Where a command runs: a cluster that was named, or this process, or a cluster worth starting."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from streamkern.cli.options import Say
+    from streamkern.plan import Plan
+
+
+@dataclass(frozen=True)
+class Place:
+    """The options of `place_options`.
+
+    Parameters
+    ----------
+    cluster, scheduler, scheduler_file : str, optional
+    workers : int, optional
+    """
+
+    cluster: str | None
+    scheduler: str | None
+    scheduler_file: str | None
+    workers: int | None
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the user said where to run."""
+        options = (self.cluster, self.scheduler, self.scheduler_file, self.workers)
+        return any(options) or "DASK_SCHEDULER_ADDRESS" in os.environ
+
+    @contextmanager
+    def entered(self, say: Say, plan: Plan | None = None) -> Iterator[None]:
+        """Run in that place, with a progress bar unless the command is quiet.
+
+        Without a named place, a plan with worker processes gets a local cluster of as many, and
+        anything else runs on threads of this process.
+        """
+        import dask
+
+        from streamkern.monitor import progress
+
+        blas_threads = plan.blas_threads if plan else 1
+        with (
+            progress() if not say.quiet else nullcontext(),
+            dask.config.set({"streamkern.blas-threads": blas_threads}),
+        ):
+            if self.is_named or (plan is not None and plan.n_workers):
+                from streamkern.cluster import connect
+
+                with connect(
+                    cluster=self.cluster,
+                    scheduler=self.scheduler,
+                    scheduler_file=self.scheduler_file,
+                    n_workers=self.workers
+                    or (None if self.is_named or not plan else plan.n_workers),
+                    blas_threads=blas_threads,
+                ):
+                    yield
+            else:
+                threads = plan.n_threads if plan else None
+                with dask.config.set(scheduler="threads", num_workers=threads):
+                    yield

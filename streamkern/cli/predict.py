@@ -1,0 +1,60 @@
+"""`streamkern predict`."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+
+from streamkern.cli.options import Say, bad_rows_option, common, force_option, place_options
+
+
+@click.command()
+@click.argument("model")
+@click.argument("data", nargs=-1, required=True, metavar="DATA...")
+@click.option("--x", default="X", show_default=True, help="Dataset of inputs.")
+@click.option("--out", required=True, metavar="PRED.h5", help="The file of predictions to write.")
+@bad_rows_option
+@place_options
+@force_option
+@common
+def predict(say: Say, **options: Any) -> None:
+    """Predict every row of DATA into the dataset y_pred of PRED.h5.
+
+    With --on-bad-rows skip, rows with NaN or infinite values are predicted as NaN.
+    """
+    from streamkern.cli.place import Place
+    from streamkern.estimators import load
+    from streamkern.prediction import predict_to_hdf5
+    from streamkern.sources import open_hdf5
+    from streamkern.storage import check_output
+
+    predictor = load(options["model"]).predictor_
+    source = open_hdf5(options["data"], options["x"], y=None)
+    predictor.feature_map.check((source.n_samples, source.n_features))
+    check_output(options["out"], force=options["force"])
+    place = Place(
+        options["cluster"], options["scheduler"], options["scheduler_file"], options["workers"]
+    )
+    begun = time.perf_counter()
+    with place.entered(say):
+        skipped = predict_to_hdf5(
+            predictor,
+            source,
+            options["out"],
+            skip_bad_rows=options["on_bad_rows"] == "skip",
+            force=options["force"],
+        )
+    seconds = time.perf_counter() - begun
+    noted = f", {skipped:,} of them NaN" if skipped else ""
+    say.line(f"{source.n_samples:,} predictions in {options['out']}:y_pred{noted}")
+    say.result(
+        {
+            "rows": source.n_samples,
+            "skipped_rows": skipped,
+            "seconds": seconds,
+            "rows_per_second": source.n_samples / seconds,
+            "predictions": options["out"],
+        }
+    )

@@ -1,0 +1,120 @@
+"""Imports point down only, and the heavy libraries stay where they belong."""
+
+import ast
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import streamkern
+
+ROOT = Path(streamkern.__file__).parent
+
+# From the bottom up; a module imports from its own row or from rows above it in this table.
+LAYERS = [
+    {"_version", "_typing", "errors", "memory", "threads"},
+    {"kernels", "sources"},
+    {"features"},
+    {"predictor"},
+    {"statistics"},
+    {"storage", "solve", "engine", "selection", "plan"},
+    {"fitting", "prediction", "tables"},
+    {"exact", "estimators", "conversion"},
+    {"comparison", "cluster", "monitor"},
+    {"plots"},
+    {"cli"},
+]
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+
+# Who may import what, beside the layers.
+ALLOWED = {
+    "h5py": ("sources/hdf5.py", "sources/contents.py", "storage/"),
+    "dask": ("engine.py", "cluster.py", "monitor/", "sources/arrays.py", "cli/place.py"),
+    "distributed": ("engine.py", "cluster.py", "monitor/"),
+    "click": ("cli/",),
+    "matplotlib": ("plots.py",),
+    "sklearn": ("estimators.py", "exact.py"),
+}
+
+
+def modules() -> list[str]:
+    return sorted(str(path.relative_to(ROOT)) for path in ROOT.rglob("*.py"))
+
+
+def imports(module: str) -> set[str]:
+    """Every module that a file imports, wherever in the file, type checking left out."""
+    tree = ast.parse((ROOT / module).read_text())
+    typing_only = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    found = set()
+    for node in ast.walk(tree):
+        if id(node) in typing_only:
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add(node.module)
+    return found
+
+
+def part(module: str) -> str:
+    return module.split("/")[0].removesuffix(".py")
+
+
+@pytest.mark.parametrize("module", [m for m in modules() if m != "__init__.py"])
+def test_imports_point_down(module):
+    for name in imports(module):
+        package, _, rest = name.partition(".")
+        if package == "streamkern" and rest:
+            imported = rest.split(".")[0]
+            assert LEVEL[imported] <= LEVEL[part(module)], f"{module} imports {name}"
+
+
+@pytest.mark.parametrize("library", list(ALLOWED))
+def test_a_library_is_imported_only_where_it_belongs(library):
+    users = {m for m in modules() if any(n.split(".")[0] == library for n in imports(m))}
+    assert users
+    assert all(user.startswith(ALLOWED[library]) for user in users), users
+
+
+def test_every_module_has_a_layer():
+    assert {part(m) for m in modules()} - {"__init__"} == set(LEVEL)
+
+
+def run(code: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
+
+
+@pytest.mark.parametrize("code", ["import streamkern", "import streamkern.cli"])
+def test_importing_brings_in_nothing_heavy(code):
+    heavy = "numpy scipy sklearn dask distributed h5py rich pandas matplotlib".split()
+    loaded = run(f"{code}; import sys; print(*sys.modules)").split()
+    assert not set(heavy) & set(loaded)
+
+
+def test_help_answers_in_half_a_second():
+    def seconds() -> float:
+        begun = time.perf_counter()
+        output = run("from streamkern.cli import main; main(['--help'])")
+        assert "Commands:" in output
+        return time.perf_counter() - begun
+
+    assert min(seconds() for _ in range(3)) < 0.5
+
+
+def test_a_fit_in_this_process_does_not_import_distributed():
+    code = """
+import sys, numpy as np, streamkern
+X = np.random.default_rng(0).random((50, 2))
+streamkern.RandomFeatureRidge(n_components=8).fit(X, X[:, 0])
+print("distributed" in sys.modules)
+"""
+    assert run(code).strip() == "False"

@@ -1,0 +1,44 @@
+"""The public names are these, and each can be imported."""
+
+import inspect
+
+import pytest
+
+import streamkern
+
+PUBLIC = {
+    "ColumnStatistics",
+    "ExactKernelRidge",
+    "FeatureMap",
+    "Gaussian",
+    "Identity",
+    "Kernel",
+    "Laplacian",
+    "Linear",
+    "Matern",
+    "Moments",
+    "RandomFeatureRidge",
+    "RandomFourierFeatures",
+    "__version__",
+    "accumulate",
+    "compare",
+    "connect",
+    "load",
+    "open_hdf5",
+    "progress",
+}
+
+
+def test_the_list_is_explicit():
+    assert set(streamkern.__all__) == PUBLIC
+    assert set(dir(streamkern)) == PUBLIC
+
+
+@pytest.mark.parametrize("name", sorted(PUBLIC - {"__version__"}))
+def test_every_name_has_a_docstring(name):
+    assert len(inspect.getdoc(getattr(streamkern, name))) > 40
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = streamkern.nothing
