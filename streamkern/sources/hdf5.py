@@ -102,11 +102,10 @@ def _columns(file: FileRows) -> str:
 def opened(path: str, cache_bytes: int = _CHUNK_CACHE_BYTES) -> Iterator[h5py.File]:
     """Open a file for reading, or raise DataError saying why it cannot be."""
     where = Path(path)
-    if not where.exists():
-        raise DataError(f"{path} does not exist; check the path.")
-    if where.is_dir():
-        raise DataError(f"{path} is a folder, not an HDF5 file; name the files in it.")
     try:
+        if where.is_dir():
+            raise DataError(f"{path} is a folder, not an HDF5 file; name the files in it.")
+        where.stat()
         file = h5py.File(where, "r", locking="best-effort", rdcc_nbytes=cache_bytes)
     except OSError as error:
         raise DataError(f"{path} {_why_not_opened(where, error)}") from error
@@ -115,6 +114,8 @@ def opened(path: str, cache_bytes: int = _CHUNK_CACHE_BYTES) -> Iterator[h5py.Fi
 
 
 def _why_not_opened(where: Path, error: OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "does not exist; check the path."
     if isinstance(error, PermissionError) or "Permission denied" in str(error):
         return "cannot be read: permission denied; ask its owner."
     if "truncated" in str(error):

@@ -88,9 +88,9 @@ def read_model(path: str | Path) -> ModelFile:
         If there is none, or it is not a model, or damaged, or from a newer format.
     """
     where = Path(path)
-    if not where.is_file():
-        raise ModelFileError(f"{where} does not exist or is not a file; check the path.")
     try:
+        if not where.is_file():
+            raise ModelFileError(f"{where} does not exist or is not a file; check the path.")
         with h5py.File(where, "r", locking="best-effort") as file:
             return _read(where, file)
     except OSError as error:

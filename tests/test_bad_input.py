@@ -1,0 +1,501 @@
+"""Every bad input through the command line: one sentence, a status, and nothing written."""
+
+import ctypes
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import h5py
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from streamkern.cli import main
+
+N, P = 200, 3
+
+
+class Outcome(NamedTuple):
+    status: int
+    message: str
+    output: str
+
+
+def streamkern(*arguments: object) -> Outcome:
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return Outcome(result.exit_code, result.stderr, result.stdout)
+
+
+def write(path: Path, **datasets: object) -> Path:
+    with h5py.File(path, "w") as file:
+        for name, values in datasets.items():
+            file[name] = values
+    return path
+
+
+def rows(n: int = N, p: int = P) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, p))
+    return {"X": X, "y": np.sin(X[:, 0]) + 0.1 * rng.standard_normal(n)}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "good.h5", **rows())
+    return tmp_path
+
+
+@pytest.fixture
+def model(folder):
+    path = folder / "model.h5"
+    assert streamkern("fit", folder / "good.h5", "--components", 16, "--out", path).status == 0
+    return path
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder, hidden ones included."""
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def refused(folder: Path, *arguments: object, status: int = 1) -> str:
+    """The one sentence that a command refuses its arguments with, having written nothing."""
+    before = contents(folder)
+    outcome = streamkern(*arguments)
+    assert outcome.status == status, outcome
+    assert outcome.message.count("Error: ") == 1
+    sentence = outcome.message[outcome.message.index("Error: ") :].strip()
+    assert "Traceback" not in outcome.message
+    assert "\n" not in sentence
+    assert sentence.endswith(".")
+    assert contents(folder) == before
+    return sentence
+
+
+def fit_refused(folder: Path, data: object, *arguments: object, status: int = 1) -> str:
+    out = ("--out", folder / "out.h5", "--components", 16, "--quiet")
+    return refused(folder, "fit", data, *out, *arguments, status=status)
+
+
+def with_value(name: str, row: int, value: float) -> dict[str, np.ndarray]:
+    data = rows()
+    data[name][row] = value
+    return data
+
+
+# The file, and what the sentence must say.
+FILES = {
+    "X and y of different lengths": (
+        lambda: {"X": np.ones((5, 2)), "y": np.ones(4)},
+        ["X has 5 rows", "y has 4", "equally long"],
+    ),
+    "X not 2-D": (lambda: {"X": np.ones(5), "y": np.ones(5)}, ["X must be 2-D", "(5,)"]),
+    "y of three dimensions": (
+        lambda: {"X": np.ones((5, 2)), "y": np.ones((5, 1, 1))},
+        ["(n,) or (n, q)", "(5, 1, 1)"],
+    ),
+    "zero rows": (lambda: {"X": np.ones((0, 2)), "y": np.ones(0)}, ["zero rows"]),
+    "zero columns": (lambda: {"X": np.ones((5, 0)), "y": np.ones(5)}, ["no columns"]),
+    "strings": (
+        lambda: {"X": np.array([[b"a", b"b"]] * 5), "y": np.ones(5)},
+        ["X must hold floats or integers"],
+    ),
+    "complex numbers": (
+        lambda: {"X": np.ones((5, 2), complex), "y": np.ones(5)},
+        ["X must hold floats or integers", "complex128"],
+    ),
+    "a boolean mask": (
+        lambda: {"X": np.ones((5, 2), bool), "y": np.ones(5)},
+        ["X must hold floats or integers", "boolean"],
+    ),
+    "boolean targets": (
+        lambda: {"X": np.ones((5, 2)), "y": np.ones(5, bool)},
+        ["y must hold floats or integers", "boolean"],
+    ),
+    "objects": (
+        lambda: {"X": np.array([["a", "b"]] * 5, dtype=object), "y": np.ones(5)},
+        ["X must hold floats or integers", "object"],
+    ),
+    "NaN in X": (
+        lambda: with_value("X", 17, np.nan),
+        ["1 of 200 rows", "data.h5, row 17", "--on-bad-rows skip"],
+    ),
+    "infinity in X": (lambda: with_value("X", 3, np.inf), ["1 of 200 rows", "data.h5, row 3"]),
+    "NaN in y": (lambda: with_value("y", 199, np.nan), ["1 of 200 rows", "data.h5, row 199"]),
+    "every y equal": (
+        lambda: rows() | {"y": np.full(N, 2.5)},
+        ["every y equals 2.5", "nothing to learn"],
+    ),
+    "every column constant": (
+        lambda: rows() | {"X": np.ones((N, P))},
+        ["all 3 columns of X are constant"],
+    ),
+    "values whose variance overflows": (
+        lambda: with_value("X", 0, 1e300),
+        ["column 0", "overflows", "rescale"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", list(FILES))
+def test_unusable_rows_are_refused(folder, case):
+    make, words = FILES[case]
+    path = write(folder / "data.h5", **make())
+    sentence = fit_refused(folder, path)
+    for word in words:
+        assert word in sentence
+
+
+def test_a_missing_file_is_refused(folder):
+    assert "absent.h5 does not exist" in fit_refused(folder, "absent.h5")
+
+
+def test_a_pattern_without_matches_is_refused(folder):
+    assert "no file matches part-*.h5" in fit_refused(folder, "part-*.h5")
+
+
+def test_a_file_that_is_not_hdf5_is_refused(folder):
+    path = folder / "table.csv"
+    path.write_text("a,b\n1,2\n")
+    sentence = fit_refused(folder, path)
+    assert "table.csv is not an HDF5 file" in sentence
+    assert "convert" in sentence
+
+
+def test_a_truncated_file_is_refused(folder):
+    whole = (folder / "good.h5").read_bytes()
+    path = folder / "short.h5"
+    path.write_bytes(whole[: len(whole) // 2])
+    assert "short.h5 is a truncated HDF5 file" in fit_refused(folder, path)
+
+
+def test_a_file_without_permission_is_refused(folder):
+    (folder / "good.h5").chmod(0)
+    outcome = with_permissions_that_count(("fit", "good.h5", "--out", "out.h5"))
+    assert outcome.status == 1
+    assert "good.h5 cannot be read: permission denied" in outcome.message
+    assert "Traceback" not in outcome.message
+
+
+@pytest.mark.parametrize("option", ["--x", "--y"])
+def test_an_absent_dataset_is_refused_with_those_present(folder, option):
+    path = write(folder / "named.h5", **rows(), **{"group/other": np.ones(3)})
+    sentence = fit_refused(folder, path, option, "absent")
+    assert "no dataset 'absent'" in sentence
+    assert "X, group/other, y" in sentence
+
+
+def test_files_with_different_columns_are_refused(folder):
+    other = write(folder / "other.h5", **rows(p=P + 1))
+    out = ("--out", folder / "out.h5")
+    sentence = refused(folder, "fit", folder / "good.h5", other, *out)
+    assert "3 inputs" in sentence
+    assert "4 inputs" in sentence
+    assert "other.h5" in sentence
+
+
+def test_bad_rows_are_named_by_the_file_they_are_in(folder):
+    other = write(folder / "other.h5", **with_value("X", 5, np.nan))
+    sentence = refused(folder, "fit", "good.h5", other, "--out", "out.h5", "--quiet")
+    assert "1 of 400 rows" in sentence
+    assert "other.h5, row 5" in sentence
+
+
+def test_bad_rows_can_be_skipped_and_are_counted(folder):
+    data = rows()
+    data["X"][[3, 50]] = np.nan
+    data["y"][120] = np.inf
+    path = write(folder / "data.h5", **data)
+    out = folder / "out.h5"
+    skipping = ("--on-bad-rows", "skip", "--quiet", "--json")
+    fitted = streamkern("fit", path, "--out", out, "--components", 16, *skipping)
+    assert fitted.status == 0
+    report = json.loads(fitted.output.splitlines()[-1])
+    assert (report["rows"], report["skipped_rows"]) == (N - 3, 3)
+    evaluated = json.loads(streamkern("evaluate", out, path, *skipping).output.splitlines()[-1])
+    assert (evaluated["rows"], evaluated["skipped_rows"]) == (N - 3, 3)
+    predicted = streamkern("predict", out, path, "--out", "predicted.h5", *skipping)
+    assert json.loads(predicted.output.splitlines()[-1])["skipped_rows"] == 2
+    with h5py.File("predicted.h5") as file:
+        assert np.flatnonzero(np.isnan(file["y_pred"][:])).tolist() == [3, 50]
+
+
+def test_skipping_every_row_is_refused(folder):
+    path = write(folder / "data.h5", **rows() | {"y": np.full(N, np.nan)})
+    sentence = fit_refused(folder, path, "--on-bad-rows", "skip")
+    assert "all 200 rows" in sentence
+
+
+def test_bad_rows_are_refused_by_evaluate_and_predict_too(folder, model):
+    path = write(folder / "data.h5", **with_value("X", 7, np.nan))
+    for command in (
+        ("evaluate", model, path, "--quiet"),
+        ("predict", model, path, "--out", folder / "out.h5", "--quiet"),
+    ):
+        sentence = refused(folder, *command)
+        assert "1 of 200 rows" in sentence
+        assert "data.h5, row 7" in sentence
+
+
+def test_a_constant_column_is_left_out_with_a_note(folder):
+    data = rows()
+    data["X"][:, 1] = 1 / 3
+    outcome = streamkern(
+        "fit", write(folder / "data.h5", **data), "--out", "out.h5", "--components", 16, "--quiet"
+    )
+    assert outcome.status == 0
+    assert "note: 1 constant column of X left out: 1." in outcome.message
+
+
+OPTIONS = {
+    "no components": (["--components", "0"], ["n_components must be at least 1", "not 0"]),
+    "negative components": (["--components", "-4"], ["n_components must be at least 1", "not -4"]),
+    "odd pairs": (["--components", "7"], ["n_components must be even", "not 7"]),
+    "negative alpha": (["--alpha", "-1"], ["alpha must be a finite number of at least 0", "-1.0"]),
+    "NaN alpha": (["--alpha", "nan"], ["alpha must be a finite number of at least 0", "nan"]),
+    "infinite alpha": (["--alpha", "inf"], ["alpha must be a finite number of at least 0", "inf"]),
+    "zero length scale": (["--length-scale", "0"], ["length_scale must be positive", "0.0"]),
+    "negative length scale": (["--length-scale", "-2"], ["length_scale must be positive", "-2.0"]),
+    "NaN length scale": (["--length-scale", "nan"], ["length_scale must be positive", "nan"]),
+    "length scale that is a word": (["--length-scale", "mean"], ["--length-scale", "'mean'"]),
+    "too few length scales": (["--length-scale", "1,2"], ["one per input, 3 here, not 2"]),
+    "length scale of a linear kernel": (
+        ["--kernel", "linear", "--length-scale", "1"],
+        ["linear kernel has no length scale"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", list(OPTIONS))
+def test_impossible_options_are_wrong_usage(folder, case):
+    arguments, words = OPTIONS[case]
+    sentence = fit_refused(folder, "good.h5", *arguments, status=2)
+    for word in words:
+        assert word in sentence
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--kernel", "multiquadric"],
+        ["--map", "nothing"],
+        ["--precision", "half"],
+        ["--on-bad-rows", "ignore"],
+        ["--workers", "0"],
+        ["--no-such-option"],
+    ],
+)
+def test_unknown_choices_are_wrong_usage(folder, arguments):
+    before = contents(folder)
+    outcome = streamkern("fit", "good.h5", "--out", "out.h5", *arguments)
+    assert outcome.status == 2
+    assert "Error: " in outcome.message
+    assert contents(folder) == before
+
+
+def test_alpha_zero_with_a_singular_system_is_refused(folder):
+    data = rows()
+    data["X"][:, 2] = 2 * data["X"][:, 0] + data["X"][:, 1]
+    path = write(folder / "data.h5", **data)
+    sentence = fit_refused(folder, path, "--kernel", "linear", "--alpha", "0")
+    assert "1 of 3 eigenvalues" in sentence
+    assert "precision floor" in sentence
+
+
+def test_a_job_beyond_memory_is_refused_with_both_numbers_before_reading(folder):
+    begun = time.perf_counter()
+    sentence = fit_refused(folder, "good.h5", "--components", 1_000_000)
+    assert time.perf_counter() - begun < 5
+    assert "1,000,000 components need" in sentence
+    assert "TB" in sentence
+    assert "GB may be used" in sentence
+
+
+COMMANDS_THAT_WRITE = {
+    "fit": lambda _model, out: ("fit", "good.h5", "--components", 16, "--out", out),
+    "predict": lambda model, out: ("predict", model, "good.h5", "--out", out),
+}
+
+
+@pytest.mark.parametrize("command", list(COMMANDS_THAT_WRITE))
+class TestOutputs:
+    def test_an_existing_file_is_refused_and_kept(self, folder, model, command):
+        (folder / "out.h5").write_text("precious")
+        arguments = COMMANDS_THAT_WRITE[command](model, "out.h5")
+        assert "out.h5 exists already; give --force" in refused(folder, *arguments)
+
+    def test_an_existing_file_is_replaced_by_force(self, folder, model, command):
+        (folder / "out.h5").write_text("worthless")
+        arguments = COMMANDS_THAT_WRITE[command](model, "out.h5")
+        assert streamkern(*arguments, "--force", "--quiet").status == 0
+        assert h5py.is_hdf5(folder / "out.h5")
+
+    def test_a_missing_folder_is_refused(self, folder, model, command):
+        arguments = COMMANDS_THAT_WRITE[command](model, "missing/out.h5")
+        assert "does not exist" in refused(folder, *arguments)
+
+    def test_a_folder_as_output_is_refused(self, folder, model, command):
+        arguments = COMMANDS_THAT_WRITE[command](model, folder)
+        assert "is a folder" in refused(folder, *arguments)
+
+    def test_a_folder_without_permission_is_refused(self, folder, model, command):
+        locked = folder / "locked"
+        locked.mkdir(mode=0o555)
+        arguments = COMMANDS_THAT_WRITE[command](model, locked / "out.h5")
+        outcome = with_permissions_that_count(arguments)
+        assert outcome.status == 1
+        assert "cannot be written to" in outcome.message
+        assert "Traceback" not in outcome.message
+        assert list(locked.iterdir()) == []
+
+    def test_a_full_disk_is_reported_and_leaves_the_old_file(self, folder, model, command):
+        (folder / "out.h5").write_text("old")
+        write(folder / "good.h5", **rows(n=20_000))
+        arguments = COMMANDS_THAT_WRITE[command](model, "out.h5")
+        before = contents(folder)
+        outcome = with_small_files((*arguments, "--force", "--quiet"))
+        assert outcome.status == 1, outcome
+        assert "the disk or quota is full" in outcome.message
+        assert "Traceback" not in outcome.message
+        assert contents(folder) == before
+
+
+def somewhere_else(arguments: tuple[object, ...], **options: object) -> Outcome:
+    command = [sys.executable, "-c", "from streamkern.cli import main; main()"]
+    done = subprocess.run(
+        [*command, *map(str, arguments)], capture_output=True, text=True, check=False, **options
+    )
+    return Outcome(done.returncode, done.stderr, done.stdout)
+
+
+def with_permissions_that_count(arguments: tuple[object, ...]) -> Outcome:
+    """Run without the capability of root to pass over permissions (capabilities(7))."""
+
+    def drop() -> None:
+        if os.geteuid() == 0:
+            drop_from_bounding_set, dac_override, dac_read_search = 24, 1, 2
+            for capability in (dac_override, dac_read_search):
+                ctypes.CDLL(None).prctl(drop_from_bounding_set, capability, 0, 0, 0)
+
+    return somewhere_else(arguments, preexec_fn=drop)
+
+
+def with_small_files(arguments: tuple[object, ...]) -> Outcome:
+    """Run where no file can grow beyond 8 kB, as on a full disk or over a quota."""
+
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (8_000, 8_000))
+
+    return somewhere_else(arguments, preexec_fn=limit)
+
+
+def test_rows_of_another_width_are_not_predicted(folder, model):
+    write(folder / "wide.h5", **rows(p=P + 2))
+    for command in (
+        ("predict", model, "wide.h5", "--out", "out.h5", "--quiet"),
+        ("evaluate", model, "wide.h5", "--quiet"),
+    ):
+        sentence = refused(folder, *command)
+        assert "rows must have 3 columns" in sentence
+        assert "(200, 5)" in sentence
+
+
+def test_targets_of_another_width_are_not_evaluated(folder, model):
+    write(folder / "two.h5", **rows() | {"y": np.ones((N, 2))})
+    sentence = refused(folder, "evaluate", model, "two.h5", "--quiet")
+    assert "predicts 1 target, but the data has 2" in sentence
+
+
+MODELS = {
+    "missing": (None, ["does not exist"]),
+    "not HDF5": (b"nothing of the kind", ["is not a streamkern model"]),
+    "empty": (b"", ["is not a streamkern model"]),
+}
+
+
+@pytest.mark.parametrize("case", list(MODELS))
+@pytest.mark.parametrize("command", ["predict", "evaluate", "show"])
+def test_what_is_not_a_model_is_refused(folder, command, case):
+    content, words = MODELS[case]
+    if content is not None:
+        (folder / "bad.h5").write_bytes(content)
+    arguments = {
+        "predict": ("bad.h5", "good.h5", "--out", "out.h5"),
+        "evaluate": ("bad.h5", "good.h5"),
+        "show": ("bad.h5",),
+    }[command]
+    sentence = refused(folder, command, *arguments)
+    for word in words:
+        assert word in sentence
+
+
+def test_data_is_not_a_model(folder):
+    sentence = refused(folder, "evaluate", "good.h5", "good.h5")
+    assert "is HDF5 but not a streamkern model" in sentence
+
+
+def test_a_model_of_a_newer_format_is_refused(folder, model):
+    with h5py.File(model, "r+") as file:
+        file.attrs["format_version"] = 99
+    sentence = refused(folder, "show", model)
+    assert "format version 99" in sentence
+    assert "install a newer one" in sentence
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.999])
+def test_a_model_that_was_cut_short_is_refused(folder, model, share):
+    whole = model.read_bytes()
+    model.write_bytes(whole[: int(share * len(whole))])
+    assert "was cut short" in refused(folder, "evaluate", model, "good.h5", "--quiet")
+
+
+CLUSTER_FILES = {
+    "unknown key": (
+        "version: 1\nmodule: dask.distributed\nclass: LocalCluster\nworkers: 3\n",
+        ["workers"],
+    ),
+    "forbidden class": ("version: 1\nmodule: os\nclass: system\n", ["os"]),
+    "hostile tag": ("!!python/object/apply:os.system ['touch owned']\n", []),
+    "not YAML": ("version: [1\n", []),
+    "a list": ("- 1\n- 2\n", []),
+}
+
+
+@pytest.mark.parametrize("case", list(CLUSTER_FILES))
+def test_a_wrong_cluster_file_is_wrong_usage(folder, case):
+    text, words = CLUSTER_FILES[case]
+    (folder / "cluster.yaml").write_text(text)
+    sentence = fit_refused(folder, "good.h5", "--cluster", "cluster.yaml", status=2)
+    assert "cluster.yaml" in sentence
+    for word in words:
+        assert word in sentence
+
+
+def test_a_missing_cluster_file_is_refused(folder):
+    outcome = streamkern("fit", "good.h5", "--out", "out.h5", "--cluster", "absent.yaml")
+    assert outcome.status in {1, 2}
+    assert "absent.yaml" in outcome.message
+
+
+@pytest.mark.cluster
+@pytest.mark.slow
+def test_a_scheduler_that_does_not_answer_is_given_up_within_30_seconds(folder):
+    before = contents(folder)
+    begun = time.perf_counter()
+    address = "tcp://127.0.0.1:9"
+    outcome = somewhere_else(
+        ("fit", "good.h5", "--out", "out.h5", "--scheduler", address, "--quiet")
+    )
+    assert time.perf_counter() - begun < 35
+    assert outcome.status == 1
+    assert address in outcome.message
+    assert "Traceback" not in outcome.message
+    assert contents(folder) == before
