@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from threadpoolctl import ThreadpoolController
+import threadpoolctl
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,10 +18,22 @@ _limit: Any = None
 
 
 @cache
-def _controller() -> ThreadpoolController:
+def _controller() -> threadpoolctl.ThreadpoolController:
     import scipy.linalg  # noqa: F401, PLC0415  brings its own BLAS, which must be known too
 
-    return ThreadpoolController()
+    return threadpoolctl.ThreadpoolController()
+
+
+def _let_any_thread_set_limits() -> None:
+    """Lift the rule of threadpoolctl 3.7 and later that only the first thread to set limits may.
+
+    Without it a limit set from another thread is silently ignored; the lock here keeps threads
+    from setting limits at the same time, which is what the rule is against.
+    """
+    controller = getattr(threadpoolctl, "OpenBLASController", None)
+    clear = getattr(controller, "clear_controlling_thread", None)
+    if clear is not None:
+        clear(force=True)
 
 
 @contextmanager
@@ -35,6 +47,7 @@ def blas_threads(n_threads: int) -> Iterator[None]:
     global _inside, _limit  # noqa: PLW0603  the state is the process's, as the BLAS setting is
     with _lock:
         if not _inside:
+            _let_any_thread_set_limits()
             _limit = _controller().limit(limits=n_threads, user_api="blas")
         _inside += 1
     try:
@@ -43,4 +56,6 @@ def blas_threads(n_threads: int) -> Iterator[None]:
         with _lock:
             _inside -= 1
             if not _inside:
+                _let_any_thread_set_limits()
                 _limit.restore_original_limits()
+                _let_any_thread_set_limits()
