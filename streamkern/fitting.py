@@ -18,6 +18,7 @@ from streamkern.features import (
     Standardized,
     Standardizer,
 )
+from streamkern.features.base import checked_seed
 from streamkern.kernels import Kernel, Linear, ShiftInvariantKernel
 from streamkern.plan import SAMPLE_ROWS, Plan, plan_fit
 from streamkern.selection import median_length_scale
@@ -68,6 +69,7 @@ class FitOptions:
                 raise ParameterError(
                     f"{name} must be one of {', '.join(allowed)}, not {value!r}; choose one."
                 )
+        checked_seed(self.random_state)
         if isinstance(self.kernel, ShiftInvariantKernel) and not self.is_identity:
             self._fourier(self.kernel)
 

@@ -129,9 +129,6 @@ class ShiftInvariantKernel(Kernel):
                 f"the two sets of rows must have the same number of columns, not "
                 f"{left.shape[1]} and {right.shape[1]}; pass rows of the same inputs."
             )
-        # Distances come from products, which lose digits far from the origin.
-        origin = right.mean(axis=0) if len(right) else 0.0
-        left, right = left - origin, right - origin
         values = np.empty((len(left), len(right)))
         for start in range(0, len(left), _ROWS_AT_ONCE):
             rows = slice(start, start + _ROWS_AT_ONCE)
@@ -169,12 +166,12 @@ class ShiftInvariantKernel(Kernel):
         return replace(self, length_scale=length_scale)
 
 
-def _euclidean(X: Floats, Z: Floats) -> Floats:
-    squared = X @ (-2.0 * Z.T)
-    squared += np.einsum("ij,ij->i", X, X)[:, None]
-    squared += np.einsum("ij,ij->i", Z, Z)
-    np.maximum(squared, 0.0, out=squared)
-    return np.sqrt(squared, out=squared)
+def _distances(X: Floats, Z: Floats, metric: str) -> Floats:
+    # Not by |x|^2 - 2 x z + |z|^2, which leaves equal rows a distance of their rounding.
+    from scipy.spatial.distance import cdist  # noqa: PLC0415  imported where it is needed
+
+    distances: Floats = cdist(X, Z, metric=metric)
+    return distances
 
 
 @dataclass(frozen=True)
@@ -192,7 +189,7 @@ class Gaussian(ShiftInvariantKernel):
 
     def distance(self, X: Floats, Z: Floats) -> Floats:
         """Return Euclidean distances (n, m)."""
-        return _euclidean(X, Z)
+        return _distances(X, Z, "euclidean")
 
     def profile(self, distances: Floats) -> Floats:
         """Return exp(-r^2 / 2)."""
@@ -238,7 +235,7 @@ class Matern(ShiftInvariantKernel):
 
     def distance(self, X: Floats, Z: Floats) -> Floats:
         """Return Euclidean distances (n, m)."""
-        return _euclidean(X, Z)
+        return _distances(X, Z, "euclidean")
 
     def profile(self, distances: Floats) -> Floats:
         """Return the polynomial of sqrt(2 nu) r times exp(-sqrt(2 nu) r)."""
@@ -269,10 +266,7 @@ class Laplacian(ShiftInvariantKernel):
 
     def distance(self, X: Floats, Z: Floats) -> Floats:
         """Return Manhattan distances (n, m)."""
-        from scipy.spatial.distance import cdist  # noqa: PLC0415  imported where it is needed
-
-        distances: Floats = cdist(X, Z, metric="cityblock")
-        return distances
+        return _distances(X, Z, "cityblock")
 
     def profile(self, distances: Floats) -> Floats:
         """Return exp(-r)."""

@@ -25,7 +25,7 @@ _SHARD_ROWS = (16384, 1 << 20)
 # Partials of finished shards that wait in a process for their partners in the merge tree.
 _WAITING = 4
 # Interpreter, libraries and Dask's own needs in one process, as measured with some room.
-_PROCESS_BYTES = 320 << 20
+_PROCESS_BYTES = 256 << 20
 # Rows of the spread sample travel with the first pass.
 SAMPLE_ROWS = 2048
 # Below this much work in seconds, starting worker processes costs more than it saves.

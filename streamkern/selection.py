@@ -38,7 +38,7 @@ def median_length_scale(kernel: ShiftInvariantKernel, rows: Floats) -> float:
     rows = rows[:MEDIAN_ROWS]
     pairs = kernel.distance(rows, rows)[np.triu_indices(len(rows), 1)]
     # Rows that are equal, as in tables with many repeats, say nothing about scale.
-    positive = pairs[pairs > 1e-9 * pairs.max(initial=0.0)]
+    positive = pairs[pairs > 0]
     if not len(positive):
         raise DataError(
             "the median length scale needs two different rows, but all sampled rows are equal; "

@@ -80,6 +80,8 @@ def precision_floor(moments: CentredMoments) -> float:
 
 def _largest_eigenvalue(gram: Floats) -> float:
     D = len(gram)
+    if not gram.any():
+        return 0.0
     if D < 64:
         return float(np.linalg.norm(gram, 2)) if D else 0.0
     try:
@@ -118,7 +120,7 @@ def solve_ridge(moments: CentredMoments, alpha: float) -> RidgeSolution:
     """
     alpha = checked_alpha(alpha)
     floor = precision_floor(moments)
-    if alpha >= floor > 0:
+    if alpha > 0 and alpha >= floor:
         solution = _by_cholesky(moments, alpha, floor)
         if solution is not None:
             return solution
@@ -162,9 +164,9 @@ def _by_eigenvalues(moments: CentredMoments, alpha: float, floor: float) -> Ridg
     note = ""
     if n_clipped:
         note = (
-            f"alpha {alpha:.3g} is below the precision floor {floor:.3g}: {n_clipped:,} of {D:,} "
-            f"eigenvalues are noise and were left out; a larger alpha or double precision keeps "
-            f"them."
+            f"{n_clipped:,} of {D:,} eigenvalues lie below the precision floor {floor:.3g}, are "
+            f"noise beside alpha {alpha:.3g}, and were left out; a larger alpha or double "
+            f"precision keeps them."
         )
     values, vectors = values[kept], vectors[:, kept]
     shifted = values + alpha

@@ -65,7 +65,7 @@ def demo(say: Say, out: str, rows: int, components: int) -> None:
     X_test, y_test = _read(test, _TEST)
     source = open_hdf5(train)
     # Inputs are standard normal, so that all models see the same rows in the same units.
-    kernel, alpha = Gaussian(3.0), 0.1
+    kernel, alpha = Gaussian(3.0), 0.01
     ridge = partial(RandomFeatureRidge, alpha=alpha, n_components=components, standardize=False)
     exact = ExactKernelRidge(kernel, alpha=alpha)
     trials: list[tuple[str, int, float, Callable[[], Any]]] = [
@@ -93,7 +93,7 @@ def demo(say: Say, out: str, rows: int, components: int) -> None:
     model.save(folder / "model.h5", force=True)
     report = model.report_
     say.table(
-        f"{rows:,} rows, {components:,} random features",
+        f"\n{rows:,} rows, {components:,} random features",
         [
             ("this machine's memory", in_words(total_bytes())),
             ("the file", in_words(train.stat().st_size)),
@@ -103,9 +103,8 @@ def demo(say: Say, out: str, rows: int, components: int) -> None:
             ("rows a second", f"{report['rows_per_second']:,.0f}"),
         ],
     )
-    say.line()
     say.table(
-        f"Errors on {_TEST:,} new rows (noise alone: {_NOISE})",
+        f"\nErrors on {_TEST:,} new rows (noise alone: {_NOISE})",
         [
             (
                 trial["model"],
@@ -123,7 +122,7 @@ def demo(say: Say, out: str, rows: int, components: int) -> None:
 
 
 def _write(path: Path, n_rows: int, seed: int) -> None:
-    """Write standard normal inputs and a wavy function of them, with noise."""
+    """Write standard normal inputs and a smooth function of six of them, with noise."""
     import numpy as np
 
     from streamkern.storage import RowWriter
@@ -133,7 +132,7 @@ def _write(path: Path, n_rows: int, seed: int) -> None:
         for start in range(0, n_rows, _ROWS_AT_ONCE):
             n = min(_ROWS_AT_ONCE, n_rows - start)
             X = rng.standard_normal((n, _INPUTS), dtype=np.float32)
-            y = np.sin(X[:, 0] + X[:, 1]) + X[:, 2] * X[:, 3] + np.cos(2 * X[:, 4]) + 0.5 * X[:, 5]
+            y = np.sin(X[:, 0] + X[:, 1]) + 0.5 * (X[:, 2] * X[:, 3] + X[:, 5]) + np.cos(X[:, 4])
             writer.append("X", X)
             writer.append("y", y + _NOISE * rng.standard_normal(n, dtype=np.float32))
 

@@ -21,7 +21,13 @@ KERNELS = ("gaussian", "laplacian", "matern12", "matern32", "matern52", "linear"
 def kernel_options(command: Any) -> Any:
     """Give a command the options that make a kernel and its map."""
     for option in (
-        click.option("--seed", type=int, default=0, show_default=True, help="Seed of the map."),
+        click.option(
+            "--seed",
+            type=click.IntRange(min=0),
+            default=0,
+            show_default=True,
+            help="Seed of the map, and of the sample behind the median.",
+        ),
         click.option("--phase", is_flag=True, help="Cosines with random phases, instead of pairs."),
         click.option(
             "--map",

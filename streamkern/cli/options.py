@@ -50,9 +50,6 @@ class Say:
         from rich.table import Table
 
         table = Table(
-            title=escape(title),
-            title_justify="left",
-            title_style="bold",
             box=SIMPLE_HEAD if header else None,
             show_header=bool(header),
             padding=(0, 1),
@@ -68,7 +65,9 @@ class Say:
         for row in rows:
             table.add_row(*map(escape, row))
         # A file or a pipe has no width of its own.
-        Console(width=None if sys.stdout.isatty() else 120).print(table)
+        console = Console(width=None if sys.stdout.isatty() else 120, highlight=False)
+        console.print(f"[bold]{escape(title)}[/bold]")
+        console.print(table)
 
     def result(self, values: dict[str, Any]) -> None:
         """Print the result for programs, as the last line."""

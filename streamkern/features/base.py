@@ -114,6 +114,18 @@ class FeatureMap(ABC):
         features *= dtype(self.scale)
         return features
 
+    def equals(self, other: FeatureMap) -> bool:
+        """Say whether two maps are the same function, bit for bit."""
+        if self is other:
+            return True
+        mine, theirs = self.arrays(), other.arrays()
+        return (
+            self.name == other.name
+            and self.parameters() == other.parameters()
+            and mine.keys() == theirs.keys()
+            and all(np.array_equal(mine[name], theirs[name]) for name in mine)
+        )
+
     def check(self, shape: tuple[int, ...]) -> None:
         """Raise DataError unless `shape` is (n, p) with the p that the map was drawn for."""
         if not self.n_features:
@@ -130,6 +142,16 @@ def cached_slices(n_rows: int, n_components: int) -> Iterator[slice]:
     step = max(_CACHED_VALUES // max(n_components, 1), 16)
     for start in range(0, n_rows, step):
         yield slice(start, min(start + step, n_rows))
+
+
+def checked_seed(random_state: Any) -> int:
+    """Return the seed as an int, or raise ParameterError unless it is a whole number >= 0."""
+    if not isinstance(random_state, (int, np.integer)) or random_state < 0:
+        raise ParameterError(
+            f"random_state must be a whole number of at least 0, not {random_state!r}; give a seed "
+            f"that can be stored with the model."
+        )
+    return int(random_state)
 
 
 def checked_n_components(n_components: Any, *, outputs: int = 1) -> int:

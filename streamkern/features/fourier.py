@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.features.base import FeatureMap, cached_slices, checked_n_components
+from streamkern.features.base import FeatureMap, cached_slices, checked_n_components, checked_seed
 from streamkern.kernels import ShiftInvariantKernel, kernel_from
 
 if TYPE_CHECKING:
@@ -74,11 +74,13 @@ class RandomFourierFeatures(FeatureMap):
         self.n_components = checked_n_components(n_components, outputs=2 if paired else 1)
         self.orthogonal = orthogonal
         self.paired = paired
-        self.random_state = random_state
+        self.random_state = checked_seed(random_state)
         self.scale = math.sqrt(2.0 / self.n_components)  # L = D / 2 pairs, or L = D times sqrt(2)
 
     def draw(self, n_features: int) -> Self:
         """Draw frequencies and phases for rows of `n_features` inputs."""
+        if n_features < 1:
+            raise ParameterError(f"a map needs at least 1 input, not {n_features}; give some.")
         rows = orthogonal_rows if self.orthogonal else independent_rows
         normal = rows(self.n_draws, n_features, self.random_state)
         # 1 - [0, 1) keeps the quantile functions away from 0.

@@ -69,6 +69,7 @@ class Standardized(FeatureMap):
 
     def evaluate(self, X: Array, out: Array, shift: Array | float = 0.0) -> None:
         """Write the inner map's features of the standardised rows, less `shift`, into `out`."""
+        self.inner.check((len(X), len(self.standardizer.columns)))
         rows = np.empty((len(X), len(self.standardizer.columns)), dtype=out.dtype)
         for part in cached_slices(len(X), rows.shape[1]):
             rows[part] = self.standardizer(X[part])

@@ -95,8 +95,9 @@ class ColumnStatistics(Statistic):
         with np.errstate(over="ignore", invalid="ignore"):
             part.mean = (shares * known).sum(axis=0) / divisor
             part.squares = (shares * (known - part.mean) ** 2).sum(axis=0)
-        part.minimum = np.where(finite, values, np.inf).min(axis=0)
-        part.maximum = np.where(finite, values, -np.inf).max(axis=0)
+        counted = shares > 0
+        part.minimum = np.where(counted, values, np.inf).min(axis=0)
+        part.maximum = np.where(counted, values, -np.inf).max(axis=0)
         return part
 
     def merge(self, other: ColumnStatistics) -> ColumnStatistics:

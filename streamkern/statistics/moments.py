@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -132,6 +133,7 @@ class Moments(Statistic):
         if self.gram is None:
             self.gram = Triangle(D)
         for block in blocks:
+            self._check(block)
             if len(block) > len(buffer):
                 buffer = np.empty((len(block), D), dtype=self.dtype)
             features = buffer[: len(block)]
@@ -152,6 +154,14 @@ class Moments(Statistic):
             self.weight += float(sums[-1, -1])
             self.n_rows += len(block)
 
+    def _check(self, block: Block) -> None:
+        self.feature_map.check(block.X.shape)
+        if block.y.shape != (len(block), self.n_targets):
+            raise ParameterError(
+                f"these moments have {self.n_targets} targets, but the rows have targets of shape "
+                f"{block.y.shape}; make moments with that many."
+            )
+
     def merge(self, other: Moments) -> Moments:
         """Return the moments of both sets of rows.
 
@@ -166,10 +176,10 @@ class Moments(Statistic):
                 "both with the same options and seed."
             )
         both = self.zero()
-        if self.gram is None or other.gram is None:
-            both.gram = self.gram or other.gram
-        else:
+        if self.gram is not None and other.gram is not None:
             both.gram = self.gram + other.gram
+        elif self.gram is not None or other.gram is not None:
+            both.gram = deepcopy(self.gram or other.gram)
         both.cross = self.cross + other.cross
         both.target = self.target + other.target
         both.target_sum = self.target_sum + other.target_sum
@@ -178,12 +188,10 @@ class Moments(Statistic):
         return both
 
     def _alike(self, other: Moments) -> bool:
-        mine, theirs = self.feature_map, other.feature_map
         return (
             self.precision == other.precision
             and self.n_targets == other.n_targets
-            and mine.name == theirs.name
-            and mine.parameters() == theirs.parameters()
+            and self.feature_map.equals(other.feature_map)
             and np.array_equal(self.feature_shift, other.feature_shift)
             and np.array_equal(self.target_shift, other.target_shift)
             and np.array_equal(self.target_unit, other.target_unit)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streamkern.errors import ParameterError
 from streamkern.statistics.base import Statistic
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ class RowSample(Statistic):
     """
 
     def __init__(self, n_rows: int, random_state: int = 0) -> None:
+        if n_rows < 1:
+            raise ParameterError(f"a sample has at least 1 row, not {n_rows}; ask for some.")
         self.n_rows = n_rows
         self.random_state = random_state
         self.hashes = np.empty(0, dtype=np.uint64)
@@ -74,6 +77,10 @@ class RowSample(Statistic):
 
     def merge(self, other: RowSample) -> RowSample:
         """Return the sample of both sets of rows."""
+        if (self.n_rows, self.random_state) != (other.n_rows, other.random_state):
+            raise ParameterError(
+                "samples merge only when their size and seed are the same; draw both alike."
+            )
         both = self.zero()
         for part in (self, other):
             if len(part.hashes):

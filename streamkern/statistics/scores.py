@@ -51,7 +51,8 @@ class PredictionErrors(Statistic):
     @property
     def r2(self) -> Floats:
         """Coefficient of determination, (q,); scikit-learn's values where a target is constant."""
-        spread = self.targets.squares
+        # Rounding leaves a constant target a spread; its range is exact.
+        spread = np.where(self.targets.constant(0.0), 0.0, self.targets.squares)
         constant = np.where(self.squared == 0, 1.0, 0.0)
         safe = np.where(spread > 0, spread, 1.0)
         return np.where(spread > 0, 1.0 - self.squared / safe, constant)

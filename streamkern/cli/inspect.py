@@ -1,0 +1,74 @@
+"""`streamkern inspect`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from streamkern.cli.options import Say, common, data_options
+
+if TYPE_CHECKING:
+    from streamkern.plan import Plan
+    from streamkern.sources.contents import Contents
+
+
+@click.command()
+@data_options
+@click.option(
+    "--components",
+    type=click.IntRange(min=1),
+    default=2048,
+    show_default=True,
+    help="Number of random features to plan for.",
+)
+@common
+def inspect(say: Say, data: tuple[str, ...], x: str, y: str, components: int) -> None:
+    """Show the datasets in DATA, and what a fit on X and y would need."""
+    from streamkern.errors import DataError
+    from streamkern.plan import plan_fit
+    from streamkern.sources import open_hdf5
+    from streamkern.sources.contents import describe_files
+
+    files = describe_files(data)
+    for path, datasets in files.items():
+        _show(say, path, datasets)
+    plan: Plan | None = None
+    try:
+        plan = plan_fit(open_hdf5(data, x, y), components)
+    except DataError as error:
+        say.note(f"no fit to plan: {error}")
+    else:
+        say.table("A fit", plan.rows())
+    say.result(
+        {
+            "files": [
+                {"path": path, "datasets": [dataset._asdict() for dataset in datasets]}
+                for path, datasets in files.items()
+            ],
+            "fit": plan and asdict(plan),
+        }
+    )
+
+
+def _show(say: Say, path: str, datasets: list[Contents]) -> None:
+    from streamkern.memory import in_words
+
+    rows = [
+        (
+            dataset.name,
+            _times(dataset.shape),
+            dataset.dtype,
+            _times(dataset.chunks or ()) or "none",
+            dataset.compression or "none",
+            in_words(dataset.bytes),
+            in_words(dataset.stored_bytes),
+        )
+        for dataset in datasets
+    ]
+    say.table(path, rows, ("dataset", "shape", "type", "chunks", "filters", "bytes", "stored"))
+
+
+def _times(sizes: tuple[int, ...]) -> str:
+    return " x ".join(f"{size:,}" for size in sizes)

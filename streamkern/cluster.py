@@ -1,0 +1,275 @@
+"""From a cluster file, an address, a scheduler file or a number of workers to a Dask client."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import importlib.util
+import inspect
+import logging
+import os
+import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import dask
+from dask.utils import parse_bytes, parse_timedelta
+from distributed import Client, LocalCluster, Security, SpecCluster, SSHCluster, rpc
+from distributed.deploy import Cluster
+
+from streamkern.clusterfile import (
+    ClusterFile,
+    checked_address,
+    read_cluster_file,
+    read_scheduler_file,
+)
+from streamkern.errors import ClusterError, ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
+_NO_WORKERS = "distributed.scheduler.no-workers-timeout"
+_SPAWN = "distributed.nanny.pre-spawn-environ"
+_BLAS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+
+@contextmanager
+def connect(
+    *,
+    cluster: str | Path | None = None,
+    scheduler: str | None = None,
+    scheduler_file: str | Path | None = None,
+    n_workers: int | None = None,
+    blas_threads: int = 1,
+    timeout: float = 20,
+) -> Iterator[Client]:
+    """Connect to a Dask cluster, and leave nothing running that was started for it.
+
+    The first place that is given counts: `cluster`, `scheduler`, `scheduler_file`, `n_workers`,
+    the environment variable DASK_SCHEDULER_ADDRESS; else a LocalCluster with a worker a core.
+    A script connects under `if __name__ == "__main__":`, since local workers import the script.
+
+    Parameters
+    ----------
+    cluster : path, optional
+        A YAML file with `version: 1`, `module`, `class`, and optionally `args`, `kwargs`, `scale`
+        (workers or jobs to ask for), `adapt` (`minimum`, `maximum`) and `config` (merged into the
+        Dask configuration while connected).  Classes outside Dask's own packages, options that
+        name code or environment variables, and values with shell syntax are refused.
+    scheduler : str, optional
+        The address of a running scheduler, such as tcp://10.0.0.1:8786.
+    scheduler_file : path, optional
+        What `dask scheduler --scheduler-file` wrote.
+    n_workers : int, optional
+        Worker processes of a LocalCluster, which listens on this machine's loopback only.
+    blas_threads : int
+        BLAS threads of a process of clusters that are started here.
+    timeout : float
+        Seconds within which a scheduler must answer and a first worker be there.  Where jobs
+        queue, `distributed.scheduler.no-workers-timeout` in `config` is the time to wait.
+
+    Yields
+    ------
+    distributed.Client
+        The current client until the context ends.
+
+    Raises
+    ------
+    ParameterError
+        If an option, or the content of a file, is not what it must be.
+    ClusterError
+        If a cluster cannot be started, nobody answers, or there are no workers.
+
+    Examples
+    --------
+    >>> with connect(n_workers=2) as client:  # doctest: +SKIP
+    ...     model.fit(source)
+    >>> with connect(cluster="cluster.yaml") as client:  # doctest: +SKIP
+    ...     model.fit(source)
+    """
+    for name, value in (("n_workers", n_workers), ("blas_threads", blas_threads)):
+        if value is not None and value < 1:
+            raise ParameterError(f"{name} must be 1 or more, not {value}; give another number.")
+    if not timeout > 0:
+        raise ParameterError(f"timeout must be positive, not {timeout}; give seconds.")
+    deadline = time.monotonic() + timeout
+    address = scheduler
+    if cluster is None and scheduler is None:
+        if scheduler_file is not None:
+            address = read_scheduler_file(Path(scheduler_file))
+        elif n_workers is None:
+            address = os.environ.get("DASK_SCHEDULER_ADDRESS") or None
+    with ExitStack() as stack:
+        # What they log about a cluster that does not start or is lost, they also raise.
+        for name in ("distributed.client", "distributed.deploy"):
+            log = logging.getLogger(name)
+            stack.callback(log.setLevel, log.level)
+            log.setLevel(logging.CRITICAL)
+        # The frequencies travel in the graph, once.
+        threshold = max(parse_bytes(dask.config.get(_LARGE_GRAPH, 0)), 256 << 20)
+        stack.enter_context(dask.config.set({_LARGE_GRAPH: threshold}))
+        if cluster is None and address is not None:
+            yield _reached(stack, address, deadline, timeout)
+            return
+        # Without a limit, tasks would wait for ever for workers that are all gone.
+        settings = {_NO_WORKERS: dask.config.get(_NO_WORKERS, None) or "60s"}
+        if blas_threads > 1:
+            settings[_SPAWN] = dask.config.get(_SPAWN) | dict.fromkeys(_BLAS, blas_threads)
+        stack.enter_context(dask.config.set(settings))
+        if cluster is not None:
+            yield _from_file(stack, read_cluster_file(Path(cluster)), timeout)
+            return
+        options = _local_defaults() | {
+            "n_workers": n_workers or max(dask.system.CPU_COUNT // blas_threads, 1),
+            "threads_per_worker": 1,
+            "processes": True,
+        }
+        client = _started(stack, lambda: LocalCluster(**options), "a LocalCluster")
+        _wait_for_worker(client, timeout, "the LocalCluster")
+        yield client
+
+
+def _local_defaults() -> dict[str, Any]:
+    bokeh = importlib.util.find_spec("bokeh") is not None
+    return {
+        "host": "127.0.0.1",
+        "dashboard_address": "127.0.0.1:0" if bokeh else None,
+        # What goes wrong in a task comes back as an exception.
+        "silence_logs": logging.CRITICAL,
+    }
+
+
+def _reached(stack: ExitStack, address: str, deadline: float, timeout: float) -> Client:
+    host, port, encrypted = checked_address(address)
+    if encrypted and not Security().get_connection_args("client")["ssl_context"]:
+        raise ClusterError(
+            f"{address} needs TLS certificates, but none is configured; set distributed.comm.tls "
+            f"in the Dask configuration."
+        )
+    try:
+        socket.getaddrinfo(host, port)
+        # In a thread, because a notebook already runs an event loop in this one.
+        with ThreadPoolExecutor(1) as pool:
+            kind = pool.submit(asyncio.run, _kind_at(address, _left(deadline))).result()
+        client = Client(address, timeout=_left(deadline)) if kind == "Scheduler" else None
+    except socket.gaierror as error:
+        raise ClusterError(
+            f"the host of {address} is unknown ({error.strerror}); check the address."
+        ) from error
+    except Exception as error:
+        why = "" if isinstance(error, OSError) else f" ({_why(error)})"
+        raise ClusterError(
+            f"no Dask scheduler answers at {address} within {timeout:g} s{why}; check that it runs "
+            f"and can be reached from here."
+        ) from error
+    if client is None:
+        raise ClusterError(f"{address} is a Dask {kind}; give the address of its scheduler.")
+    stack.enter_context(client)
+    _wait_for_worker(client, _left(deadline), f"the scheduler at {address}")
+    return client
+
+
+async def _kind_at(address: str, seconds: float) -> str:
+    """Return what serves at an address; a client would wait without end for a silent one."""
+    arguments = Security().get_connection_args("client")
+    async with asyncio.timeout(seconds), rpc(address, connection_args=arguments) as server:
+        return str((await server.identity())["type"])
+
+
+def _left(deadline: float) -> float:
+    return max(deadline - time.monotonic(), 0.5)
+
+
+def _why(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
+
+
+def _wait_for_worker(client: Client, seconds: float, where: str, remedy: str = "") -> None:
+    try:
+        client.wait_for_workers(1, timeout=seconds)
+    except TimeoutError as error:
+        raise ClusterError(
+            f"no worker joined {where} within {seconds:.3g} s, but at least one is needed; start "
+            f"workers{remedy}."
+        ) from error
+
+
+def _started(stack: ExitStack, start: Callable[[], Any], what: str) -> Client:
+    # Nannies change this process's environment, which moreover outranks what they are told.
+    names = {*_BLAS, *dask.config.get(_SPAWN), "PYTHONHASHSEED"}
+    before = {name: os.environ.pop(name, None) for name in names}
+    stack.callback(_restore, before)
+    try:
+        cluster = stack.enter_context(start())
+        client = stack.enter_context(Client(cluster))
+    except Exception as error:
+        raise ClusterError(
+            f"{what} could not be started ({_why(error)}); correct its options, or start it "
+            f"yourself and give its address."
+        ) from error
+    _restore(before)
+    return client
+
+
+def _restore(environment: dict[str, str | None]) -> None:
+    for name, value in environment.items():
+        os.environ.pop(name, None)
+        if value is not None:
+            os.environ[name] = value
+
+
+def _from_file(stack: ExitStack, file: ClusterFile, timeout: float) -> Client:
+    patience = parse_timedelta(file.config.get(_NO_WORKERS) or timeout)
+    stack.enter_context(dask.config.set(file.config))
+    start = _cluster_class(file)
+    try:
+        call = inspect.signature(start).bind(*file.args, **file.kwargs)
+    except TypeError as error:
+        raise ParameterError(
+            f"{file.path}: {file.name} does not take these args and kwargs ({error}); correct them."
+        ) from error
+    # Again, now that options given by position have names.
+    file.refuse_code(call.arguments, "args")
+    if start is LocalCluster:
+        call.arguments = _local_defaults() | call.arguments
+    what = f"the {file.name} of {file.path}"
+    client = _started(stack, lambda: start(*call.args, **call.kwargs), what)
+    if file.scale is not None:
+        client.cluster.scale(file.scale)
+    if file.adapt is not None:
+        client.cluster.adapt(**file.adapt)
+    # An adaptive cluster may have no worker before there is work.
+    if file.adapt is None or file.adapt["minimum"]:
+        _wait_for_worker(
+            client,
+            patience,
+            what,
+            f" with scale or n_workers, or, where jobs queue, set {_NO_WORKERS} in its config",
+        )
+    return client
+
+
+def _cluster_class(file: ClusterFile) -> Any:
+    package = file.module.split(".")[0]
+    try:
+        found = getattr(importlib.import_module(file.module), file.name, None)
+    except ImportError as error:
+        raise ClusterError(
+            f"{file.path} needs {file.module}, which cannot be imported ({_why(error)}); install "
+            f"it with pip install {package.replace('_', '-')}."
+        ) from error
+    # SpecCluster takes classes by name; SSHCluster is a function, and GatewayCluster stands alone.
+    is_cluster = inspect.isclass(found) and (
+        (issubclass(found, Cluster) and found not in (Cluster, SpecCluster))
+        or (package == "dask_gateway" and file.name == "GatewayCluster")
+    )
+    if not is_cluster and found is not SSHCluster:
+        raise ParameterError(
+            f"{file.path}: class must be a cluster class of {file.module}, such as LocalCluster "
+            f"of dask.distributed, but {file.name} is not; correct it."
+        )
+    return found

@@ -1,0 +1,241 @@
+"""Files that say where a job runs, checked before anything in them is used.
+
+A cluster file is shared and copied, so it may start clusters but not run code.  It is read with a
+safe loader; its module must be in a known package; and options through which Dask would import a
+module, set an environment variable or run a command are refused wherever they occur, as are
+values with shell syntax, because job scripts and remote command lines hold them as written.
+Whoever needs such an option has a Dask configuration of their own to set it in.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from streamkern.errors import ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_PACKAGES = (
+    "distributed",
+    "dask_jobqueue",
+    "dask_kubernetes",
+    "dask_cloudprovider",
+    "dask_gateway",
+    "dask_yarn",
+    "dask_cuda",
+)
+_KEYS = ("version", "module", "class", "args", "kwargs", "scale", "adapt", "config")
+_REACHES_CODE = re.compile(
+    r"(\w+_)?(bootstrap|class|cls|command|module|python|services|shebang|template)"
+    r"|(\w+_)?env(iron\w*|_\w+)?|preload\w*|pre_import|job_script_\w+|logging\w*"
+    r"|(worker_)?extra(_args)?|allowed_imports|auth|config|custom_cluster_spec|docker_args"
+    r"|extensions|pkcs11_provider|plugins|policies|remote_dask_worker|routes|security_loader"
+)
+_REACHES_SHELL = re.compile(r"[`;|&<>\r\n]|\$\(|\s--")
+
+_ADDRESS = re.compile(r"(?:(tcp|tls|ws|wss)://)?(\[[^]]+\]|[^:/\s]+):(\d{1,5})")
+
+
+@dataclass(frozen=True)
+class ClusterFile:
+    """What a cluster file says, well-formed and harmless.
+
+    Parameters
+    ----------
+    path : Path
+    module, name : str
+        Where the cluster class is, and what it is called.
+    args, kwargs : list, dict
+        What it is called with.
+    scale : int, optional
+        Workers, or jobs, to ask for.
+    adapt : dict, optional
+        `minimum` and `maximum` of workers.
+    config : dict
+        Values of the Dask configuration, by dotted key.
+    """
+
+    path: Path
+    module: str
+    name: str
+    args: list[Any] = field(default_factory=list)
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    scale: int | None = None
+    adapt: dict[str, int] | None = None
+    config: dict[str, Any] = field(default_factory=dict)
+
+    def refuse_code(self, options: Any, where: str) -> None:
+        """Raise ParameterError if options, or those nested in them, could run code."""
+        if isinstance(options, dict):
+            for key, value in options.items():
+                parts = str(key).replace("-", "_").lower().split(".")
+                if any(_REACHES_CODE.fullmatch(part) for part in parts):
+                    raise ParameterError(
+                        f"{self.path}: {where}.{key} is not allowed in a cluster file, because it "
+                        f"can run code; set it in your own Dask configuration, ~/.config/dask."
+                    )
+                self.refuse_code(value, f"{where}.{key}")
+        elif isinstance(options, list | tuple):
+            for value in options:
+                self.refuse_code(value, where)
+        elif isinstance(options, str) and (found := _REACHES_SHELL.search(options)):
+            raise ParameterError(
+                f"{self.path}: {where} must be a plain value, but holds {found[0]!r}, which a "
+                f"shell would act on; remove it."
+            )
+
+
+def read_cluster_file(path: Path) -> ClusterFile:
+    """Read and check a cluster file.
+
+    Parameters
+    ----------
+    path : Path
+
+    Raises
+    ------
+    ParameterError
+        If the file is missing, is not YAML of the expected form, names a module outside the known
+        packages, or holds an option that can run code.
+    """
+    content = _mapping_in(path)
+    unknown = sorted(str(key) for key in content if key not in _KEYS)
+    if unknown:
+        raise ParameterError(
+            f"{path} has the unknown key {unknown[0]!r}; the known keys are {', '.join(_KEYS)}."
+        )
+    version = content.get("version")
+    if version != 1 or isinstance(version, bool):
+        raise ParameterError(f"{path} must say version: 1, but says {version!r}; correct it.")
+    for key, kind, form in (
+        ("module", str, "a module such as dask.distributed"),
+        ("class", str, "a class such as LocalCluster"),
+        ("args", list, "a list"),
+        ("kwargs", dict, "a mapping"),
+        ("scale", int, "a whole number"),
+        ("adapt", dict, "a mapping of minimum and maximum"),
+        ("config", dict, "a mapping"),
+    ):
+        value = content.get(key)
+        if value is None and key not in ("module", "class"):
+            continue
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise ParameterError(f"{path}: {key} must be {form}, not {value!r}; correct it.")
+    scale = content.get("scale")
+    if scale is not None and scale < 1:
+        raise ParameterError(f"{path}: scale must be 1 or more, not {scale}; correct it.")
+    module, name = content["module"], content["class"]
+    package, *inner = module.removeprefix("dask.").split(".")
+    if package not in _PACKAGES or not all(part.isidentifier() for part in inner):
+        raise ParameterError(
+            f"{path}: module must be in one of dask.distributed, {', '.join(_PACKAGES)}, not "
+            f"{module!r}; other code is not run from a cluster file."
+        )
+    if not name.isidentifier():
+        raise ParameterError(f"{path}: class must be the name of one class, not {name!r}.")
+    file = ClusterFile(
+        path,
+        module,
+        name,
+        content.get("args") or [],
+        content.get("kwargs") or {},
+        scale,
+        _limits(path, content.get("adapt"), scale),
+        dict(_dotted(content.get("config") or {})),
+    )
+    file.refuse_code(file.args, "args")
+    file.refuse_code(file.kwargs, "kwargs")
+    file.refuse_code(file.config, "config")
+    return file
+
+
+def read_scheduler_file(path: Path) -> str:
+    """Return the address in a file that `dask scheduler --scheduler-file` wrote.
+
+    Raises
+    ------
+    ParameterError
+        If the file is missing, or is not such a file.
+    """
+    try:
+        return str(json.loads(path.read_text(encoding="utf-8"))["address"])
+    except FileNotFoundError as error:
+        raise ParameterError(
+            f"{path} does not exist; start the scheduler with --scheduler-file first."
+        ) from error
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise ParameterError(
+            f"{path} must be the JSON that `dask scheduler --scheduler-file` writes, with an "
+            f"address, but is not; name another file."
+        ) from error
+
+
+def checked_address(address: str) -> tuple[str, int, bool]:
+    """Return the host and port in a scheduler's address, and whether it is encrypted.
+
+    Raises
+    ------
+    ParameterError
+        If it is not such an address.
+    """
+    match = _ADDRESS.fullmatch(address)
+    if not match or not 0 < int(match[3]) < 1 << 16:
+        raise ParameterError(
+            f"a scheduler address looks like tcp://host:8786, but {address!r} was given; correct "
+            f"it."
+        )
+    return match[2].strip("[]"), int(match[3]), match[1] in ("tls", "wss")
+
+
+def _mapping_in(path: Path) -> dict[Any, Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise ParameterError(f"{path} does not exist; name a cluster file.") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ParameterError(f"{path} cannot be read ({error}); name a cluster file.") from error
+    try:
+        # A few lines of aliases can stand for more values than memory holds.
+        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):
+            raise ParameterError(f"{path} uses YAML aliases; write the values out.")
+        content = yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError) as error:
+        problem = " ".join(str(error).split())
+        raise ParameterError(f"{path} is not plain YAML ({problem}); correct it.") from error
+    if not isinstance(content, dict):
+        raise ParameterError(
+            f"{path} must be a mapping with version, module and class, not "
+            f"{type(content).__name__}; write it as in the example cluster.yaml."
+        )
+    return content
+
+
+def _limits(path: Path, adapt: dict[str, Any] | None, scale: int | None) -> dict[str, int] | None:
+    if adapt is None:
+        return None
+    if scale is not None:
+        raise ParameterError(f"{path} has both scale and adapt; keep one of them.")
+    low, high = adapt.get("minimum", 0), adapt.get("maximum")
+    whole = all(isinstance(number, int) and number is not True for number in (low, high))
+    if set(adapt) - {"minimum", "maximum"} or not whole or not 0 <= low <= high or not high:
+        raise ParameterError(
+            f"{path}: adapt must be {{minimum: 0 or more, maximum: at least that}}, not {adapt}; "
+            f"correct it."
+        )
+    return {"minimum": low, "maximum": high}
+
+
+def _dotted(config: dict[Any, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values of nested mappings by dotted key: merged so, they replace no neighbours."""
+    for key, value in config.items():
+        if isinstance(value, dict) and value:
+            yield from _dotted(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value

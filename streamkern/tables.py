@@ -1,0 +1,236 @@
+"""Tables in CSV, Parquet and NumPy files, read a piece at a time."""
+
+from __future__ import annotations
+
+import re
+import tokenize
+import zipfile
+import zlib
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from streamkern.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from streamkern._typing import Array
+
+_PIECE_BYTES = 4 << 20
+_NAMES_SHOWN = 20
+_UNREADABLE = (
+    *(OSError, EOFError, ValueError, KeyError),
+    *(zipfile.BadZipFile, zlib.error, tokenize.TokenError, SyntaxError),
+)
+# The column that pandas adds to a Parquet file for an index without a name.
+_UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
+_BAD_CELL = re.compile(r"CSV column #(\d+): .*invalid value '(.*)'", re.DOTALL)
+_SINGLE_EXACT = {"bool", "int8", "uint8", "int16", "uint16", "halffloat", "float", "null"}
+
+
+class Table(NamedTuple):
+    """A table whose rows have not been read yet.
+
+    Parameters
+    ----------
+    feature_names, target_names : sequence of str
+        Empty where the file has none.
+    pieces : iterator of (ndarray of shape (rows, p), ndarray of shape (rows,) or (rows, q) or None)
+    """
+
+    feature_names: Sequence[str]
+    target_names: Sequence[str]
+    pieces: Iterator[tuple[Array, Array | None]]
+
+
+def open_table(source: Path, targets: Sequence[str]) -> Table:
+    """Open a file according to its ending; parameters as in `streamkern.conversion.convert`.
+
+    Raises
+    ------
+    DataError
+        If it cannot be read, or its columns are not numbers or not there, now or while `pieces`
+        are read.
+    """
+    ending = next((e for e in _READERS if source.name.lower().endswith(e)), None)
+    if ending is None:
+        raise DataError(f"{source} must end in {', '.join(_READERS)}; export it as one of these.")
+    if not source.is_file():
+        raise DataError(f"{source} does not exist or is not a file; check the path.")
+    if len(set(targets)) < len(targets):
+        raise DataError(f"--target names {', '.join(targets)}; name every target once.")
+    return _READERS[ending](source, targets)
+
+
+@contextmanager
+def _reading(source: Path, names: Sequence[str] = ()) -> Iterator[None]:
+    """Turn what other libraries raise into one sentence."""
+    try:
+        yield
+    except DataError:
+        raise
+    except _UNREADABLE as error:
+        reason = str(error).strip().split("\n")[0][:200] or type(error).__name__
+        if cell := _BAD_CELL.search(str(error)):
+            raise _not_numbers(source, names[int(cell[1])], f"the value {cell[2]!r}") from error
+        if any(words in reason for words in ("Object arrays", "Python objects", "pickled")):
+            raise DataError(
+                f"{source} holds Python objects, which are never loaded; save it as plain numbers."
+            ) from error
+        raise DataError(f"{source} cannot be read ({reason}); mend or replace it.") from error
+
+
+def _not_numbers(source: Path, column: str, found: str) -> DataError:
+    return DataError(
+        f"{source}: column {column!r} must hold numbers, but has {found}; leave it out, or encode "
+        f"it as numbers first, since categories are not encoded here yet."
+    )
+
+
+def _split(
+    source: Path, names: Sequence[str], targets: Sequence[str]
+) -> tuple[list[int], list[int]]:
+    """Return the places of the features and of the targets among named columns."""
+    shown = ", ".join(names[:_NAMES_SHOWN])
+    shown += f" and {len(names) - _NAMES_SHOWN:,} more" if len(names) > _NAMES_SHOWN else ""
+    for name in targets:
+        if names.count(name) != 1:
+            found = "more than one column" if name in names else "no column"
+            raise DataError(f"{source} has {found} {name!r}; its columns are {shown}.")
+    if not targets:
+        raise DataError(f"{source} needs a target; name a column with --target, of: {shown}.")
+    features = [j for j, name in enumerate(names) if name not in targets]
+    features = [j for j in features if not _UNNAMED_INDEX.fullmatch(names[j])]
+    if not features:
+        raise DataError(f"{source} has no columns but targets ({shown}); inputs are needed too.")
+    return features, [names.index(name) for name in targets]
+
+
+def _arrow_table(source: Path, schema: Any, targets: Sequence[str], batches: Any) -> Table:
+    """Return the table whose record batches `batches()` yields."""
+    names = schema.names
+    features, wanted = _split(source, names, targets)
+
+    def matrix(batch: Any, columns: list[int]) -> Array:
+        exact = all(str(schema.types[j]) in _SINGLE_EXACT for j in columns)
+        rows = np.empty((batch.num_rows, len(columns)), np.float32 if exact else np.float64)
+        for place, j in enumerate(columns):
+            column = batch.column(j).cast("float32" if exact else "float64", safe=False)
+            rows[:, place] = column.to_numpy(zero_copy_only=False)
+        return rows
+
+    def pieces() -> Iterator[tuple[Array, Array | None]]:
+        with _reading(source, names):
+            for batch in batches():
+                y = matrix(batch, wanted)
+                yield matrix(batch, features), y[:, 0] if len(wanted) == 1 else y
+
+    return Table([names[j] for j in features], targets, pieces())
+
+
+def _read_csv(source: Path, targets: Sequence[str]) -> Table:
+    import pyarrow as pa  # noqa: PLC0415  slow
+    from pyarrow import csv  # noqa: PLC0415
+
+    tabs = source.name.lower().removesuffix(".gz").endswith(".tsv")
+    # Up to 32 blocks are read ahead; no line may be longer than one.
+    read = csv.ReadOptions(block_size=_PIECE_BYTES // 2, use_threads=False)
+    parse = csv.ParseOptions(delimiter="\t" if tabs else ",")
+
+    def opened(convert: Any = None) -> Any:
+        return csv.open_csv(pa.input_stream(str(source)), read, parse, convert)
+
+    with _reading(source):
+        guessed = opened().schema
+        # A type guessed from the first rows may not hold for the rest.
+        types = [t if pa.types.is_boolean(t) else pa.float64() for t in guessed.types]
+        schema = pa.schema(zip(guessed.names, types, strict=True))
+    numbers = csv.ConvertOptions(column_types=schema)
+    return _arrow_table(source, schema, targets, lambda: opened(numbers))
+
+
+def _read_parquet(source: Path, targets: Sequence[str]) -> Table:
+    from pyarrow import parquet, types  # noqa: PLC0415  slow
+
+    numeric = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
+    with _reading(source):
+        file = parquet.ParquetFile(
+            source, buffer_size=_PIECE_BYTES, pre_buffer=False, page_checksum_verification=True
+        )
+        schema = file.schema_arrow
+        batch_rows = max(_PIECE_BYTES // (8 * max(len(schema), 1)), 1)
+        for j, field in enumerate(schema):
+            if _UNNAMED_INDEX.fullmatch(field.name) or types.is_null(field.type):
+                continue
+            if not any(is_type(field.type) for is_type in numeric):
+                first = next(file.iter_batches(batch_rows), None)
+                values = first.column(j).drop_null()[:1].to_pylist() if first else []
+                example = f", such as {values[0]!r}" if values else ""
+                raise _not_numbers(source, field.name, f"type {field.type}{example}")
+    return _arrow_table(source, schema, targets, lambda: file.iter_batches(batch_rows))
+
+
+def _read_npz(source: Path, targets: Sequence[str]) -> Table:
+    if targets:
+        raise DataError(f"{source} names its target itself, as the array y; give no --target.")
+    with _reading(source), zipfile.ZipFile(source) as held:
+        names = [name.removesuffix(".npy") for name in held.namelist()]
+    if "X" not in names:
+        raise DataError(f"{source} needs an array X (n, p), but holds: {', '.join(names)}.")
+    with _reading(source), np.load(source, allow_pickle=False) as arrays:
+        X = _numbers(source, "X", arrays["X"], (2,))
+        y = _numbers(source, "y", arrays["y"], (1, 2)) if "y" in names else None
+    if y is not None and len(y) != len(X):
+        raise DataError(f"{source}: X has {len(X):,} rows, but y has {len(y):,}; make them equal.")
+    return Table((), (), ((X[rows], None if y is None else y[rows]) for rows in _pieces(X)))
+
+
+def _read_npy(source: Path, targets: Sequence[str]) -> Table:
+    with _reading(source):
+        array = np.load(source, mmap_mode="r", allow_pickle=False)
+        if not isinstance(array, np.ndarray):
+            raise DataError(f"{source} is an .npz, not an .npy; rename it.")
+        array = _numbers(source, "the array", array, (2,))
+    p = array.shape[1]
+    numbered = {str(j): j % p for j in range(-p, p)}
+    if unknown := [name for name in targets if name not in numbered]:
+        raise DataError(f"{source} has columns 0 to {p - 1}, but --target is {unknown[0]}.")
+    wanted = [numbered[name] for name in targets]
+    if len(set(wanted)) < len(wanted):
+        raise DataError(f"{source}: --target {', '.join(targets)}; name every target once.")
+    features = [j for j in range(p) if j not in wanted]
+    if not features:
+        raise DataError(f"{source} has no columns but targets; inputs are needed too.")
+    y_columns = wanted[0] if len(wanted) == 1 else wanted
+    parts = (array[rows] for rows in _pieces(array))
+    pieces = ((part[:, features], part[:, y_columns] if wanted else None) for part in parts)
+    return Table([str(j) for j in features], [str(j) for j in wanted], pieces)
+
+
+def _numbers(source: Path, name: str, array: Array, ndims: tuple[int, ...]) -> Array:
+    if array.dtype.kind not in "fiub":
+        raise DataError(f"{source}: {name} must hold numbers, not {array.dtype}; convert it first.")
+    if array.ndim not in ndims or 0 in array.shape[1:]:
+        raise DataError(
+            f"{source}: {name} must be a table, not of shape {array.shape}; reshape it."
+        )
+    return array.view(np.uint8) if array.dtype.kind == "b" else array
+
+
+def _pieces(array: Array) -> Iterator[slice]:
+    step = max(_PIECE_BYTES // (array.shape[1] * array.itemsize), 1)
+    return (slice(start, start + step) for start in range(0, len(array), step))
+
+
+_READERS = {
+    ".csv": _read_csv,
+    ".csv.gz": _read_csv,
+    ".tsv": _read_csv,
+    ".tsv.gz": _read_csv,
+    ".parquet": _read_parquet,
+    ".npz": _read_npz,
+    ".npy": _read_npy,
+}

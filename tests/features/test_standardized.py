@@ -1,0 +1,161 @@
+"""A map applied to standardised inputs."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from tolerances import assert_close
+
+from streamkern.errors import DataError, ParameterError
+from streamkern.features import Identity, RandomFourierFeatures, Standardized, Standardizer
+from streamkern.kernels import Gaussian, Laplacian
+
+COLUMNS, MEAN, DEVIATION = np.array([0, 2]), np.array([3.0, -40.0]), np.array([0.5, 20.0])
+
+every_inner = pytest.mark.parametrize(
+    "inner",
+    [
+        lambda: RandomFourierFeatures(Gaussian(1.5), 12, random_state=2),
+        lambda: RandomFourierFeatures(Laplacian((1.0, 2.0)), 7, paired=False, orthogonal=False),
+        Identity,
+    ],
+    ids=["fourier", "fourier-phase", "identity"],
+)
+
+
+def rows(n: int = 9) -> np.ndarray:
+    return np.array([3.0, 7.0, -40.0]) + np.random.default_rng(0).standard_normal((n, 3))
+
+
+def standardized(inner) -> Standardized:
+    return Standardized(Standardizer(COLUMNS, MEAN, DEVIATION, 3), inner().draw(2))
+
+
+def expected_rows(X: np.ndarray) -> np.ndarray:
+    return np.array(
+        [[(x[c] - m) / d for c, m, d in zip(COLUMNS, MEAN, DEVIATION, strict=True)] for x in X]
+    )
+
+
+@every_inner
+def test_features_are_the_inner_map_of_standardised_columns(inner):
+    phi = standardized(inner)
+    assert_close(phi.transform(rows()), inner().draw(2).transform(expected_rows(rows())))
+    assert (phi.n_features, phi.n_components) == (3, phi.inner.n_components)
+
+
+@every_inner
+def test_columns_that_are_left_out_do_not_matter(inner):
+    other = rows()
+    other[:, 1] = np.nan
+    phi = standardized(inner)
+    assert np.array_equal(phi.transform(other), phi.transform(rows()))
+
+
+@every_inner
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_evaluating_subtracts_the_shift(inner, dtype):
+    phi = standardized(inner)
+    shift = np.linspace(-1, 1, phi.n_components).astype(dtype)
+    plain, shifted = np.empty((2, 9, phi.n_components), dtype=dtype)
+    phi.evaluate(rows(), plain)
+    phi.evaluate(rows(), shifted, shift)
+    assert_close(shifted, plain - shift, dtype=dtype, steps=2)
+
+
+@every_inner
+def test_single_precision_is_close_to_double(inner):
+    phi = standardized(inner)
+    single, double = phi.transform(rows(), np.float32), phi.transform(rows())
+    assert_close(single, double, dtype=np.float32, steps=10, size=10.0)
+
+
+def test_a_spread_that_is_small_beside_the_mean_survives_single_precision():
+    X = np.random.default_rng(1).standard_normal((9, 1))
+    standardizer = Standardizer(np.array([0]), np.array([1e9]), np.array([1.0]), 1)
+    phi = Standardized(standardizer, Identity().draw(1))
+    # 1e9 + x is stored in steps of 1e-7, and then single precision keeps what is left.
+    assert_close(phi.transform(1e9 + X, np.float32), X, dtype=np.float32, steps=4)
+
+
+@pytest.mark.parametrize("stored", [np.int32, np.uint8, np.float32])
+def test_inputs_of_any_real_type_are_taken_as_their_values(stored):
+    X = np.array([[1, 2, 30], [4, 5, 60]], dtype=stored)
+    phi = standardized(Identity)
+    assert np.array_equal(phi.transform(X), phi.transform(X.astype(float)))
+
+
+def test_more_rows_than_fit_in_cache_have_the_same_features():
+    X = rows(70_000)
+    phi = standardized(Identity)
+    assert np.array_equal(phi.transform(X)[-5:], phi.transform(X[-5:]))
+
+
+def test_standardising_leaves_the_rows_untouched():
+    X = rows()
+    before = X.copy()
+    standardized(Identity).transform(X)
+    assert np.array_equal(X, before)
+
+
+def test_the_first_features_are_those_of_the_inner_map():
+    phi = standardized(lambda: RandomFourierFeatures(Gaussian(1.5), 12, random_state=2))
+    small = standardized(lambda: RandomFourierFeatures(Gaussian(1.5), 4, random_state=2))
+    assert np.array_equal(phi.first(4).transform(rows()), small.transform(rows()))
+
+
+def test_a_part_that_the_inner_map_does_not_have_is_refused():
+    with pytest.raises(ParameterError, match="no part of 1 features"):
+        standardized(Identity).first(1)
+
+
+def test_drawing_draws_the_inner_map_for_the_columns_that_are_kept():
+    inner = RandomFourierFeatures(Gaussian(1.5), 12, random_state=2)
+    phi = Standardized(Standardizer(COLUMNS, MEAN, DEVIATION, 3), inner).draw(3)
+    drawn = standardized(lambda: RandomFourierFeatures(Gaussian(1.5), 12, random_state=2))
+    assert np.array_equal(phi.transform(rows()), drawn.transform(rows()))
+
+
+@every_inner
+def test_a_restored_map_is_the_map_bit_for_bit(inner):
+    phi = standardized(inner)
+    parameters = json.loads(json.dumps(phi.parameters(), allow_nan=False))
+    back = Standardized.restore(parameters, phi.arrays())
+    assert back.parameters() == phi.parameters()
+    for dtype in (np.float32, np.float64):
+        assert np.array_equal(back.transform(rows(), dtype), phi.transform(rows(), dtype))
+
+
+@every_inner
+def test_a_standardised_map_may_itself_be_standardised(inner):
+    outer = Standardizer(np.array([0, 1, 2]), np.zeros(3), np.array([1.0, 2.0, 4.0]), 3)
+    phi = Standardized(outer, standardized(inner))
+    back = Standardized.restore(phi.parameters(), phi.arrays())
+    expected = phi.inner.transform(rows() / [1.0, 2.0, 4.0])
+    assert_close(phi.transform(rows()), expected)
+    assert np.array_equal(back.transform(rows()), phi.transform(rows()))
+
+
+@pytest.mark.parametrize("name", ["columns", "mean", "deviation"])
+def test_a_damaged_file_is_refused(name):
+    phi = standardized(Identity)
+    arrays = {**phi.arrays(), name: phi.arrays()[name][:1]}
+    with pytest.raises(ParameterError, match="expected 2 columns, means and deviations, found"):
+        Standardized.restore(phi.parameters(), arrays)
+
+
+@pytest.mark.parametrize("p", [2, 4])
+def test_rows_of_another_width_are_refused(p):
+    with pytest.raises(DataError, match=rf"must have 3 columns, .* shape \(5, {p}\)"):
+        standardized(Identity).transform(np.zeros((5, p)))
+    with pytest.raises(DataError, match="must have 3 columns"):
+        standardized(Identity).draw(p)
+
+
+def test_an_inner_map_that_is_not_drawn_is_refused():
+    inner = RandomFourierFeatures(Gaussian(), 8)
+    phi = Standardized(Standardizer(COLUMNS, MEAN, DEVIATION, 3), inner)
+    with pytest.raises(ParameterError, match="not drawn yet"):
+        phi.transform(rows())

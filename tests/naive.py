@@ -1,0 +1,224 @@
+"""The formulas as they are written, in plain loops, and rows cut and merged at random.
+
+Nothing here is imported from the library but `Block`.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from hypothesis import settings
+from hypothesis import strategies as st
+from scipy.special import kv
+
+from streamkern.sources import Block
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Iterator, Sequence
+
+quick = settings(deadline=None, derandomize=True, max_examples=25)
+
+
+# Kernels of two rows, with one length scale per input.
+
+
+def gaussian(x: Any, z: Any, scales: Any) -> float:
+    """exp(-|x - z|^2 / (2 l^2))."""
+    return math.exp(-0.5 * sum(((a - b) / s) ** 2 for a, b, s in zip(x, z, scales, strict=True)))
+
+
+def matern(x: Any, z: Any, scales: Any, nu: float) -> float:
+    """2^(1-nu) / Gamma(nu) a^nu K_nu(a), a = sqrt(2 nu) r, with the Bessel function itself."""
+    r = math.sqrt(sum(((a - b) / s) ** 2 for a, b, s in zip(x, z, scales, strict=True)))
+    if r == 0:
+        return 1.0
+    a = math.sqrt(2 * nu) * r
+    return 2 ** (1 - nu) / math.gamma(nu) * a**nu * float(kv(nu, a))
+
+
+def laplacian(x: Any, z: Any, scales: Any) -> float:
+    """exp(-sum_j |x_j - z_j| / l_j)."""
+    return math.exp(-sum(abs(a - b) / s for a, b, s in zip(x, z, scales, strict=True)))
+
+
+def linear(x: Any, z: Any, scales: Any) -> float:
+    """x^T z; there is no length scale."""
+    return sum(a * b for a, b in zip(x, z, strict=True))
+
+
+def kernel_matrix(kernel: Callable[..., float], X: Any, Z: Any, scales: Any) -> np.ndarray:
+    """The kernel of every pair of rows, (n, m)."""
+    values = np.empty((len(X), len(Z)))
+    for i, x in enumerate(X.tolist()):
+        for j, z in enumerate(Z.tolist()):
+            values[i, j] = kernel(x, z, scales)
+    return values
+
+
+def fourier_features(x: Any, frequencies: Any, phases: Any | None) -> list[float]:
+    """Pairs cos w^T x, sin w^T x, or sqrt(2) cos(w^T x + u) with phases; all over sqrt(L)."""
+    L = len(frequencies)
+    features = []
+    for i, w in enumerate(frequencies):
+        angle = math.fsum(a * b for a, b in zip(w, x, strict=True))
+        if phases is None:
+            features += [math.cos(angle) / math.sqrt(L), math.sin(angle) / math.sqrt(L)]
+        else:
+            features.append(math.sqrt(2 / L) * math.cos(angle + phases[i]))
+    return features
+
+
+# Statistics.
+
+
+def column(values: Sequence[float], weights: Sequence[float]) -> dict[str, float]:
+    """Weight, mean, variance and range of the finite values, and how many are not finite."""
+    known = [(v, s) for v, s in zip(values, weights, strict=True) if math.isfinite(v)]
+    N = math.fsum(s for _, s in known)
+    mean = math.fsum(v * s for v, s in known) / N if N else 0.0
+    variance = math.fsum(s * (v - mean) ** 2 for v, s in known) / N if N else 0.0
+    return {
+        "weight": N,
+        "mean": mean,
+        "variance": variance,
+        "minimum": min((v for v, _ in known), default=math.inf),
+        "maximum": max((v for v, _ in known), default=-math.inf),
+        "n_nonfinite": len(values) - len(known),
+    }
+
+
+def weighted_mean(rows: Any, weights: Any) -> list[float]:
+    """sum s_i r_i / sum s_i, column by column."""
+    N = math.fsum(weights)
+    return [math.fsum(s * r for s, r in zip(weights, col, strict=True)) / N for col in rows.T]
+
+
+def products(left: Any, right: Any, weights: Any) -> np.ndarray:
+    """sum s_i l_i r_i^T, element by element."""
+    sums = np.empty((left.shape[1], right.shape[1]))
+    for j, a in enumerate(left.T):
+        for k, b in enumerate(right.T):
+            sums[j, k] = math.fsum(s * u * v for s, u, v in zip(weights, a, b, strict=True))
+    return sums
+
+
+def moments(Phi: Any, y: Any, weights: Any, *, intercept: bool) -> dict[str, np.ndarray]:
+    """G, C, S and the means: about the means with an intercept, about zero without."""
+    phibar = np.array(weighted_mean(Phi, weights) if intercept else [0.0] * Phi.shape[1])
+    ybar = np.array(weighted_mean(y, weights) if intercept else [0.0] * y.shape[1])
+    return {
+        "gram": products(Phi - phibar, Phi - phibar, weights),
+        "cross": products(Phi - phibar, y - ybar, weights),
+        "target": products(y - ybar, y - ybar, weights),
+        "feature_mean": phibar,
+        "target_mean": ybar,
+    }
+
+
+def scores(predicted: Any, y: Any, weights: Any) -> dict[str, list[float]]:
+    """rmse, mae and r2 of every target."""
+    N = math.fsum(weights)
+    said: dict[str, list[float]] = {"rmse": [], "mae": [], "r2": []}
+    for f, t in zip(predicted.T.tolist(), y.T.tolist(), strict=True):
+        mean = math.fsum(s * v for s, v in zip(weights, t, strict=True)) / N
+        squared = math.fsum(s * (v - g) ** 2 for s, v, g in zip(weights, t, f, strict=True))
+        spread = math.fsum(s * (v - mean) ** 2 for s, v in zip(weights, t, strict=True))
+        said["rmse"].append(math.sqrt(squared / N))
+        said["mae"].append(
+            math.fsum(s * abs(v - g) for s, v, g in zip(weights, t, f, strict=True)) / N
+        )
+        said["r2"].append(1 - squared / spread)
+    return said
+
+
+def smallest_hashes(places: Sequence[int], k: int, seed: int) -> list[int]:
+    """The k places whose SplitMix64 hashes are smallest, in the order of their hashes."""
+    mask = (1 << 64) - 1
+    key = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
+
+    def hashed(place: int) -> int:
+        z = (place * 0x9E3779B97F4A7C15 + key) & mask
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
+        return z ^ (z >> 31)
+
+    return sorted(places, key=hashed)[:k]
+
+
+def median_distance(distance: Callable[[Any, Any], float], rows: Any) -> float:
+    """The median distance over pairs of rows that differ."""
+    pairs = []
+    for i, x in enumerate(rows.tolist()):
+        for z in rows.tolist()[:i]:
+            if x != z:
+                pairs.append(distance(x, z))  # noqa: PERF401  a plain loop
+    pairs.sort()
+    middle = len(pairs) // 2
+    return pairs[middle] if len(pairs) % 2 else (pairs[middle - 1] + pairs[middle]) / 2
+
+
+# Ridge regressions, as the optimum of the objective.
+
+
+def ridge(Phi: Any, y: Any, alpha: float) -> np.ndarray:
+    """The least squares solution of [Phi; sqrt(alpha) I] w = [y; 0], of least norm."""
+    D, q = Phi.shape[1], y.shape[1]
+    rows = np.vstack([Phi, math.sqrt(alpha) * np.eye(D)])
+    return np.linalg.lstsq(rows, np.vstack([y, np.zeros((D, q))]), rcond=None)[0]
+
+
+def kernel_ridge(K: Any, y: Any, alpha: float, *, intercept: bool) -> tuple[Any, Any]:
+    """Dual coefficients and mu of (K + alpha I) a + mu = y, sum a = 0, as one bordered system."""
+    n, q = y.shape
+    if not intercept:
+        return np.linalg.solve(K + alpha * np.eye(n), y), np.zeros(q)
+    border = np.ones((n, 1))
+    system = np.block([[K + alpha * np.eye(n), border], [border.T, np.zeros((1, 1))]])
+    solution = np.linalg.solve(system, np.vstack([y, np.zeros((1, q))]))
+    return solution[:n], solution[n]
+
+
+# Rows cut into blocks, and statistics merged, in any way.
+
+
+def cuts(n_rows: int) -> st.SearchStrategy[list[int]]:
+    """Where n rows may be cut: repeated places make empty blocks, neighbours blocks of one row."""
+    return st.lists(st.integers(0, n_rows), max_size=8).map(sorted)
+
+
+def blocks(X: Any, y: Any, cuts: Sequence[int] = (), weights: Any | None = None) -> list[Block]:
+    """Rows 0 to n, cut at the given places."""
+    ends = [0, *cuts, len(X)]
+    return [
+        Block(X[a:b], y[a:b], a, None if weights is None else weights[a:b])
+        for a, b in pairwise(ends)
+    ]
+
+
+def overwritten(rows: Sequence[Block]) -> Iterator[Block]:
+    """Yield blocks whose inputs are destroyed once the next one is asked for."""
+    for block in rows:
+        X = block.X.copy()
+        yield Block(X, block.y, block.start, block.weights, block.rows)
+        X[:] = -77
+
+
+def accumulated(zero: Any, rows: Sequence[Block]) -> Any:
+    """One statistic of all blocks."""
+    statistic = zero.zero()
+    statistic.update(rows)
+    return statistic
+
+
+def merged(zero: Any, rows: Sequence[Block], chance: random.Random) -> Any:
+    """One statistic per block, merged two at a time, any two, in any order."""
+    parts = [accumulated(zero, [block]) for block in rows]
+    while len(parts) > 1:
+        left = parts.pop(chance.randrange(len(parts)))
+        right = parts.pop(chance.randrange(len(parts)))
+        parts.append(left.merge(right))
+    return parts[0]

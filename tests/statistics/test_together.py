@@ -1,0 +1,209 @@
+"""What every statistic promises, and several statistics in one reading.
+
+A new statistic is one row in `STATISTICS`.
+"""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import TYPE_CHECKING, Any
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tolerances import assert_close
+
+from streamkern.features import Identity, RandomFourierFeatures
+from streamkern.kernels import Gaussian
+from streamkern.predictor import Predictor
+from streamkern.statistics import (
+    ColumnStatistics,
+    Moments,
+    PredictionErrors,
+    RowSample,
+    Statistic,
+    Together,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+N, P, Q = 30, 3, 2
+
+
+def fourier() -> RandomFourierFeatures:
+    return RandomFourierFeatures(Gaussian(), 6).draw(P)
+
+
+STATISTICS: dict[str, Any] = {
+    "columns": lambda: ColumnStatistics(P + Q),
+    "sample": lambda: RowSample(7, 3),
+    "moments": lambda: Moments(fourier(), Q, precision="double", feature_shift=np.ones(6)),
+    "moments-single": lambda: Moments(Identity().draw(P), Q),
+    "errors": lambda: PredictionErrors(Predictor(fourier(), np.ones((6, Q)), np.zeros(Q))),
+    "together": lambda: Together(ColumnStatistics(P + Q), RowSample(7), Moments(fourier(), Q)),
+}
+every_statistic = pytest.mark.parametrize("made", list(STATISTICS.values()), ids=list(STATISTICS))
+
+
+def rows() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((N, P)), rng.standard_normal((N, Q)), rng.random(N) + 0.1
+
+
+def said(statistic: Any, prefix: str = "") -> dict[str, np.ndarray]:
+    """Every number that the statistic holds, by name."""
+    if isinstance(statistic, Moments) and statistic.gram is not None:
+        rest = {k: v for k, v in vars(statistic).items() if k != "gram"}
+        return _numbers({**rest, "gram": statistic.gram.dense()}, prefix)
+    return _numbers(vars(statistic), prefix)
+
+
+def _numbers(values: Mapping[str, Any], prefix: str) -> dict[str, np.ndarray]:
+    numbers: dict[str, np.ndarray] = {}
+    for name, value in values.items():
+        if isinstance(value, (int, float, np.ndarray)):
+            numbers[prefix + name] = np.array(value)
+        elif isinstance(value, Statistic):
+            numbers |= said(value, f"{prefix}{name}.")
+        elif isinstance(value, tuple):
+            for i, part in enumerate(value):
+                numbers |= said(part, f"{prefix}{name}.{i}.")
+    return numbers
+
+
+def assert_same(one: Any, two: Any) -> None:
+    left, right = said(one), said(two)
+    assert left.keys() == right.keys()
+    for name, values in left.items():
+        assert np.array_equal(values, right[name]), name
+
+
+def assert_alike(one: Any, two: Any) -> None:
+    left, right = said(one), said(two)
+    assert left.keys() == right.keys()
+    for name, values in left.items():
+        if values.dtype.kind in "iub":
+            assert np.array_equal(values, right[name]), name
+        else:
+            assert_close(values, right[name], dtype=np.float32, size=10.0 * N)
+
+
+@every_statistic
+@naive.quick
+@given(cuts=naive.cuts(N), chance=st.randoms(use_true_random=False))
+def test_what_is_said_does_not_depend_on_cuts_or_the_order_of_merges(made, cuts, chance):
+    X, y, s = rows()
+    whole = naive.accumulated(made(), naive.blocks(X, y, [], s))
+    cut = naive.blocks(X, y, cuts, s)
+    assert_alike(naive.accumulated(made(), cut), whole)
+    assert_alike(naive.merged(made(), cut, chance), whole)
+
+
+@every_statistic
+def test_merging_with_zero_changes_nothing(made):
+    statistic = naive.accumulated(made(), naive.blocks(*rows()[:2], [9]))
+    assert_same(statistic.merge(statistic.zero()), statistic)
+    assert_same(statistic.zero().merge(statistic), statistic)
+
+
+@every_statistic
+def test_zero_is_the_statistic_of_no_rows_whatever_it_was_made_from(made):
+    X, y, _ = rows()
+    statistic = naive.accumulated(made(), naive.blocks(X, y))
+    assert_same(statistic.zero(), made().zero())
+    assert_same(naive.accumulated(statistic, naive.blocks(X, y)), statistic)
+
+
+@every_statistic
+def test_empty_blocks_change_nothing(made):
+    X, y, s = rows()
+    statistic = naive.accumulated(made(), naive.blocks(X, y, [9], s))
+    empty = naive.blocks(X[:0], y[:0], [], s[:0])
+    padded = naive.accumulated(made(), [*empty, *naive.blocks(X, y, [9], s), *empty])
+    assert_same(padded, statistic)
+
+
+@every_statistic
+def test_an_update_with_no_blocks_is_no_rows(made):
+    X, y, _ = rows()
+    statistic = naive.accumulated(made(), [])
+    full = naive.accumulated(made(), naive.blocks(X, y))
+    assert_same(statistic.merge(full), full)
+
+
+@every_statistic
+def test_merging_leaves_both_as_they_are(made):
+    left, right = (naive.accumulated(made(), [b]) for b in naive.blocks(*rows()[:2], [9]))
+    before = copy.deepcopy(left), copy.deepcopy(right)
+    both = left.merge(right)
+    both.update(naive.blocks(*rows()[:2]))
+    assert_same(left, before[0])
+    assert_same(right, before[1])
+
+
+@every_statistic
+def test_merging_with_zero_leaves_both_as_they_are(made):
+    statistic, zero = naive.accumulated(made(), naive.blocks(*rows()[:2])), made().zero()
+    before = copy.deepcopy(statistic), copy.deepcopy(zero)
+    for both in (statistic.merge(zero), zero.merge(statistic)):
+        both.update(naive.blocks(*rows()[:2]))
+    assert_same(statistic, before[0])
+    assert_same(zero, before[1])
+
+
+@every_statistic
+def test_updating_in_two_steps_is_updating_once(made):
+    cut = naive.blocks(*rows()[:2], [9, 20])
+    once, twice = naive.accumulated(made(), cut), naive.accumulated(made(), cut[:1])
+    twice.update(cut[1:])
+    assert_same(once, twice)
+
+
+@every_statistic
+def test_a_block_may_be_overwritten_once_the_next_is_asked_for(made):
+    cut = naive.blocks(*rows()[:2], [9, 20])
+    reused = made().zero()
+    reused.update(naive.overwritten(cut))
+    assert_same(reused, naive.accumulated(made(), cut))
+
+
+@every_statistic
+def test_an_update_leaves_the_rows_as_they_are(made):
+    X, y, s = rows()
+    before = X.copy(), y.copy(), s.copy()
+    naive.accumulated(made(), naive.blocks(X, y, [9], s))
+    assert all(np.array_equal(a, b) for a, b in zip((X, y, s), before, strict=True))
+
+
+@every_statistic
+def test_a_statistic_survives_the_way_to_a_worker_and_back(made):
+    left, right = (naive.accumulated(made(), [b]) for b in naive.blocks(*rows()[:2], [9]))
+    sent = pickle.loads(pickle.dumps(left))  # noqa: S301  our own bytes
+    assert_same(sent, left)
+    assert_same(sent.merge(right), left.merge(right))
+
+
+def test_statistics_together_say_what_each_says_alone():
+    X, y, s = rows()
+    cut = naive.blocks(X, y, [9, 9, 20], s)
+    together = naive.accumulated(Together(*(made() for made in STATISTICS.values())), cut)
+    for part, made in zip(together.parts, STATISTICS.values(), strict=True):
+        assert_same(part, naive.accumulated(made(), cut))
+
+
+def test_statistics_together_read_the_blocks_once():
+    X, y, _ = rows()
+    together = Together(ColumnStatistics(P + Q), RowSample(N))
+    together.update(iter(naive.blocks(X, y, [9])))
+    columns, sample = together.parts
+    assert columns.weight.tolist() == [N] * (P + Q)
+    assert len(sample.places) == N
+
+
+def test_different_numbers_of_statistics_do_not_merge():
+    with pytest.raises(ValueError, match="zip"):
+        Together(RowSample(3)).merge(Together(RowSample(3), RowSample(3)))

@@ -1,0 +1,222 @@
+"""Exact kernel ridge regression against scikit-learn, refits and the primal."""
+
+from __future__ import annotations
+
+import naive
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import Matern as SklearnMatern
+from sklearn.kernel_ridge import KernelRidge
+from tolerances import assert_close
+
+from streamkern.errors import InsufficientMemoryError, ParameterError, SingularSystemError
+from streamkern.exact import ExactKernelRidge
+from streamkern.features import RandomFourierFeatures
+from streamkern.kernels import Gaussian, Laplacian, Linear, Matern
+from streamkern.solve import solve_ridge
+from streamkern.statistics import Moments
+
+N, P = 40, 3
+
+KERNELS = {
+    "gaussian": (Gaussian(1.5), {"kernel": "rbf", "gamma": 1 / (2 * 1.5**2)}),
+    "laplacian": (Laplacian(2.0), {"kernel": "laplacian", "gamma": 1 / 2.0}),
+    "matern12": (Matern(1.5, nu=0.5), {"kernel": SklearnMatern(1.5, nu=0.5)}),
+    "matern32": (Matern(1.5, nu=1.5), {"kernel": SklearnMatern(1.5, nu=1.5)}),
+    "matern52": (Matern(1.5, nu=2.5), {"kernel": SklearnMatern(1.5, nu=2.5)}),
+    "linear": (Linear(), {"kernel": "linear"}),
+}
+every_kernel = pytest.mark.parametrize(
+    ("kernel", "theirs"), list(KERNELS.values()), ids=list(KERNELS)
+)
+with_and_without = pytest.mark.parametrize("intercept", [True, False], ids=["intercept", "none"])
+targets = pytest.mark.parametrize("q", [None, 1, 3], ids=["flat", "column", "three"])
+
+
+def rows(q: int | None = None, n: int = N) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, P))
+    y = np.sin(X.sum(axis=1, keepdims=True) * [1.0, 2.0, 3.0])
+    y += np.array([2.0, -5.0, 9.0]) + 0.1 * rng.standard_normal((n, 3))
+    return X, y[:, 0] if q is None else y[:, :q]
+
+
+def new_rows(n: int = 11) -> np.ndarray:
+    return np.random.default_rng(1).standard_normal((n, P))
+
+
+@every_kernel
+@targets
+@pytest.mark.parametrize("alpha", [1e-2, 1.0, 50.0])
+def test_predictions_without_an_intercept_are_those_of_scikit_learn(kernel, theirs, q, alpha):
+    X, y = rows(q)
+    model = ExactKernelRidge(kernel, alpha=alpha, fit_intercept=False).fit(X, y)
+    other = KernelRidge(alpha=alpha, **theirs).fit(X, y)
+    predictions = model.predict(new_rows())
+    assert predictions.shape == ((11,) if q is None else (11, q))
+    np.testing.assert_allclose(predictions, other.predict(new_rows()), rtol=0, atol=1e-8)
+    # The coefficients of a linear kernel, of rank P, are large beside the predictions.
+    np.testing.assert_allclose(model.dual_coef_, other.dual_coef_, rtol=1e-8, atol=1e-6)
+
+
+def test_a_kernel_matrix_computed_in_plain_loops_gives_the_same_predictions():
+    X, y = rows()
+    K = naive.kernel_matrix(naive.gaussian, X, X, (1.5,) * P)
+    other = KernelRidge(kernel="precomputed", alpha=0.1).fit(K, y)
+    expected = other.predict(naive.kernel_matrix(naive.gaussian, new_rows(), X, (1.5,) * P))
+    model = ExactKernelRidge(Gaussian(1.5), alpha=0.1, fit_intercept=False).fit(X, y)
+    np.testing.assert_allclose(model.predict(new_rows()), expected, rtol=0, atol=1e-8)
+
+
+@every_kernel
+@with_and_without
+@targets
+def test_the_solution_is_that_of_the_bordered_system(kernel, theirs, intercept, q):
+    X, y = rows(q)
+    model = ExactKernelRidge(kernel, alpha=0.3, fit_intercept=intercept).fit(X, y)
+    dual, mu = naive.kernel_ridge(kernel(X, X), y.reshape(N, -1), 0.3, intercept=intercept)
+    expected = (kernel(new_rows(), X) @ dual + mu).reshape(model.predict(new_rows()).shape)
+    assert_close(model.dual_coef_.reshape(N, -1), dual, steps=1e4)
+    assert_close(np.reshape(model.intercept_, -1), mu, steps=1e4, size=10.0)
+    assert_close(model.predict(new_rows()), expected, steps=1e4)
+    assert np.shape(model.intercept_) == (() if q is None else (q,))
+    assert model.dual_coef_.shape == y.shape
+
+
+@every_kernel
+@with_and_without
+@targets
+def test_leave_one_out_residuals_are_those_of_n_refits(kernel, theirs, intercept, q):
+    X, y = rows(q)
+    model = ExactKernelRidge(kernel, alpha=0.3, fit_intercept=intercept, leave_one_out=True)
+    residuals = model.fit(X, y).loo_residuals_
+    K, Y = kernel(X, X), y.reshape(N, -1)
+    expected = np.empty_like(Y)
+    for i in range(N):
+        kept = np.arange(N) != i
+        dual, mu = naive.kernel_ridge(K[np.ix_(kept, kept)], Y[kept], 0.3, intercept=intercept)
+        expected[i] = Y[i] - (K[i, kept] @ dual + mu)
+    np.testing.assert_allclose(residuals, expected.reshape(y.shape), rtol=0, atol=1e-8)
+
+
+@with_and_without
+def test_asking_for_leave_one_out_does_not_change_the_fit(intercept):
+    X, y = rows(3)
+    plain, more = (
+        ExactKernelRidge(fit_intercept=intercept, leave_one_out=asked).fit(X, y)
+        for asked in (False, True)
+    )
+    assert np.array_equal(plain.dual_coef_, more.dual_coef_)
+    assert not hasattr(plain, "loo_residuals_")
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(1.5), Laplacian(), Matern()], ids=repr)
+@pytest.mark.parametrize("paired", [True, False], ids=["paired", "phase"])
+@pytest.mark.parametrize("D", [16, 100])
+def test_primal_and_dual_agree(kernel, paired, D):
+    X, y = rows(3)
+    alpha = 0.5
+    phi = RandomFourierFeatures(kernel, D, paired=paired).draw(P)
+    moments = naive.accumulated(Moments(phi, 3, precision="double"), naive.blocks(X, y, [9, 30]))
+    primal = solve_ridge(moments.centred(intercept=False), alpha)
+    # The linear kernel of the features is phi(x)^T phi(x').
+    dual = ExactKernelRidge(Linear(), alpha=alpha, fit_intercept=False).fit(phi.transform(X), y)
+    w = phi.transform(X).T @ dual.dual_coef_
+    np.testing.assert_allclose(primal.coef, w, rtol=0, atol=1e-10)
+    predictions = phi.transform(new_rows()) @ primal.coef + primal.intercept
+    expected = dual.predict(phi.transform(new_rows()))
+    np.testing.assert_allclose(predictions, expected, rtol=0, atol=1e-10)
+
+
+def test_primal_and_dual_agree_with_an_intercept():
+    X, y = rows(3)
+    phi = RandomFourierFeatures(Gaussian(1.5), 24).draw(P)
+    moments = naive.accumulated(Moments(phi, 3, precision="double"), naive.blocks(X, y, [9, 30]))
+    primal = solve_ridge(moments.centred(), 0.5)
+    dual = ExactKernelRidge(Linear(), alpha=0.5).fit(phi.transform(X), y)
+    np.testing.assert_allclose(primal.intercept, dual.intercept_, rtol=0, atol=1e-10)
+    w = phi.transform(X).T @ dual.dual_coef_
+    np.testing.assert_allclose(primal.coef, w, rtol=0, atol=1e-10)
+
+
+def test_more_rows_than_are_predicted_at_once_have_the_same_predictions():
+    X, y = rows()
+    model = ExactKernelRidge().fit(X, y)
+    many = new_rows(2100)
+    pieces = [model.predict(many[start : start + 50]) for start in range(0, 2100, 50)]
+    assert_close(model.predict(many), np.concatenate(pieces))
+
+
+def test_the_intercept_alone_follows_shifted_targets():
+    X, y = rows()
+    base, moved = (ExactKernelRidge(alpha=0.3).fit(X, y + shift) for shift in (0.0, 1000.0))
+    assert_close(moved.intercept_, base.intercept_ + 1000.0)
+    assert_close(moved.dual_coef_, base.dual_coef_, size=1e5)
+
+
+def test_fitting_leaves_the_rows_as_they_are():
+    X, y = rows(3)
+    before = X.copy(), y.copy()
+    ExactKernelRidge(leave_one_out=True).fit(X, y).predict(X)
+    assert np.array_equal(X, before[0])
+    assert np.array_equal(y, before[1])
+
+
+def test_more_memory_than_is_allowed_is_refused_with_both_numbers():
+    X, y = rows(n=100)
+    # 8 n^2 for the matrix, and four panels of 1,024 rows of it.
+    with pytest.raises(
+        InsufficientMemoryError, match=r"on 100 rows needs 3\.36 MB, but 1 kB may be used"
+    ):
+        ExactKernelRidge(max_bytes=1000).fit(X, y)
+
+
+def test_memory_that_suffices_exactly_is_enough():
+    X, y = rows(n=100)
+    needed = 8 * 100**2 + 4 * 8 * 1024 * 100
+    assert ExactKernelRidge(max_bytes=needed).fit(X, y).dual_coef_.shape == (100,)
+    with pytest.raises(InsufficientMemoryError, match="take fewer rows, or random features"):
+        ExactKernelRidge(max_bytes=needed - 1).fit(X, y)
+
+
+def test_the_memory_of_the_machine_is_the_limit_unless_told(monkeypatch):
+    monkeypatch.setattr("streamkern.exact.available_bytes", lambda: 2_000_000)
+    X, y = rows(n=100)
+    with pytest.raises(InsufficientMemoryError, match=r"needs 3\.36 MB, but 2 MB may be used"):
+        ExactKernelRidge().fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "kernel", [kernel for name, (kernel, _) in KERNELS.items() if name != "linear"], ids=repr
+)
+@with_and_without
+def test_rows_that_occur_twice_are_refused_without_a_penalty(kernel, intercept):
+    X, y = rows()
+    X[-10:] = X[:10]
+    with pytest.raises(SingularSystemError, match="singular at alpha 0; give a larger alpha, or"):
+        ExactKernelRidge(kernel, alpha=0.0, fit_intercept=intercept).fit(X, y)
+
+
+def test_a_kernel_of_low_rank_is_refused_without_a_penalty():
+    X, y = rows()
+    with pytest.raises(SingularSystemError, match="singular at alpha 0"):
+        ExactKernelRidge(Linear(), alpha=0.0).fit(X, y)
+
+
+def test_without_a_penalty_distinct_rows_are_interpolated():
+    X, y = rows()
+    model = ExactKernelRidge(Laplacian(), alpha=0.0).fit(X, y)
+    assert_close(model.predict(X), y, steps=1e4)
+
+
+@pytest.mark.parametrize("alpha", [-1.0, float("nan"), float("inf"), None])
+def test_a_penalty_that_is_negative_or_no_number_is_refused(alpha):
+    X, y = rows()
+    with pytest.raises(ParameterError, match="alpha must be a finite number of at least 0, not"):
+        ExactKernelRidge(alpha=alpha).fit(X, y)
+
+
+def test_a_length_scale_that_is_not_resolved_is_refused():
+    X, y = rows()
+    with pytest.raises(ParameterError, match="'median' is known only once"):
+        ExactKernelRidge(Gaussian("median")).fit(X, y)

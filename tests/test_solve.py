@@ -1,0 +1,270 @@
+"""Ridge regression on systems with prescribed spectra, singular ones included."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tolerances import assert_close
+
+from streamkern.errors import ParameterError, SingularSystemError
+from streamkern.solve import _by_cholesky, _by_eigenvalues, precision_floor, solve_ridge
+from streamkern.statistics import CentredMoments
+
+N = 120
+
+SPECTRA = {
+    "one": np.array([3.0]),
+    "flat": np.full(6, 2.0),
+    "decaying": np.logspace(2, -2, 8),
+    "steep": np.logspace(0, -7, 8),
+    "large": np.logspace(1, -1, 80),
+}
+SINGULAR = {
+    "rank one": np.array([5.0, 0.0, 0.0, 0.0]),
+    "half": np.array([4.0, 2.0, 1.0, 0.0, 0.0, 0.0]),
+    "large": np.concatenate([np.logspace(1, -1, 60), np.zeros(20)]),
+}
+every_spectrum = pytest.mark.parametrize(
+    "spectrum",
+    [*SPECTRA.values(), *SINGULAR.values()],
+    ids=[*SPECTRA, *(f"singular {name}" for name in SINGULAR)],
+)
+regular = pytest.mark.parametrize("spectrum", list(SPECTRA.values()), ids=list(SPECTRA))
+singular = pytest.mark.parametrize("spectrum", list(SINGULAR.values()), ids=list(SINGULAR))
+with_and_without = pytest.mark.parametrize("intercept", [True, False], ids=["intercept", "none"])
+
+
+class Problem(NamedTuple):
+    """Rows whose (centred) features have the given squared singular values, and their moments."""
+
+    Phi: np.ndarray
+    y: np.ndarray
+    moments: CentredMoments
+
+    @property
+    def centred(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.Phi - self.moments.feature_mean, self.y - self.moments.target_mean
+
+
+def problem(spectrum, *, intercept: bool = True, precision: str = "double") -> Problem:
+    rng = np.random.default_rng(len(spectrum))
+    D, q = len(spectrum), 2
+    left = np.linalg.qr(np.column_stack([np.ones(N), rng.standard_normal((N, D))]))[0][:, 1:]
+    right = np.linalg.qr(rng.standard_normal((D, D)))[0]
+    Phi = (left * np.sqrt(spectrum)) @ right.T + (rng.standard_normal(D) if intercept else 0.0)
+    # Targets that a function of these features explains but for some noise.
+    y = Phi @ rng.standard_normal((D, q)) + 0.1 * rng.standard_normal((N, q)) + [3.0, -1.0]
+    phibar = Phi.mean(axis=0) if intercept else np.zeros(D)
+    ybar = y.mean(axis=0) if intercept else np.zeros(q)
+    A, B = Phi - phibar, y - ybar
+    gram = right @ np.diag(spectrum) @ right.T
+    moments = CentredMoments(
+        (gram + gram.T) / 2, A.T @ B, B.T @ B, float(N), phibar, ybar, precision, intercept
+    )
+    return Problem(Phi, y, moments)
+
+
+def condition(spectrum, alpha: float) -> float:
+    return float((spectrum.max() + alpha) / (spectrum.min() + alpha))
+
+
+@every_spectrum
+@with_and_without
+@pytest.mark.parametrize("alpha", [1e-3, 1.0, 1e4])
+def test_the_coefficients_are_those_of_least_squares(spectrum, intercept, alpha):
+    made = problem(spectrum, intercept=intercept)
+    moments = made.moments
+    solution = solve_ridge(moments, alpha)
+    expected = naive.ridge(*made.centred, alpha)
+    size = max(1.0, np.abs(expected).max()) * condition(spectrum, alpha)
+    assert_close(solution.coef, expected, size=size)
+    assert solution.solver == "cholesky"
+    assert (solution.n_clipped, solution.note, solution.alpha) == (0, "", alpha)
+    mu = moments.target_mean - moments.feature_mean @ expected
+    assert_close(solution.intercept, mu, size=10 * size)
+    if not intercept:
+        assert not solution.intercept.any()
+
+
+@regular
+@with_and_without
+def test_a_regular_system_needs_no_penalty(spectrum, intercept):
+    made = problem(spectrum, intercept=intercept)
+    solution = solve_ridge(made.moments, 0.0)
+    expected = naive.ridge(*made.centred, 0.0)
+    assert_close(solution.coef, expected, size=10 * condition(spectrum, 0.0))
+    assert_close(solution.effective_dof, len(spectrum) + intercept)
+    assert (solution.n_clipped, solution.note) == (0, "")
+
+
+@every_spectrum
+@pytest.mark.parametrize("alpha", [1e-4, 1.0, 1e3])
+def test_cholesky_and_eigenvalues_agree(spectrum, alpha):
+    moments = problem(spectrum).moments
+    floor = precision_floor(moments)
+    one, two = (way(moments, alpha, floor) for way in (_by_cholesky, _by_eigenvalues))
+    assert (one.solver, two.solver) == ("cholesky", "eigen")
+    digits = condition(spectrum, alpha)
+    assert_close(one.coef, two.coef, size=10 * digits)
+    assert_close(one.intercept, two.intercept, size=100 * digits)
+    assert_close(one.effective_dof, two.effective_dof, size=10 * digits)
+    assert_close(one.train_rss, two.train_rss, size=np.diagonal(moments.target).max() * digits)
+
+
+@every_spectrum
+@with_and_without
+@pytest.mark.parametrize("alpha", [1e-3, 0.7, 1e3])
+def test_effective_degrees_of_freedom_are_those_of_the_formula(spectrum, intercept, alpha):
+    solution = solve_ridge(problem(spectrum, intercept=intercept).moments, alpha)
+    expected = math.fsum(d / (d + alpha) for d in spectrum.tolist()) + (1 if intercept else 0)
+    assert_close(solution.effective_dof, expected, size=condition(spectrum, alpha) + len(spectrum))
+
+
+@every_spectrum
+@with_and_without
+@pytest.mark.parametrize("alpha", [1e-3, 1.0, 1e4])
+def test_the_train_rss_is_that_of_the_residuals(spectrum, intercept, alpha):
+    Phi, y, moments = problem(spectrum, intercept=intercept)
+    solution = solve_ridge(moments, alpha)
+    residuals = y - solution.intercept - Phi @ solution.coef
+    size = np.diagonal(moments.target).max()
+    assert_close(solution.train_rss, (residuals**2).sum(axis=0), size=size)
+
+
+@regular
+@pytest.mark.parametrize("alpha", [1e-2, 1.0])
+def test_the_condition_is_that_of_the_shifted_system(spectrum, alpha):
+    moments = problem(spectrum).moments
+    expected = condition(spectrum, alpha)
+    D = len(spectrum)
+    # In the 1-norm, estimated, a condition lies within a factor D of that in the 2-norm.
+    assert expected / (3 * D) <= solve_ridge(moments, alpha).condition <= expected * D * 1.001
+    assert_close(_by_eigenvalues(moments, alpha, 0.0).condition, expected, size=expected**2)
+
+
+@naive.quick
+@given(shift=st.floats(-100, 100))
+def test_the_intercept_alone_follows_shifted_targets(shift):
+    made = problem(SPECTRA["decaying"])
+    base = solve_ridge(made.moments, 0.1)
+    moved = made.moments.__class__(
+        **{**vars(made.moments), "target_mean": made.moments.target_mean + shift}
+    )
+    solution = solve_ridge(moved, 0.1)
+    assert np.array_equal(solution.coef, base.coef)
+    assert_close(solution.intercept, base.intercept + shift, size=200.0)
+
+
+@singular
+def test_a_singular_system_without_penalty_is_refused(spectrum):
+    n_zero, D = int((spectrum == 0).sum()), len(spectrum)
+    with pytest.raises(SingularSystemError, match=rf"alpha 0 needs .* {n_zero} of {D} eigenval"):
+        solve_ridge(problem(spectrum).moments, 0.0)
+
+
+@pytest.mark.parametrize("precision", ["single", "double"])
+@pytest.mark.parametrize("spectrum", [np.logspace(1, -30, 12), np.logspace(1, -30, 80)], ids=len)
+def test_below_the_floor_noise_is_left_out_and_said(spectrum, precision):
+    made = problem(spectrum, precision=precision)
+    alpha = 1e-20
+    solution = solve_ridge(made.moments, alpha)
+    relative = 1e-7 if precision == "single" else 4 * len(spectrum) * np.finfo(float).eps
+    # The largest eigenvalue is found to three digits.
+    assert solution.floor == pytest.approx(relative * spectrum.max(), rel=2e-3)
+    kept = spectrum[spectrum > solution.floor]
+    assert solution.solver == "eigen"
+    assert solution.n_clipped == len(spectrum) - len(kept)
+    assert (
+        f"{solution.n_clipped} of {len(spectrum)} eigenvalues lie below the precision floor"
+        in solution.note
+    )
+    assert "noise beside alpha 1e-20" in solution.note
+    assert np.isfinite(solution.coef).all()
+    assert_close(solution.effective_dof, len(kept) + 1, size=1e6)
+    # The projection of the targets on the directions that were kept.
+    A, B = made.centred
+    kept_U = np.linalg.svd(A, full_matrices=False)[0][:, : len(kept)]
+    expected = ((B - kept_U @ (kept_U.T @ B)) ** 2).sum(axis=0)
+    digits = math.sqrt(spectrum.max() / kept.min())
+    assert_close(solution.train_rss, expected, size=digits * np.diagonal(made.moments.target).max())
+
+
+@pytest.mark.parametrize("precision", ["single", "double"])
+def test_below_the_floor_a_well_conditioned_system_is_solved_without_a_note(precision):
+    made = problem(SPECTRA["decaying"], precision=precision)
+    solution = solve_ridge(made.moments, 1e-15)
+    assert (solution.solver, solution.n_clipped, solution.note) == ("eigen", 0, "")
+    assert_close(solution.coef, naive.ridge(*made.centred, 0.0), size=1e5)
+
+
+def test_the_floor_of_single_precision_is_higher_than_that_of_double():
+    spectrum = SPECTRA["decaying"]
+    single, double = (
+        precision_floor(problem(spectrum, precision=precision).moments)
+        for precision in ("single", "double")
+    )
+    assert single > 1e4 * double > 0
+
+
+def test_a_matrix_that_noise_made_indefinite_is_solved_by_eigenvalues():
+    made = problem(SINGULAR["half"], precision="single")
+    floor = precision_floor(made.moments)
+    noise = -0.9 * floor
+    values, vectors = np.linalg.eigh(made.moments.gram)
+    values[:3] = noise
+    gram = vectors @ np.diag(values) @ vectors.T
+    noisy = CentredMoments(**{**vars(made.moments), "gram": (gram + gram.T) / 2})
+    alpha = 0.5 * floor
+    solution = solve_ridge(noisy, alpha)
+    assert (solution.solver, solution.n_clipped) == ("eigen", 3)
+    # Ridge on the three directions that are left.
+    A, B = made.centred
+    U, sigma, Vt = np.linalg.svd(A, full_matrices=False)
+    shrunk = (sigma / (sigma**2 + alpha))[:3, None]
+    assert_close(solution.coef, Vt[:3].T @ (shrunk * (U[:, :3].T @ B)), size=10.0)
+
+
+@pytest.mark.parametrize("D", [3, 63, 64, 200])
+def test_features_that_never_vary_get_no_coefficient(D):
+    zeros = np.zeros((D, D))
+    moments = CentredMoments(zeros, zeros[:, :1], np.eye(1), 5.0, np.ones(D), np.full(1, 2.0))
+    solution = solve_ridge(moments, 1.0)
+    assert not solution.coef.any()
+    assert solution.intercept.tolist() == [2.0]
+    assert_close(solution.effective_dof, 1.0, size=float(D))
+    assert solution.train_rss.tolist() == [1.0]
+
+
+def test_a_penalty_above_the_floor_is_never_said_to_be_below_it():
+    zeros = np.zeros((3, 3))
+    moments = CentredMoments(zeros, zeros[:, :1], np.eye(1), 5.0, np.ones(3), np.full(1, 2.0))
+    solution = solve_ridge(moments, 1.0)
+    assert solution.floor == 0.0
+    assert "below the precision floor" not in solution.note
+
+
+def test_solving_leaves_the_moments_as_they_are():
+    made = problem(SPECTRA["decaying"])
+    before = {k: np.array(v) for k, v in vars(made.moments).items()}
+    for alpha in (0.0, 1e-20, 1.0):
+        solve_ridge(made.moments, alpha)
+    for name, value in vars(made.moments).items():
+        assert np.array_equal(value, before[name])
+
+
+@pytest.mark.parametrize("alpha", [-1.0, -1e-300, math.nan, math.inf, "one", None, (1.0, 2.0)])
+def test_a_penalty_that_is_negative_or_no_number_is_refused(alpha):
+    with pytest.raises(ParameterError, match="alpha must be a finite number of at least 0, not"):
+        solve_ridge(problem(SPECTRA["flat"]).moments, alpha)
+
+
+@pytest.mark.parametrize("alpha", [1, np.float32(1), np.int64(1)])
+def test_a_penalty_may_be_any_number(alpha):
+    moments = problem(SPECTRA["flat"]).moments
+    assert np.array_equal(solve_ridge(moments, alpha).coef, solve_ridge(moments, 1.0).coef)
