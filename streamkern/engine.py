@@ -319,14 +319,18 @@ def current_resources() -> Resources:
 
 def current_client() -> Any:
     """Return the distributed client that `dask.compute` would use now, or None."""
-    scheduler = dask.base.get_scheduler()
-    owner = getattr(scheduler, "__self__", None)
+    if "distributed" not in sys.modules:
+        return None  # Dask would import it to find out, which takes longer than a small fit
+    owner = getattr(dask.base.get_scheduler(), "__self__", None)
     return owner if hasattr(owner, "scheduler_info") else None
 
 
+def _local_scheduler() -> Any:
+    return dask.config.get("scheduler", None) or "threads"
+
+
 def _local_threads() -> int:
-    scheduler = dask.base.get_scheduler()
-    if scheduler is dask.local.get_sync:
+    if _local_scheduler() in ("sync", "synchronous", "single-threaded", dask.local.get_sync):
         return 1
     return int(dask.config.get("num_workers", None) or dask.system.CPU_COUNT)
 
@@ -334,7 +338,7 @@ def _local_threads() -> int:
 def _run(root: Any) -> Any:
     client = current_client()
     if client is None:
-        return dask.compute(root)[0]
+        return dask.compute(root, scheduler=_local_scheduler())[0]
     future = client.compute(root)
     try:
         return _result(future)
@@ -343,14 +347,19 @@ def _run(root: Any) -> Any:
 
 
 def _result(future: Any) -> Any:
-    from distributed import KilledWorker  # noqa: PLC0415  only where there is a client
+    from distributed import CancelledError, KilledWorker  # noqa: PLC0415  where a client is
+    from distributed.scheduler import NoValidWorkerError, NoWorkerError  # noqa: PLC0415
 
     try:
         return future.result()
     except KilledWorker as error:
         raise ClusterError(
-            f"the workers that ran {error.task!r} died {error.allowed_failures + 1} times; look at "
-            f"their logs, most often they ran out of memory."
+            f"the workers that ran {error.task!r} died {error.allowed_failures + 1} times; most "
+            f"often they ran out of memory, take fewer components or fewer workers a machine."
+        ) from error
+    except (NoWorkerError, NoValidWorkerError, CancelledError) as error:
+        raise ClusterError(
+            "the cluster lost its workers or its scheduler; check that they run, and start again."
         ) from error
 
 
@@ -359,7 +368,7 @@ def _stream(tasks: Iterator[Any]) -> Iterator[Any]:
     client = current_client()
     if client is None:
         for batch in partition_all(_local_threads(), tasks):
-            yield from dask.compute(*batch)
+            yield from dask.compute(*batch, scheduler=_local_scheduler())
         return
     window = 2 * max(sum(client.nthreads().values()), 1)
     pending: deque[Any] = deque()
@@ -402,13 +411,15 @@ def _reporting(label: str, n_rows: int, job: str) -> Iterator[dict[int, int]]:
     """Pass what tasks tell on to the observer, and count the attempts at every shard."""
     observer = _observer.get() or _Nobody()
     attempts: dict[int, int] = {}
+    done: set[int] = set()
 
     def heard(event: tuple[Any, dict[str, int]]) -> None:
-        message = event[1]
-        if message["rows"]:
-            observer.advanced(message["rows"])
-        else:
-            attempts[message["shard"]] = attempts.get(message["shard"], 0) + 1
+        shard, rows = event[1]["shard"], event[1]["rows"]
+        if not rows:
+            attempts[shard] = attempts.get(shard, 0) + 1
+        elif shard not in done:
+            done.add(shard)
+            observer.advanced(rows)
 
     def after_task(_key: Any, value: Any, _dsk: Any, _state: Any, _worker: Any) -> None:
         if isinstance(value, Partial) and len(value.shards) == 1:

@@ -33,7 +33,7 @@ class Place:
     def is_named(self) -> bool:
         """Whether the user said where to run."""
         options = (self.cluster, self.scheduler, self.scheduler_file, self.workers)
-        return any(options) or "DASK_SCHEDULER_ADDRESS" in os.environ
+        return any(options) or bool(os.environ.get("DASK_SCHEDULER_ADDRESS"))
 
     @contextmanager
     def entered(self, say: Say, plan: Plan | None = None) -> Iterator[None]:

@@ -1,0 +1,82 @@
+"""A Dask cluster of real processes that somebody else started, as far as streamkern can tell."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SECONDS_TO_START = 60
+
+
+@contextmanager
+def dask_process(log: Path, *arguments: Any) -> Iterator[subprocess.Popen[bytes]]:
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "dask", *map(str, arguments)],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd=log.parent,
+        )
+        try:
+            yield process
+        finally:
+            process.terminate()
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def wait_until(condition: Any, what: str, seconds: float = SECONDS_TO_START) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"{what} did not happen within {seconds} s"
+        time.sleep(0.05)
+
+
+@contextmanager
+def running_scheduler(folder: Path) -> Iterator[Path]:
+    """Run a `dask scheduler` and yield its scheduler file."""
+    file = folder / "scheduler.json"
+    options = ("--host", "127.0.0.1", "--port", 0, "--dashboard-address", "127.0.0.1:0")
+    with dask_process(
+        folder / "scheduler.log", "scheduler", "--scheduler-file", file, "--no-dashboard", *options
+    ):
+        wait_until(file.exists, "writing the scheduler file")
+        yield file
+
+
+@pytest.fixture(scope="session")
+def external_scheduler_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The scheduler file of a `dask scheduler` with two `dask worker` processes."""
+    from distributed import Client
+
+    folder = tmp_path_factory.mktemp("external")
+    options = ("--nthreads", 1, "--memory-limit", "4GB", "--no-dashboard", "--host", "127.0.0.1")
+    with ExitStack() as stack:
+        file = stack.enter_context(running_scheduler(folder))
+        for i in range(2):
+            log = folder / f"worker-{i}.log"
+            arguments = ("worker", "--scheduler-file", file, "--local-directory", folder, *options)
+            stack.enter_context(dask_process(log, *arguments))
+        with Client(json.loads(file.read_text())["address"], set_as_default=False) as client:
+            client.wait_for_workers(2, timeout=SECONDS_TO_START)
+        yield file
+
+
+@pytest.fixture(scope="session")
+def external_scheduler(external_scheduler_file: Path) -> str:
+    """The address of a running scheduler with two workers of one thread each."""
+    address: str = json.loads(external_scheduler_file.read_text())["address"]
+    return address

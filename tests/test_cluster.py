@@ -1,0 +1,451 @@
+"""Where a job runs: every place that can be named, and every way of naming one wrongly."""
+
+import importlib.util
+import json
+import logging
+import os
+import socket
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import dask
+import psutil
+import pytest
+import yaml
+from conftest import running_scheduler, wait_until
+
+from streamkern import connect
+from streamkern.clusterfile import read_cluster_file
+from streamkern.errors import ClusterError, ParameterError
+
+REPOSITORY = Path(__file__).parents[1]
+NOBODY = "tcp://127.0.0.1:9"
+
+
+def listening(process: psutil.Process) -> set[tuple[str, int]]:
+    """Where a process and its children accept connections."""
+    found = set()
+    for one in [process, *process.children(recursive=True)]:
+        found |= {tuple(c.laddr) for c in one.net_connections() if c.status == psutil.CONN_LISTEN}
+    return found
+
+
+def settings() -> dict[str, str]:
+    """What nannies set in the environment of the process that starts them."""
+    return {k: v for k, v in os.environ.items() if k.endswith(("_THREADS", "SEED", "THRESHOLD_"))}
+
+
+def worker_pids(client) -> set[int]:
+    return set(client.run(os.getpid).values())
+
+
+def enter(**options):
+    with connect(**options):
+        pytest.fail("connected")
+
+
+@pytest.fixture
+def cluster_file(tmp_path):
+    """Write a cluster file: a valid one, changed by keywords; None leaves a key out."""
+
+    def write(text: str | None = None, **changes: object) -> Path:
+        content = {"version": 1, "module": "dask.distributed", "class": "LocalCluster"}
+        changes = {key.rstrip("_"): value for key, value in changes.items()}
+        content = {k: v for k, v in (content | changes).items() if v is not None}
+        path = tmp_path / "cluster.yaml"
+        path.write_text(yaml.safe_dump(content) if text is None else text)
+        return path
+
+    return write
+
+
+@pytest.mark.cluster
+def test_the_cluster_file_of_the_repository_runs_tasks_in_other_processes():
+    with connect(cluster=REPOSITORY / "cluster.yaml") as client:
+        assert len(client.scheduler_info()["workers"]) == 2
+        assert dask.delayed(os.getpid)().compute() in worker_pids(client) - {os.getpid()}
+
+
+@pytest.mark.cluster
+def test_a_local_cluster_listens_on_loopback_and_leaves_nothing_behind():
+    before = listening(psutil.Process())
+    with connect(n_workers=1) as client:
+        pids = worker_pids(client)
+        opened = listening(psutil.Process()) - before
+        assert client.scheduler.address.startswith("tcp://127.0.0.1:")
+        assert {host for host, _ in opened} == {"127.0.0.1"}
+        assert set(client.nthreads().values()) == {1}
+        assert dask.config.get("distributed.scheduler.no-workers-timeout")
+        large = dask.config.get("distributed.admin.large-graph-warning-threshold")
+    assert large >= 256 << 20
+    assert listening(psutil.Process()) <= before
+    wait_until(lambda: not any(map(psutil.pid_exists, pids)), "the end of the workers")
+    assert dask.config.get("distributed.scheduler.no-workers-timeout") is None
+
+
+@pytest.mark.cluster
+def test_an_exception_in_the_context_comes_out_and_closes_the_cluster():
+    before = listening(psutil.Process())
+    pids = set()
+
+    def fail():
+        with connect(n_workers=1) as client:
+            pids.update(worker_pids(client))
+            raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        fail()
+    assert pids
+    wait_until(lambda: not any(map(psutil.pid_exists, pids)), "the end of the workers")
+    assert listening(psutil.Process()) <= before
+
+
+@pytest.mark.cluster
+def test_blas_threads_reach_the_environment_of_the_workers_and_of_nobody_else(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "5")
+    before = settings()
+    with connect(n_workers=1, blas_threads=3) as client:
+        (environ,) = client.run(lambda: dict(os.environ)).values()
+        assert settings() == before
+    assert settings() == before
+    assert [environ[f"{name}_NUM_THREADS"] for name in ("OMP", "MKL", "OPENBLAS")] == ["3"] * 3
+
+
+@pytest.mark.cluster
+def test_a_task_that_fails_writes_nothing_but_its_exception(capfd):
+    with connect(n_workers=1) as client:
+        future = client.submit(divmod, 1, 0)
+        with pytest.raises(ZeroDivisionError):
+            future.result()
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.cluster
+def test_without_any_place_a_local_cluster_has_a_worker_a_core(monkeypatch):
+    monkeypatch.delenv("DASK_SCHEDULER_ADDRESS", raising=False)
+    monkeypatch.setattr(dask.system, "CPU_COUNT", 2)
+    with connect() as client:
+        assert set(client.nthreads().values()) == {1}
+        assert len(client.nthreads()) == 2
+
+
+@pytest.mark.cluster
+def test_a_cluster_file_may_scale_and_configure(cluster_file):
+    path = cluster_file(
+        kwargs={"n_workers": 0, "threads_per_worker": 1},
+        scale=1,
+        config={"distributed": {"scheduler": {"allowed-failures": 7}}, "distributed.admin.x": 1},
+    )
+    with connect(cluster=path) as client:
+        assert dask.config.get("distributed.scheduler.allowed-failures") == 7
+        assert dask.config.get("distributed.admin.x") == 1
+        assert dask.config.get("distributed.scheduler.work-stealing") is not None
+        assert len(client.nthreads()) == 1
+    assert dask.config.get("distributed.scheduler.allowed-failures") == 3
+
+
+@pytest.mark.cluster
+def test_an_adaptive_cluster_starts_workers_when_there_is_work(cluster_file):
+    path = cluster_file(
+        kwargs={"n_workers": 0, "threads_per_worker": 1}, adapt={"minimum": 0, "maximum": 1}
+    )
+    with connect(cluster=path):
+        assert dask.delayed(os.getpid)().compute() != os.getpid()
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("how", ["scheduler", "scheduler_file", "environment"])
+def test_a_running_scheduler_is_reached_and_left_running(
+    how, external_scheduler, external_scheduler_file, monkeypatch
+):
+    options = {"scheduler": external_scheduler, "scheduler_file": external_scheduler_file}
+    if how == "environment":
+        monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", external_scheduler)
+    for _ in range(2):
+        with connect(**{key: value for key, value in options.items() if key == how}) as client:
+            assert client.scheduler.address == external_scheduler
+            assert dask.delayed(os.getpid)().compute() != os.getpid()
+
+
+@pytest.mark.cluster
+def test_the_first_place_given_counts(external_scheduler, external_scheduler_file, monkeypatch):
+    monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", NOBODY)
+    with connect(scheduler_file=external_scheduler_file, n_workers=1) as client:
+        assert client.scheduler.address == external_scheduler
+    with connect(scheduler=external_scheduler, scheduler_file="/nowhere", n_workers=1) as client:
+        assert client.scheduler.address == external_scheduler
+    with connect(cluster=REPOSITORY / "cluster.yaml", scheduler=external_scheduler) as client:
+        assert client.scheduler.address != external_scheduler
+
+
+@pytest.mark.cluster
+def test_the_address_of_a_worker_is_refused(external_scheduler):
+    with connect(scheduler=external_scheduler) as client:
+        worker = next(iter(client.scheduler_info()["workers"]))
+    with pytest.raises(ClusterError, match=r"is a Dask Worker; give the address of its scheduler"):
+        enter(scheduler=worker)
+
+
+def refused_within(seconds: float, match: str, **options: object) -> None:
+    begun = time.monotonic()
+    with pytest.raises(ClusterError, match=match):
+        enter(**options)
+    assert time.monotonic() - begun < seconds
+
+
+def test_an_address_where_nobody_answers_is_refused_in_time():
+    refused_within(
+        4, rf"no Dask scheduler answers at {NOBODY} within 2 s", scheduler=NOBODY, timeout=2
+    )
+
+
+def test_an_address_where_something_silent_listens_is_refused_in_time():
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        refused_within(4, f"no Dask scheduler answers at {address}", scheduler=address, timeout=2)
+
+
+def test_the_default_patience_with_an_address_is_less_than_half_a_minute():
+    assert connect.__wrapped__.__kwdefaults__["timeout"] < 25
+
+
+def test_a_failed_connection_writes_nothing_but_the_exception():
+    code = f"""
+import gc, time
+from streamkern import connect
+from streamkern.errors import ClusterError
+try:
+    with connect(scheduler={NOBODY!r}, timeout=0.5): pass
+except ClusterError as error:
+    print(error)
+gc.collect(); time.sleep(0.5); gc.collect()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("no Dask scheduler answers")
+    assert done.stderr == ""
+
+
+@pytest.mark.cluster
+def test_a_scheduler_without_workers_is_refused_in_time(tmp_path):
+    with running_scheduler(tmp_path) as file:
+        refused_within(
+            5,
+            r"no worker joined the scheduler at tcp.* at least one",
+            scheduler_file=file,
+            timeout=2,
+        )
+
+
+@pytest.mark.cluster
+def test_a_started_cluster_without_workers_is_refused_in_time(cluster_file):
+    path = cluster_file(kwargs={"n_workers": 0, "threads_per_worker": 1})
+    refused_within(5, r"no worker joined the LocalCluster .* scale", cluster=path, timeout=1)
+    waiting = {"distributed.scheduler.no-workers-timeout": "100ms"}
+    path = cluster_file(kwargs={"n_workers": 0, "threads_per_worker": 1}, config=waiting)
+    refused_within(3, r"within 0\.1 s", cluster=path, timeout=20)
+
+
+@pytest.mark.parametrize(
+    "address", ["", "foo bar", "10.0.0.1", "tcp://10.0.0.1", "tcp://h:99999", "http://h:80", "h:x"]
+)
+def test_a_malformed_address_is_refused_at_once(address):
+    with pytest.raises(ParameterError, match=r"looks like tcp://host:8786, but"):
+        enter(scheduler=address)
+
+
+def test_a_tls_address_needs_certificates():
+    with pytest.raises(ClusterError, match=r"needs TLS certificates.*distributed\.comm\.tls"):
+        enter(scheduler="tls://127.0.0.1:8786")
+
+
+@pytest.mark.parametrize("content", [None, "", "not JSON", "[]", '{"workers": {}}'])
+def test_a_scheduler_file_that_is_none_is_refused(content, tmp_path):
+    path = tmp_path / "scheduler.json"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(ParameterError, match="--scheduler-file"):
+        enter(scheduler_file=path)
+
+
+def test_a_scheduler_file_of_a_scheduler_that_is_gone_is_refused(tmp_path):
+    path = tmp_path / "scheduler.json"
+    path.write_text(json.dumps({"address": NOBODY}))
+    refused_within(3, "no Dask scheduler answers", scheduler_file=path, timeout=1)
+
+
+@pytest.mark.parametrize(
+    "options", [{"n_workers": 0}, {"blas_threads": 0}, {"timeout": 0}, {"timeout": float("nan")}]
+)
+def test_numbers_that_are_too_small_are_refused(options):
+    with pytest.raises(ParameterError, match=next(iter(options))):
+        enter(**options)
+
+
+MALFORMED = {
+    "not YAML": ("version: [", r"is not plain YAML"),
+    "not a mapping": ("- 1", r"must be a mapping with version, module and class, not list"),
+    "empty": ("", r"must be a mapping .* not NoneType"),
+    "aliases": ("version: &a 1\nscale: *a", r"uses YAML aliases"),
+    "python object": (
+        "!!python/object/apply:os.mkdir [ran]",
+        r"is not plain YAML \(could not determine a constructor",
+    ),
+    "python name": (
+        "{version: 1, module: distributed, class: !!python/name:os.system ''}",
+        r"is not plain YAML",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_a_malformed_cluster_file_is_refused_and_runs_nothing(
+    name, cluster_file, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    text, match = MALFORMED[name]
+    with pytest.raises(ParameterError, match=match):
+        enter(cluster=cluster_file(text))
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_cluster_file_that_cannot_be_read_is_refused(tmp_path):
+    with pytest.raises(ParameterError, match=r"does not exist; name a cluster file"):
+        enter(cluster=tmp_path / "none.yaml")
+    with pytest.raises(ParameterError, match=r"cannot be read"):
+        enter(cluster=tmp_path)
+
+
+WRONG = {
+    "unknown key": ({"workers": 3}, r"unknown key 'workers'; the known keys are version, module"),
+    "no version": ({"version": None}, r"must say version: 1, but says None"),
+    "other version": ({"version": 2}, r"must say version: 1, but says 2"),
+    "no module": ({"module": None}, r"module must be a module such as dask\.distributed, not None"),
+    "no class": ({"class_": None}, r"class must be a class such as LocalCluster, not None"),
+    "args": ({"args": {"a": 1}}, r"args must be a list"),
+    "kwargs": ({"kwargs": [1]}, r"kwargs must be a mapping"),
+    "config": ({"config": 1}, r"config must be a mapping"),
+    "scale a word": ({"scale": "two"}, r"scale must be a whole number"),
+    "scale a truth": ({"scale": True}, r"scale must be a whole number"),
+    "scale zero": ({"scale": 0}, r"scale must be 1 or more, not 0"),
+    "adapt to no end": ({"adapt": {"minimum": 1}}, r"adapt must be \{minimum"),
+    "adapt downwards": ({"adapt": {"minimum": 2, "maximum": 1}}, r"adapt must be \{minimum"),
+    "adapt to else": ({"adapt": {"maximum": 1, "target": 1}}, r"adapt must be \{minimum"),
+    "scale and adapt": ({"scale": 1, "adapt": {"maximum": 1}}, r"both scale and adapt; keep one"),
+    "module outside": ({"module": "os", "class_": "system"}, r"module must be in one of dask"),
+    "module alike": ({"module": "distributed_evil"}, r"module must be in one of dask"),
+    "module relative": ({"module": "distributed..os"}, r"module must be in one of dask"),
+    "module by path": ({"module": "distributed.x/y"}, r"module must be in one of dask"),
+    "dotted class": ({"class_": "utils.os"}, r"class must be the name of one class"),
+    "no such class": ({"class_": "Cloud"}, r"class must be a cluster class of dask\.distributed"),
+    "not a cluster": ({"class_": "Client"}, r"class must be a cluster class .* Client is not"),
+    "a function": (
+        {"module": "distributed.utils", "class_": "import_term", "args": ["os.system"]},
+        r"class must be a cluster class",
+    ),
+    "classes by name": ({"class_": "SpecCluster"}, r"class must be a cluster class"),
+    "unknown kwargs": (
+        {"class_": "SSHCluster", "args": [1, 2, 3, 4, 5, 6, 7]},
+        r"does not take these args and kwargs",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_key_in_a_cluster_file_is_refused(name, cluster_file):
+    changes, match = WRONG[name]
+    with pytest.raises(ParameterError, match=match):
+        enter(cluster=cluster_file(**changes))
+
+
+CODE = {
+    "worker class": {"kwargs": {"worker_class": "os.system"}},
+    "preload": {"kwargs": {"preload": ["evil.py"]}},
+    "preload of nannies": {"kwargs": {"preload_nanny": ["http://evil"]}},
+    "preload of the scheduler": {"kwargs": {"scheduler_kwargs": {"preload": "evil"}}},
+    "preload in a list": {"kwargs": {"x": [{"preload": "evil"}]}},
+    "environment": {"kwargs": {"env": {"LD_PRELOAD": "evil.so"}}},
+    "remote python": {"class_": "SSHCluster", "kwargs": {"remote_python": "evil"}},
+    "remote python by position": {
+        "class_": "SSHCluster",
+        "args": [["h"], {}, {}, {}, "distributed.Nanny", "evil"],
+    },
+    "proxy command": {
+        "class_": "SSHCluster",
+        "kwargs": {"connect_options": {"proxy_command": "x"}},
+    },
+    "job script": {"module": "dask_jobqueue", "kwargs": {"job_script_prologue": ["evil"]}},
+    "python of jobs": {"module": "dask_jobqueue", "kwargs": {"python": "evil"}},
+    "config preload": {"config": {"distributed": {"worker": {"preload": ["evil"]}}}},
+    "config preload, dotted": {"config": {"distributed.scheduler.preload-argv": ["evil"]}},
+    "config environ": {"config": {"distributed.nanny.pre-spawn-environ": {"LD_PRELOAD": "x"}}},
+    "config routes": {"config": {"distributed.worker.http.routes": ["evil"]}},
+    "config class": {
+        "config": {"distributed.scheduler.active-memory-manager.policies": [{"class": "os.system"}]}
+    },
+    "config logging": {"config": {"logging": {"version": 1}}},
+    "config loader": {"config": {"distributed.client.security-loader": "os.system"}},
+}
+
+
+@pytest.mark.parametrize("name", CODE)
+def test_an_option_that_can_run_code_is_refused(name, cluster_file):
+    with pytest.raises(ParameterError, match=r"is not allowed in a cluster file"):
+        enter(cluster=cluster_file(**CODE[name]))
+
+
+@pytest.mark.parametrize(
+    "value", ["x; touch ran", "$(touch ran)", "`id`", "a\nb", "a | b", "a > b", "a --preload evil"]
+)
+def test_a_value_with_shell_syntax_is_refused(value, cluster_file):
+    for options in ({"kwargs": {"local_directory": value}}, {"args": [[value]]}):
+        with pytest.raises(ParameterError, match=r"must be a plain value, but holds"):
+            read_cluster_file(cluster_file(**options))
+
+
+def test_values_that_job_schedulers_need_are_taken(cluster_file):
+    kwargs = {
+        "queue": "short",
+        "cores": 1,
+        "memory": "4 GB",
+        "walltime": "01:00:00",
+        "interface": "ib0",
+        "local_directory": "/scratch/$USER/dask",
+        "job_extra_directives": ["--exclusive", "-l select=1"],
+    }
+    file = read_cluster_file(
+        cluster_file(
+            module="dask_jobqueue",
+            class_="SLURMCluster",
+            kwargs=kwargs,
+            scale=4,
+            config={"distributed": {"comm": {"tls": {"ca-file": "/etc/ca.pem"}}}},
+        )
+    )
+    assert file.kwargs == kwargs
+    assert file.config == {"distributed.comm.tls.ca-file": "/etc/ca.pem"}
+
+
+def test_a_missing_package_is_named_as_pip_names_it(cluster_file):
+    with pytest.raises(ClusterError, match="pip install dask-gateway"):
+        enter(cluster=cluster_file(module="dask_gateway", class_="GatewayCluster"))
+
+
+def test_a_cluster_that_lacks_a_package_is_refused_and_logs_nothing(cluster_file, capfd):
+    if importlib.util.find_spec("asyncssh"):
+        pytest.skip("asyncssh is installed")
+    path = cluster_file(class_="SSHCluster", args=[["localhost", "localhost"]])
+    with pytest.raises(ClusterError, match=r"could not be started .*asyncssh"):
+        enter(cluster=path)
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.cluster
+def test_a_cluster_that_fails_to_start_is_refused(cluster_file, monkeypatch):
+    # What the scheduler logs about its failed start is its own affair.
+    monkeypatch.setattr(logging.getLogger("distributed"), "handlers", [])
+    path = cluster_file(kwargs={"n_workers": 1, "memory_limit": "many"})
+    with pytest.raises(ClusterError, match=r"the LocalCluster of .* could not be started"):
+        enter(cluster=path)

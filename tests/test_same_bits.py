@@ -1,0 +1,156 @@
+"""The same coefficients, to the bit, wherever a fit runs and whoever dies on the way."""
+
+import os
+import signal
+import threading
+from functools import partial
+
+import cloudpickle
+import dask
+import dask.local
+import dask.multiprocessing
+import h5py
+import numpy as np
+import psutil
+import pytest
+from conftest import wait_until
+
+import streamkern
+from streamkern.engine import current_client, observed
+from streamkern.fitting import plan_for
+
+N, P = 60_000, 5
+CHUNK_ROWS = 4096
+
+
+def write(path, n):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, P), dtype=np.float32)
+    y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(n)
+    with h5py.File(path, "w") as file:
+        file.create_dataset("X", data=X, chunks=(CHUNK_ROWS, P))
+        file.create_dataset("y", data=y, chunks=(CHUNK_ROWS,))
+    return streamkern.open_hdf5(path)
+
+
+def fit(source, n_components=128):
+    return streamkern.RandomFeatureRidge(n_components=n_components, alpha=0.1).fit(source)
+
+
+def bits(model) -> bytes:
+    return model.coef_.tobytes() + np.float64(model.intercept_).tobytes()
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    return write(tmp_path_factory.mktemp("data") / "train.h5", N)
+
+
+@pytest.fixture(scope="module")
+def expected(source):
+    with dask.config.set(scheduler="synchronous"):
+        assert (
+            plan_for(source, streamkern.RandomFeatureRidge(n_components=128).options()).n_shards
+            >= 3
+        )
+        return bits(fit(source))
+
+
+class Pickled:
+    """A Dask scheduler that runs tasks one by one, and sends each task and result by pickle."""
+
+    def __init__(self):
+        self.sent = 0
+
+    def dumps(self, value):
+        self.sent += 1
+        return cloudpickle.dumps(value, protocol=5)
+
+    @property
+    def get(self):
+        return partial(
+            dask.multiprocessing.get,
+            pool=dask.local.SynchronousExecutor(),
+            func_dumps=self.dumps,
+            func_loads=cloudpickle.loads,
+            optimize_graph=False,
+        )
+
+
+@pytest.mark.parametrize("scheduler", ["threads", "synchronous"])
+def test_a_fit_in_this_process_gives_the_same_bits(scheduler, source, expected):
+    with dask.config.set(scheduler=scheduler):
+        assert bits(fit(source)) == expected
+
+
+def test_a_fit_whose_tasks_and_results_are_pickled_gives_the_same_bits(source, expected):
+    pickled = Pickled()
+    with dask.config.set(scheduler=pickled.get):
+        model = fit(source)
+    assert bits(model) == expected
+    assert pickled.sent >= 2 * 3
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("n_workers", [1, 2, 3])
+def test_a_fit_on_a_local_cluster_gives_the_same_bits(n_workers, source, expected):
+    with streamkern.connect(n_workers=n_workers) as client:
+        model = fit(source)
+        assert current_client() is client
+        assert len(client.nthreads()) == n_workers
+    assert bits(model) == expected
+    assert model.report_["rows"] == N
+
+
+@pytest.mark.cluster
+def test_a_fit_on_somebody_elses_cluster_gives_the_same_bits(external_scheduler, source, expected):
+    with streamkern.connect(scheduler=external_scheduler):
+        assert bits(fit(source)) == expected
+
+
+class Killer:
+    """An observer that kills processes when the first rows of the main pass are reported."""
+
+    def __init__(self, pids):
+        self.pids = pids
+        self.passes = []
+        self.rows = 0
+        self.killed = threading.Event()
+
+    def started(self, label, n_rows):  # noqa: ARG002  the observer's signature
+        self.passes.append(label)
+
+    def advanced(self, n_rows):
+        if self.passes[-1] != "moments":
+            return
+        self.rows += n_rows
+        if not self.killed.is_set():
+            for pid in self.pids:
+                os.kill(pid, signal.SIGKILL)
+            self.killed.set()
+
+    def finished(self):
+        pass
+
+
+@pytest.mark.cluster
+def test_workers_that_are_killed_change_no_bit_and_lose_or_double_no_row(tmp_path):
+    n, n_components = 262_144, 384
+    source = write(tmp_path / "train.h5", n)
+    with dask.config.set(scheduler="synchronous"):
+        undisturbed = fit(source, n_components)
+    with streamkern.connect(n_workers=2) as client:
+        # All of them die, so what the first shard yielded is lost for certain.
+        victims = set(client.run(os.getpid).values())
+        killer = Killer(victims)
+        with observed(killer):
+            model = fit(source, n_components)
+        assert killer.killed.is_set()
+        wait_until(lambda: not any(map(psutil.pid_exists, victims)), "the end of the victims")
+        client.wait_for_workers(1, timeout=20)
+        assert victims.isdisjoint(client.run(os.getpid).values())
+    assert model.report_["retried_shards"] >= 1
+    assert model.report_["rows"] == n
+    assert model.report_["skipped_rows"] == 0
+    assert bits(model) == bits(undisturbed)
+    assert killer.rows == n
