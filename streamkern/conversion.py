@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def convert(
-    src: str | Path, dst: str | Path, *, targets: Sequence[str] = (), force: bool = False
+    src: str | Path, dst: str | Path, *, targets: Sequence[str] | None = (), force: bool = False
 ) -> dict[str, Any]:
     """Write a table as the datasets X (n, p) and y (n,) or (n, q) of an HDF5 file.
 
@@ -32,10 +32,9 @@ def convert(
         `.csv` or `.tsv` with a header line (also `.gz`), `.parquet`, `.npz` or `.npy`.
     dst : path
         The HDF5 file to write.
-    targets : sequence of str
+    targets : sequence of str, or None for a file of inputs alone
         CSV and Parquet: names of the target columns, at least one.  `.npy`: their numbers, from
-        0, or from -1 at the end; none for a file of inputs alone.  `.npz`: none, since the array y
-        is the target, and a file without y is one of inputs alone.
+        0, or from -1 at the end.  `.npz`: none, since the array y is the target.
     force : bool
         Replace `dst` where it exists.
 

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 import dask
 from dask import delayed
+from dask.base import named_schedulers
 from dask.callbacks import Callback
 from tlz import partition_all
 
@@ -326,11 +327,12 @@ def current_client() -> Any:
 
 
 def _local_scheduler() -> Any:
-    return dask.config.get("scheduler", None) or "threads"
+    chosen = dask.config.get("scheduler", None) or "threads"
+    return named_schedulers.get(chosen, chosen) if isinstance(chosen, str) else chosen
 
 
 def _local_threads() -> int:
-    if _local_scheduler() in ("sync", "synchronous", "single-threaded", dask.local.get_sync):
+    if _local_scheduler() is dask.local.get_sync:
         return 1
     return int(dask.config.get("num_workers", None) or dask.system.CPU_COUNT)
 

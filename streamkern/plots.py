@@ -16,7 +16,14 @@ if TYPE_CHECKING:
 _BLUE, _ORANGE, _GREY = "#0072B2", "#D55E00", "#666666"
 
 
-def _pyplot() -> Any:
+def pyplot() -> Any:
+    """Return matplotlib's pyplot, drawing to files only.
+
+    Raises
+    ------
+    ParameterError
+        If matplotlib is not installed.
+    """
     try:
         import matplotlib as mpl  # noqa: PLC0415  optional
     except ImportError as error:
@@ -24,9 +31,9 @@ def _pyplot() -> Any:
             "a picture needs matplotlib, which is not installed; install streamkern[plot]."
         ) from error
     mpl.use("Agg")
-    from matplotlib import pyplot  # noqa: PLC0415  optional
+    from matplotlib import pyplot as module  # noqa: PLC0415  optional
 
-    return pyplot
+    return module
 
 
 def plot_comparison(comparison: Comparison, path: str | Path, *, force: bool = False) -> None:
@@ -47,10 +54,10 @@ def plot_comparison(comparison: Comparison, path: str | Path, *, force: bool = F
     OutputError
         If the file cannot be written.
     """
-    pyplot = _pyplot()
+    plt = pyplot()
     exact, linear, *features = comparison.trials
     counts = [trial.n_components for trial in features]
-    figure, axes = pyplot.subplots(figsize=(6.4, 4.0), layout="constrained")
+    figure, axes = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
     axes.plot(counts, [t.test_rmse for t in features], "o-", color=_BLUE, label="random features")
     axes.axhline(
         exact.test_rmse, color=_ORANGE, label=f"exact kernel ridge, n = {comparison.n_train:,}"
@@ -75,4 +82,4 @@ def plot_comparison(comparison: Comparison, path: str | Path, *, force: bool = F
     axes.legend(frameon=False)
     with replacing(path, force=force) as temporary:
         figure.savefig(temporary, dpi=200, format=str(path).rsplit(".", 1)[-1])
-    pyplot.close(figure)
+    plt.close(figure)

@@ -46,7 +46,7 @@ class Table(NamedTuple):
     pieces: Iterator[tuple[Array, Array | None]]
 
 
-def open_table(source: Path, targets: Sequence[str]) -> Table:
+def open_table(source: Path, targets: Sequence[str] | None) -> Table:
     """Open a file according to its ending; parameters as in `streamkern.conversion.convert`.
 
     Raises
@@ -60,7 +60,7 @@ def open_table(source: Path, targets: Sequence[str]) -> Table:
         raise DataError(f"{source} must end in {', '.join(_READERS)}; export it as one of these.")
     if not source.is_file():
         raise DataError(f"{source} does not exist or is not a file; check the path.")
-    if len(set(targets)) < len(targets):
+    if targets and len(set(targets)) < len(targets):
         raise DataError(f"--target names {', '.join(targets)}; name every target once.")
     return _READERS[ending](source, targets)
 
@@ -91,17 +91,21 @@ def _not_numbers(source: Path, column: str, found: str) -> DataError:
 
 
 def _split(
-    source: Path, names: Sequence[str], targets: Sequence[str]
+    source: Path, names: Sequence[str], targets: Sequence[str] | None
 ) -> tuple[list[int], list[int]]:
     """Return the places of the features and of the targets among named columns."""
     shown = ", ".join(names[:_NAMES_SHOWN])
     shown += f" and {len(names) - _NAMES_SHOWN:,} more" if len(names) > _NAMES_SHOWN else ""
-    for name in targets:
+    for name in targets or ():
         if names.count(name) != 1:
             found = "more than one column" if name in names else "no column"
             raise DataError(f"{source} has {found} {name!r}; its columns are {shown}.")
-    if not targets:
-        raise DataError(f"{source} needs a target; name a column with --target, of: {shown}.")
+    if targets is not None and not targets:
+        raise DataError(
+            f"{source} needs a target; name a column with --target, of: {shown}; or give "
+            f"--no-target for a file of inputs alone."
+        )
+    targets = targets or ()
     features = [j for j, name in enumerate(names) if name not in targets]
     features = [j for j in features if not _UNNAMED_INDEX.fullmatch(names[j])]
     if not features:
@@ -109,7 +113,7 @@ def _split(
     return features, [names.index(name) for name in targets]
 
 
-def _arrow_table(source: Path, schema: Any, targets: Sequence[str], batches: Any) -> Table:
+def _arrow_table(source: Path, schema: Any, targets: Sequence[str] | None, batches: Any) -> Table:
     """Return the table whose record batches `batches()` yields."""
     names = schema.names
     features, wanted = _split(source, names, targets)
@@ -126,12 +130,13 @@ def _arrow_table(source: Path, schema: Any, targets: Sequence[str], batches: Any
         with _reading(source, names):
             for batch in batches():
                 y = matrix(batch, wanted)
-                yield matrix(batch, features), y[:, 0] if len(wanted) == 1 else y
+                one, none = len(wanted) == 1, not wanted
+                yield matrix(batch, features), None if none else y[:, 0] if one else y
 
-    return Table([names[j] for j in features], targets, pieces())
+    return Table([names[j] for j in features], targets or (), pieces())
 
 
-def _read_csv(source: Path, targets: Sequence[str]) -> Table:
+def _read_csv(source: Path, targets: Sequence[str] | None) -> Table:
     import pyarrow as pa  # noqa: PLC0415  slow
     from pyarrow import csv  # noqa: PLC0415
 
@@ -152,7 +157,7 @@ def _read_csv(source: Path, targets: Sequence[str]) -> Table:
     return _arrow_table(source, schema, targets, lambda: opened(numbers))
 
 
-def _read_parquet(source: Path, targets: Sequence[str]) -> Table:
+def _read_parquet(source: Path, targets: Sequence[str] | None) -> Table:
     from pyarrow import parquet, types  # noqa: PLC0415  slow
 
     numeric = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
@@ -173,7 +178,7 @@ def _read_parquet(source: Path, targets: Sequence[str]) -> Table:
     return _arrow_table(source, schema, targets, lambda: file.iter_batches(batch_rows))
 
 
-def _read_npz(source: Path, targets: Sequence[str]) -> Table:
+def _read_npz(source: Path, targets: Sequence[str] | None) -> Table:
     if targets:
         raise DataError(f"{source} names its target itself, as the array y; give no --target.")
     with _reading(source), zipfile.ZipFile(source) as held:
@@ -182,13 +187,15 @@ def _read_npz(source: Path, targets: Sequence[str]) -> Table:
         raise DataError(f"{source} needs an array X (n, p), but holds: {', '.join(names)}.")
     with _reading(source), np.load(source, allow_pickle=False) as arrays:
         X = _numbers(source, "X", arrays["X"], (2,))
-        y = _numbers(source, "y", arrays["y"], (1, 2)) if "y" in names else None
+        with_y = "y" in names and targets is not None
+        y = _numbers(source, "y", arrays["y"], (1, 2)) if with_y else None
     if y is not None and len(y) != len(X):
         raise DataError(f"{source}: X has {len(X):,} rows, but y has {len(y):,}; make them equal.")
     return Table((), (), ((X[rows], None if y is None else y[rows]) for rows in _pieces(X)))
 
 
-def _read_npy(source: Path, targets: Sequence[str]) -> Table:
+def _read_npy(source: Path, targets: Sequence[str] | None) -> Table:
+    targets = targets or ()
     with _reading(source):
         array = np.load(source, mmap_mode="r", allow_pickle=False)
         if not isinstance(array, np.ndarray):

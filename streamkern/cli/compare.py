@@ -43,7 +43,7 @@ def compare(say: Say, **options: Any) -> None:
     from streamkern.comparison import compare as compare_source
     from streamkern.errors import OutputError, ParameterError
     from streamkern.estimators import DEFAULT_ALPHA, RandomFeatureRidge
-    from streamkern.plots import plot_comparison
+    from streamkern.plots import plot_comparison, pyplot
     from streamkern.sources import open_hdf5
     from streamkern.storage import check_output, replacing
 
@@ -54,6 +54,7 @@ def compare(say: Say, **options: Any) -> None:
             f"--components must be whole numbers with commas between, not "
             f"{options['components']!r}; give some."
         ) from error
+    pyplot()
     folder = Path(options["out"])
     try:
         folder.mkdir(exist_ok=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from streamkern.cli.options import Say, common, force_option
@@ -17,9 +19,10 @@ from streamkern.cli.options import Say, common, force_option
     metavar="NAME",
     help="Column of a target: its name, in a .npy its number; may be given several times.",
 )
+@click.option("--no-target", is_flag=True, help="All columns are inputs, as for `predict`.")
 @force_option
 @common
-def convert(say: Say, src: str, dst: str, targets: tuple[str, ...], force: bool) -> None:
+def convert(say: Say, src: str, dst: str, **options: Any) -> None:
     """Write the table SRC as the datasets X and y of DST.h5, in chunks.
 
     SRC ends in .csv or .tsv (with a header line; also .gz), .parquet, .npz (arrays X and y) or
@@ -27,8 +30,14 @@ def convert(say: Say, src: str, dst: str, targets: tuple[str, ...], force: bool)
     values become NaN.
     """
     from streamkern.conversion import convert as convert_table
+    from streamkern.errors import ParameterError
 
-    result = convert_table(src, dst, targets=targets, force=force)
+    targets = options["targets"]
+    if options["no_target"] and targets:
+        raise ParameterError("--target and --no-target exclude each other; give one of them.")
+    result = convert_table(
+        src, dst, targets=None if options["no_target"] else targets, force=options["force"]
+    )
     say.line(
         f"{result['rows']:,} rows of {result['n_features']:,} inputs and {result['n_targets']:,} "
         f"targets in {dst}"

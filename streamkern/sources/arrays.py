@@ -64,6 +64,8 @@ def _check_lengths(X: Any, y: Any, weights: Any) -> None:
             raise DataError(
                 f"X has {len(X):,} rows but {name} has {len(array):,}; they must be equally long."
             )
+    if y is not None and 0 in y.shape[1:]:
+        raise DataError(f"y has shape {y.shape}; at least one target is needed, or no y at all.")
     if not len(X) or not X.shape[1]:
         raise DataError(f"X has shape {X.shape}; at least one row and one column are needed.")
 

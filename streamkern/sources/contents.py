@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import h5py
 
 from streamkern.errors import DataError
-from streamkern.sources.hdf5 import _matching, opened
+from streamkern.sources.hdf5 import matching, opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -59,7 +59,7 @@ def describe_file(path: str | Path) -> list[Contents]:
 
 def describe_files(patterns: Iterable[str | Path]) -> dict[str, list[Contents]]:
     """List the datasets of several files, by path; paths and patterns as in `open_hdf5`."""
-    paths = [path for pattern in patterns for path in _matching(str(pattern))]
+    paths = [path for pattern in patterns for path in matching(str(pattern))]
     return {path: describe_file(path) for path in paths}
 
 

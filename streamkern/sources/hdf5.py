@@ -71,7 +71,9 @@ def open_hdf5(
         a table of numbers, there are no rows, or files differ in their number of columns.
     """
     given = [paths] if isinstance(paths, (str, Path)) else list(paths)
-    names = [name for path in given for name in _matching(str(path))]
+    names = [name for path in given for name in matching(str(path))]
+    if not names:
+        raise DataError("no files are named; give at least one.")
     files = tuple(_describe(name, x, y) for name in names)
     first = files[0]
     for file in files[1:]:
@@ -85,8 +87,9 @@ def open_hdf5(
     return HDF5Source(files, x, y)
 
 
-def _matching(pattern: str) -> list[str]:
-    if Path(pattern).exists() or not glob.has_magic(pattern):
+def matching(pattern: str) -> list[str]:
+    """Return the paths that a path or a glob pattern stands for, sorted."""
+    if not glob.has_magic(pattern) or Path(pattern).exists():
         return [pattern]
     found = sorted(glob.glob(pattern))  # noqa: PTH207  patterns may be absolute
     if not found:
@@ -125,8 +128,19 @@ def _why_not_opened(where: Path, error: OSError) -> str:
     return f"cannot be opened as HDF5 ({error}); copy it again."
 
 
+@contextmanager
+def _undamaged(path: str) -> Iterator[None]:
+    """Turn what h5py raises on damaged headers into one sentence."""
+    try:
+        yield
+    except DataError:
+        raise
+    except (KeyError, OSError, RuntimeError, TypeError, ValueError) as error:
+        raise DataError(f"{path} has damaged headers ({error}); copy it again.") from error
+
+
 def _describe(path: str, x: str, y: str | None) -> FileRows:
-    with opened(path) as file:
+    with opened(path) as file, _undamaged(path):
         X = _dataset(file, path, x)
         if X.ndim != 2:
             raise DataError(
@@ -176,17 +190,26 @@ def _dataset(file: h5py.File, path: str, name: str) -> h5py.Dataset:
             f"--y."
         )
     if found.dtype.kind not in "fiu":
-        kind = "boolean" if found.dtype.kind == "b" or _is_enum(found) else str(found.dtype)
+        kind = "boolean" if found.dtype.kind == "b" else str(found.dtype)
         raise DataError(
             f"{path}: {name} must hold floats or integers, but its type is {kind}; convert it to "
             f"numbers first."
         )
     _need_filters(found, path, name)
+    if found.is_virtual:
+        _need_sources(found, path, name)
     return found
 
 
-def _is_enum(dataset: h5py.Dataset) -> bool:
-    return h5py.check_enum_dtype(dataset.dtype) is not None
+def _need_sources(dataset: h5py.Dataset, path: str, name: str) -> None:
+    """Refuse a virtual dataset with a file missing: HDF5 would read its rows as zeros."""
+    folder = Path(path).resolve().parent
+    for source in dataset.virtual_sources():
+        if source.file_name != "." and not (folder / source.file_name).is_file():
+            raise DataError(
+                f"{path}: {name} is made of rows in {source.file_name}, which does not exist; "
+                f"put it back."
+            )
 
 
 def _need_filters(dataset: h5py.Dataset, path: str, name: str) -> None:
@@ -214,7 +237,7 @@ def _storage(dataset: h5py.Dataset) -> str:
         return "virtual"
     if not dataset.chunks:
         return "contiguous"
-    labels = " + ".join(label for _, label in _filters(dataset)) or "uncompressed"
+    labels = " + ".join(label.split(";")[0] for _, label in _filters(dataset)) or "uncompressed"
     return f"chunks {'x'.join(map(str, dataset.chunks))}, {labels}"
 
 
@@ -324,20 +347,26 @@ class HDF5Reader(Reader):
         n_rows = min(n_rows, total)
         with ExitStack() as stack:
             files = [stack.enter_context(opened(p.path, self.cache_bytes)) for p in self.pieces]
-            tables = [_dataset(f, p.path, self.x) for f, p in zip(files, self.pieces, strict=True)]
+            tables = self._datasets(files, self.x)
             X = np.empty((n_rows, tables[0].shape[1]), dtype=self.dtype)
             y = np.empty((n_rows, self.n_targets))
-            targets = (
-                [_dataset(f, p.path, self.y) for f, p in zip(files, self.pieces, strict=True)]
-                if self.y is not None
-                else []
-            )
+            targets = self._datasets(files, self.y) if self.y is not None else []
             for start in range(0, total, n_rows):
                 stop = min(start + n_rows, total)
                 self._read(tables, start, stop, X)
                 if targets:
                     self._read(targets, start, stop, y)
                 yield Block(X[: stop - start], y[: stop - start], self.start + start)
+
+    def _datasets(self, files: list[h5py.File], name: str) -> list[h5py.Dataset]:
+        found: list[h5py.Dataset] = []
+        for file, piece in zip(files, self.pieces, strict=True):
+            with _undamaged(piece.path):
+                found.append(_dataset(file, piece.path, name))
+            # h5py would repeat a single row as often as needed.
+            if len(found[-1]) < piece.stop or found[-1].shape[1:] != found[0].shape[1:]:
+                raise DataError(f"{piece.path} changed while it was in use; start again.")
+        return found
 
     def _read(self, datasets: list[h5py.Dataset], start: int, stop: int, out: Array) -> None:
         """Read rows start to stop of the shard, which may cross from one file into the next."""

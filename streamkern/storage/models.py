@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import h5py
+import numpy as np
 
-from streamkern.errors import ModelFileError, ParameterError
+from streamkern.errors import ModelFileError
 from streamkern.features import MAPS
 from streamkern.predictor import Predictor
 from streamkern.storage.outputs import replacing
@@ -28,7 +29,7 @@ from streamkern.storage.outputs import replacing
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import numpy as np
+    from streamkern._typing import Array
 
 FORMAT = "streamkern-model"
 FORMAT_VERSION = 1
@@ -108,12 +109,21 @@ def _first_line(error: Exception) -> str:
     return str(error).strip().split("\n")[0]
 
 
+def _damaged(where: Path, error: Exception) -> ModelFileError:
+    return ModelFileError(f"{where} is a damaged model ({_first_line(error)}); copy it again.")
+
+
 def _read(where: Path, file: h5py.File) -> ModelFile:
-    if file.attrs.get("format") != FORMAT:
+    try:
+        mark, version = file.attrs.get("format"), file.attrs.get("format_version")
+    except (KeyError, RuntimeError, TypeError, ValueError) as error:
+        raise _damaged(where, error) from error
+    if not isinstance(mark, str) or mark != FORMAT:
         raise ModelFileError(
             f"{where} is HDF5 but not a streamkern model; give a file that `streamkern fit` wrote."
         )
-    version = int(file.attrs.get("format_version", 0))
+    if not isinstance(version, np.integer) or version < 1:
+        raise _damaged(where, ValueError(f"format version {version}"))
     if version > FORMAT_VERSION:
         raise ModelFileError(
             f"{where} has format version {version}, but this streamkern reads up to "
@@ -125,15 +135,15 @@ def _read(where: Path, file: h5py.File) -> ModelFile:
         feature_map = MAPS[card["map"]].restore(card["map_parameters"], arrays)
         predictor = Predictor(
             feature_map,
-            file["coef"][:],
-            file["intercept"][:],
+            _numbers(file["coef"]),
+            _numbers(file["intercept"]),
             precision=card["precision"],
             flat=card["flat"],
         )
-    except (KeyError, ValueError, TypeError, AttributeError, ParameterError) as error:
-        raise ModelFileError(
-            f"{where} is a damaged model ({_first_line(error)}); copy it again."
-        ) from error
+    except (KeyError, ValueError, TypeError, AttributeError, RuntimeError) as error:
+        raise _damaged(where, error) from error
+    if predictor.precision not in {"single", "double"}:
+        raise _damaged(where, ValueError(f"precision {predictor.precision!r}"))
     D = feature_map.n_components
     coef, intercept = predictor.coef, predictor.intercept
     if coef.ndim != 2 or len(coef) != D or intercept.shape != coef.shape[1:]:
@@ -144,6 +154,13 @@ def _read(where: Path, file: h5py.File) -> ModelFile:
     return ModelFile(predictor, card)
 
 
-def _datasets(group: h5py.Group) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
+def _datasets(group: h5py.Group) -> Iterator[tuple[str, Array]]:
     for name, item in group.items():
-        yield name, item[:]
+        yield name, _numbers(item)
+
+
+def _numbers(dataset: h5py.Dataset) -> Array:
+    if dataset.dtype.kind not in "fiu":
+        raise ValueError(f"{dataset.name} holds {dataset.dtype}, not numbers")
+    array: Array = dataset[:]
+    return array

@@ -27,9 +27,13 @@ def check_output(path: str | Path, *, force: bool = False) -> Path:
         An existing file may be replaced.
     """
     target = Path(path)
-    if target.is_dir():
+    try:
+        is_folder, exists = target.is_dir(), target.exists()
+    except PermissionError as error:
+        raise OutputError(f"{target} cannot be written: permission denied.") from error
+    if is_folder:
         raise OutputError(f"{target} is a folder; name a file to write.")
-    if target.exists() and not force:
+    if exists and not force:
         raise OutputError(f"{target} exists already; give --force to replace it, or another name.")
     folder = target.resolve().parent
     if not folder.is_dir():

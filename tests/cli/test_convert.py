@@ -1,0 +1,135 @@
+"""`streamkern convert`: a table becomes a file to fit, or one sentence says why not."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import h5py
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from streamkern.cli import main
+
+
+@pytest.fixture
+def table(tmp_path):
+    values = np.random.default_rng(0).standard_normal((30, 4))
+    values[3, 1] = np.nan
+    np.savetxt(tmp_path / "t.csv", values, "%.17g", ",", header="a,b,c,price", comments="")
+    return tmp_path / "t.csv"
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, ["convert", *map(str, arguments)])
+
+
+def test_a_table_becomes_a_file_that_fits(table, tmp_path):
+    done = run(table, tmp_path / "o.h5", "--target", "price")
+    assert done.exit_code == 0, done.output
+    assert done.stdout == f"30 rows of 3 inputs and 1 targets in {tmp_path}/o.h5\n"
+    assert done.stderr == "note: 1 rows have missing values; fit with --on-bad-rows skip.\n"
+    with h5py.File(tmp_path / "o.h5") as file:
+        assert (file["X"].shape, file["y"].shape) == ((30, 3), (30,))
+
+
+def test_nothing_is_noted_where_nothing_is_missing(tmp_path):
+    np.savez(tmp_path / "t.npz", X=np.zeros((5, 2)), y=np.zeros(5))
+    done = run(tmp_path / "t.npz", tmp_path / "o.h5")
+    assert (done.exit_code, done.stderr) == (0, "")
+
+
+def test_json_is_the_last_line_with_the_result(table, tmp_path):
+    done = run(table, tmp_path / "o.h5", "--target", "price", "--target", "a", "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout.splitlines()[-1]) == {
+        "rows": 30,
+        "n_features": 2,
+        "n_targets": 2,
+        "missing_rows": 1,
+        "output": str(tmp_path / "o.h5"),
+    }
+
+
+def test_a_table_to_be_predicted_has_no_target(table, tmp_path):
+    done = run(table, tmp_path / "o.h5", "--no-target")
+    assert done.exit_code == 0, done.output
+    with h5py.File(tmp_path / "o.h5") as file:
+        assert file["X"].shape == (30, 4)
+        assert "y" not in file
+    both = run(table, tmp_path / "p.h5", "--no-target", "--target", "a")
+    assert both.exit_code == 2
+    assert "exclude each other" in both.stderr
+    assert not (tmp_path / "p.h5").exists()
+
+
+def test_an_existing_output_needs_force(table, tmp_path):
+    (tmp_path / "o.h5").write_bytes(b"old")
+    done = run(table, tmp_path / "o.h5", "--target", "price")
+    assert done.exit_code == 1
+    assert "exists already; give --force" in done.stderr
+    assert (tmp_path / "o.h5").read_bytes() == b"old"
+    assert run(table, tmp_path / "o.h5", "--target", "price", "--force").exit_code == 0
+    assert h5py.is_hdf5(tmp_path / "o.h5")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("t.csv", "o.h5"), "needs a target; name a column with --target, of: a, b, c, price; or"),
+        (("t.csv", "o.h5", "--target", "x"), "no column 'x'; its columns are a, b, c, price."),
+        (("none.csv", "o.h5", "--target", "x"), "does not exist or is not a file"),
+        (("t.xls", "o.h5"), "must end in .csv,"),
+        (("t.csv", "none/o.h5", "--target", "a"), "the folder"),
+        (("words.csv", "o.h5", "--target", "a"), "column 'b' must hold numbers"),
+    ],
+)
+@pytest.mark.parametrize("as_json", [(), ("--json",)])
+def test_an_error_is_one_sentence_and_status_one(table, monkeypatch, arguments, why, as_json):
+    monkeypatch.chdir(table.parent)
+    (table.parent / "words.csv").write_text("a,b\n1,red\n")
+    done = run(*arguments, *as_json)
+    assert done.exit_code == 1
+    assert done.stdout == ""
+    assert done.stderr.startswith("Error: ")
+    assert why in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (table.parent / "o.h5").exists()
+
+
+def test_debug_shows_where_an_error_comes_from(tmp_path):
+    done = run(tmp_path / "none.csv", tmp_path / "o.h5", "--debug")
+    assert done.exit_code == 1
+    assert "Traceback" in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [(), ("t.csv",), ("t.csv", "o.h5", "x.h5"), ("--nothing",)])
+def test_wrong_usage_is_status_two(arguments):
+    done = run(*arguments)
+    assert done.exit_code == 2
+    assert "Usage:" in done.stderr
+
+
+def test_help_names_every_format():
+    text = run("--help").stdout
+    for ending in (".csv", ".tsv", ".gz", ".parquet", ".npz", ".npy", "--target", "--force"):
+        assert ending in text
+
+
+def test_the_installed_program_converts_from_a_column_number(tmp_path):
+    np.save(tmp_path / "t.npy", np.arange(20.0).reshape(5, 4))
+    command = [sys.executable, "-c", "from streamkern.cli import main; main()"]
+    done = subprocess.run(
+        [*command, "convert", "t.npy", "o.h5", "--target", "-1", "--json"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["n_features"] == 3
+    with h5py.File(tmp_path / "o.h5") as file:
+        np.testing.assert_array_equal(file["y"][:], [3, 7, 11, 15, 19])

@@ -1,0 +1,205 @@
+"""`streamkern inspect`: what files hold, and what a fit would need."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import h5py
+import hdf5plugin
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from streamkern.cli import main
+from streamkern.errors import DataError
+from streamkern.plan import plan_fit
+from streamkern.sources import open_hdf5
+from streamkern.sources.contents import describe_file
+
+
+@pytest.fixture
+def data(tmp_path):
+    for name, n in (("b.h5", 500), ("a.h5", 1500)):
+        with h5py.File(tmp_path / name, "w") as file:
+            file.create_dataset(
+                "X", data=np.zeros((n, 6), "f4"), chunks=(100, 3), compression="gzip", shuffle=True
+            )
+            file["y"] = np.zeros(n)
+            file["notes/where"] = "here"
+    return tmp_path
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, ["inspect", *map(str, arguments)])
+
+
+def result(*arguments):
+    done = run(*arguments, "--json")
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_every_dataset_of_every_file_is_listed(data):
+    found = result(data / "b.h5", data / "a.h5")
+    assert [file["path"] for file in found["files"]] == [str(data / "b.h5"), str(data / "a.h5")]
+    for file, n in zip(found["files"], (500, 1500), strict=True):
+        rows = {dataset.pop("name"): dataset for dataset in file["datasets"]}
+        stored = rows["X"].pop("stored_bytes")
+        assert 0 < stored < n * 6 * 4
+        assert rows == {
+            "X": {
+                "shape": [n, 6],
+                "dtype": "float32",
+                "chunks": [100, 3],
+                "compression": "shuffle + deflate",
+                "bytes": n * 6 * 4,
+            },
+            "y": {
+                "shape": [n],
+                "dtype": "float64",
+                "chunks": None,
+                "compression": "",
+                "bytes": n * 8,
+                "stored_bytes": n * 8,
+            },
+            "notes/where": {**rows["notes/where"], "shape": [], "dtype": "text", "chunks": None},
+        }
+
+
+def test_a_fit_is_planned_for_all_rows_together(data):
+    found = result(str(data / "*.h5"), "--components", "512")
+    assert [file["path"] for file in found["files"]] == [str(data / "a.h5"), str(data / "b.h5")]
+    fit = found["fit"]
+    plan = plan_fit(open_hdf5(str(data / "*.h5")), 512)
+    assert (fit["n_rows"], fit["n_features"], fit["n_components"]) == (2000, 6, 512)
+    assert fit["worker_bytes"] == plan.worker_bytes
+    assert fit["shard_rows"] == plan.shard_rows
+
+
+def test_more_components_need_more_memory(data):
+    few, many = (result(data / "a.h5", "--components", D)["fit"] for D in (256, 4096))
+    assert many["client_bytes"] > few["client_bytes"]
+    assert many["flops"] > few["flops"]
+
+
+def test_people_see_datasets_and_the_plan(data):
+    done = run(data / "a.h5")
+    assert (done.exit_code, done.stderr) == (0, "")
+    for words in ("1,500 x 6", "float32", "100 x 3", "notes/where", "text", "none", "36 kB"):
+        assert words in done.stdout
+    for name, value in plan_fit(open_hdf5(data / "a.h5"), 2048).rows():
+        assert name in done.stdout
+        if "memory allowed" not in name:
+            assert value in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "missing"), [(("--x", "inputs"), "'inputs'"), (("--y", "price"), "'price'")]
+)
+def test_a_file_without_the_datasets_named_is_still_listed(data, options, missing):
+    done = run(data / "a.h5", *options)
+    assert done.exit_code == 0
+    assert "1,500 x 6" in done.stdout
+    assert "shards" not in done.stdout
+    assert f"no dataset {missing}; it holds: X, notes/where, y. Name the datasets" in done.stderr
+    found = result(data / "a.h5", *options)
+    assert found["fit"] is None
+    assert len(found["files"][0]["datasets"]) == 3
+
+
+def test_other_names_are_planned_for(data):
+    with h5py.File(data / "a.h5", "r+") as file:
+        file.move("X", "train/inputs")
+        file.move("y", "train/price")
+    fit = result(data / "a.h5", "--x", "train/inputs", "--y", "train/price")["fit"]
+    assert fit["n_rows"] == 1500
+
+
+def test_a_file_without_datasets_is_an_empty_list(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w"):
+        pass
+    found = result(tmp_path / "a.h5")
+    assert found == {"files": [{"path": str(tmp_path / "a.h5"), "datasets": []}], "fit": None}
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("none.h5", "does not exist; check the path."),
+        ("none-*.h5", "no file matches"),
+        ("t.csv", "is not an HDF5 file; `streamkern convert` makes one"),
+        (".", "is a folder"),
+    ],
+)
+def test_what_cannot_be_opened_is_one_sentence_and_status_one(data, name, why):
+    (data / "t.csv").write_text("a,b\n1,2\n")
+    done = run(data / name)
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr.startswith("Error: ")
+    assert why in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [(), ("a.h5", "--components", "0"), ("a.h5", "--nothing")])
+def test_wrong_usage_is_status_two(arguments):
+    done = run(*arguments)
+    assert done.exit_code == 2
+    assert "Usage:" in done.stderr
+
+
+def test_a_name_with_brackets_is_shown_as_it_is(tmp_path):
+    with h5py.File(tmp_path / "run[bold].h5", "w") as file:
+        file["[red]X"] = np.zeros((2, 2))
+    done = run(tmp_path / "run[bold].h5", "--x", "[red]X")
+    assert "[red]X" in done.stdout
+    assert "run[bold].h5" in done.stdout.replace("\n", "")
+
+
+def test_contents_name_every_kind_of_storage(tmp_path):
+    with h5py.File(tmp_path / "part.h5", "w") as file:
+        file["X"] = np.zeros((4, 2))
+    layout = h5py.VirtualLayout((4, 2), "f8")
+    layout[:] = h5py.VirtualSource(tmp_path / "part.h5", "X", (4, 2))
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_virtual_dataset("virtual", layout)
+        file.create_dataset("zstd", data=np.zeros((9, 2)), chunks=(3, 2), **hdf5plugin.Zstd())
+        file.create_dataset("empty", data=h5py.Empty("f4"))
+        file.create_dataset("pairs", data=np.zeros(3, [("u", "i2"), ("v", "f4")]))
+    found = {item.name: item for item in describe_file(tmp_path / "a.h5")}
+    assert list(found) == ["empty", "pairs", "virtual", "zstd"]
+    assert found["virtual"].compression == "virtual"
+    assert (found["zstd"].chunks, found["zstd"].compression) == ((3, 2), "HDF5 zstd filter")
+    assert found["empty"].shape == ()
+    assert found["pairs"].dtype == "[('u', '<i2'), ('v', '<f4')]"
+
+
+def test_damaged_headers_are_one_sentence(tmp_path):
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w", libver="v110") as file:
+        file["X"] = np.zeros((4, 2))
+        header = h5py.h5o.get_info(file["X"].id).addr
+    damaged = bytearray(path.read_bytes())
+    damaged[header + 10] ^= 255
+    path.write_bytes(damaged)
+    with pytest.raises(DataError, match=r"a\.h5 has damaged headers .*; copy it again"):
+        describe_file(path)
+
+
+def test_the_installed_program_inspects_without_the_cluster_libraries(data):
+    code = (
+        "import sys; from streamkern.cli import main\n"
+        "try: main()\n"
+        "finally: assert not {'distributed', 'sklearn', 'pandas'} & set(sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "inspect", "a.h5", "--json"],
+        cwd=data,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["fit"]["n_rows"] == 1500

@@ -1,0 +1,263 @@
+"""Rows of NumPy and Dask arrays."""
+
+from __future__ import annotations
+
+import pickle
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamkern.errors import DataError
+from streamkern.sources import ArraySource, as_source
+from streamkern.sources.arrays import DaskSource
+
+
+def together(source, shard_rows=10**9, block_rows=7):
+    X, y, weights, at = [], [], [], 0
+    for shard in source.shards(shard_rows):
+        (reader,) = dask.compute(source.reader(shard), scheduler="synchronous")
+        for block in reader.blocks(block_rows):
+            assert block.start == at
+            assert 0 < len(block) <= block_rows
+            assert block.y.dtype == np.float64
+            at += len(block)
+            X.append(block.X.copy())
+            y.append(block.y.copy())
+            if block.weights is not None:
+                weights.append(block.weights.copy())
+        assert at == shard.stop
+    assert at == source.n_samples
+    return np.concatenate(X), np.concatenate(y), np.concatenate(weights) if weights else None
+
+
+def rows(n=50, p=3):
+    return np.random.default_rng(0).standard_normal((n, p))
+
+
+@settings(deadline=None)
+@given(
+    n=st.integers(1, 60),
+    shard_rows=st.integers(1, 70),
+    block_rows=st.integers(1, 70),
+    q=st.sampled_from([None, 0, 1, 3]),
+)
+def test_blocks_put_together_are_the_data(n, shard_rows, block_rows, q):
+    X = rows(n)
+    y = None if q is None else np.arange(n * max(q, 1)).reshape((n, q) if q else (n,))
+    weights = np.arange(n) / 7
+    read = together(as_source(X, y, weights), shard_rows, block_rows)
+    np.testing.assert_array_equal(read[0], X)
+    np.testing.assert_array_equal(read[1], np.empty((n, 0)) if y is None else y.reshape(n, -1))
+    np.testing.assert_array_equal(read[2], weights)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["f2", "f4", ">f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"]
+)
+def test_arrays_keep_their_type(dtype):
+    X = np.arange(12).reshape(4, 3).astype(dtype)
+    source = as_source(X, X[:, 0])
+    read, y, _ = together(source)
+    assert source.dtype == X.dtype
+    np.testing.assert_array_equal(read, X)
+    np.testing.assert_array_equal(y[:, 0], X[:, 0].astype(float))
+
+
+def test_lists_are_arrays():
+    source = as_source([[1, 2], [3, 4]], [5, 6])
+    assert (source.n_samples, source.n_features, source.n_targets) == (2, 2, 1)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_numpy_rows_are_not_copied(order):
+    X = np.asarray(rows(), order=order)
+    source = as_source(X)
+    block = next(source.reader(source.shards(20)[1]).blocks(5))
+    assert np.shares_memory(block.X, X)
+
+
+@pytest.mark.parametrize(
+    ("shape", "n_targets", "ndim"), [((50,), 1, 1), ((50, 1), 1, 2), ((50, 4), 4, 2)]
+)
+@pytest.mark.parametrize("kind", ["numpy", "dask"])
+def test_the_form_of_the_targets_is_known(shape, n_targets, ndim, kind):
+    X, y = rows(), np.zeros(shape)
+    if kind == "dask":
+        X, y = da.from_array(X, chunks=(20, 3)), da.from_array(y, chunks=20)
+    source = as_source(X, y)
+    assert (source.n_targets, source.target_ndim) == (n_targets, ndim)
+
+
+def test_a_source_is_taken_as_it_is():
+    source = ArraySource(rows())
+    assert as_source(source) is source
+    with pytest.raises(DataError, match="brings its own targets"):
+        as_source(source, np.zeros(50))
+
+
+def test_readers_of_arrays_hold_their_shard_alone():
+    source = as_source(rows(10_000), np.zeros(10_000))
+    reader = source.reader(source.shards(100)[3])
+    sent = pickle.dumps(reader)
+    assert len(sent) < 100 * 4 * 8 + 1000
+    (block,) = pickle.loads(sent).blocks(100)  # noqa: S301
+    np.testing.assert_array_equal(block.X, rows(10_000)[300:400])
+
+
+@pytest.mark.parametrize("kind", ["numpy", "dask"])
+@pytest.mark.parametrize(
+    ("X", "why"),
+    [
+        (np.zeros(5), "X must have 2 dimensions"),
+        (np.zeros((5, 2, 2)), "X must have 2 dimensions"),
+        (np.zeros((0, 2)), "at least one row and one column"),
+        (np.zeros((5, 0)), "at least one row and one column"),
+        (np.zeros((5, 2), bool), "type is bool"),
+        (np.zeros((5, 2), complex), "type is complex128"),
+        (np.zeros((5, 2), object), "type is object"),
+        (np.full((5, 2), "a"), "type is <U1"),
+        (np.zeros((5, 2), "M8[s]"), r"type is datetime64\[s\]"),
+    ],
+)
+def test_inputs_that_are_not_tables_of_numbers_are_refused(X, why, kind):
+    with pytest.raises(DataError, match=why):
+        as_source(da.from_array(X, chunks=5) if kind == "dask" else X)
+
+
+@pytest.mark.parametrize("kind", ["numpy", "dask"])
+@pytest.mark.parametrize(
+    ("y", "why"),
+    [
+        (np.zeros(49), "X has 50 rows but y has 49"),
+        (np.zeros((50, 2, 2)), "y must have 1 or 2 dimensions"),
+        (np.full(50, "a"), "y must hold floats or integers"),
+        (np.zeros((50, 0)), "y .*at least one"),
+    ],
+)
+def test_targets_that_do_not_fit_are_refused(y, why, kind):
+    X = rows()
+    if kind == "dask":
+        X, y = da.from_array(X, chunks=(20, 3)), da.from_array(y, chunks=20)
+    with pytest.raises(DataError, match=why):
+        as_source(X, y)
+
+
+@pytest.mark.parametrize(
+    "weights", [-np.ones(50), np.full(50, np.nan), np.full(50, np.inf), np.ones((50, 1)), 1.0]
+)
+def test_weights_that_are_not_one_number_a_row_are_refused(weights):
+    with pytest.raises(DataError, match="sample_weight must be one non-negative number per row"):
+        as_source(rows(), sample_weight=weights)
+
+
+def test_weights_of_another_length_are_refused():
+    with pytest.raises(DataError, match="X has 50 rows but sample_weight has 49"):
+        as_source(rows(), sample_weight=np.ones(49))
+
+
+# Dask arrays.
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    chunks=st.lists(st.integers(1, 20), min_size=1, max_size=6),
+    y_chunk=st.integers(1, 60),
+    shard_rows=st.integers(1, 70),
+    block_rows=st.integers(1, 70),
+)
+def test_dask_blocks_put_together_are_the_data(chunks, y_chunk, shard_rows, block_rows):
+    X = rows(sum(chunks))
+    y = np.arange(2.0 * len(X)).reshape(-1, 2)
+    source = as_source(
+        da.from_array(X, chunks=(tuple(chunks), 2)), da.from_array(y, chunks=(y_chunk, 1))
+    )
+    read = together(source, shard_rows, block_rows)
+    np.testing.assert_array_equal(read[0], X)
+    np.testing.assert_array_equal(read[1], y)
+
+
+@given(chunks=st.lists(st.integers(1, 20), min_size=1, max_size=6), shard_rows=st.integers(1, 70))
+@settings(deadline=None, max_examples=40)
+def test_dask_chunks_are_kept_whole(chunks, shard_rows):
+    source = as_source(da.zeros((sum(chunks), 3), chunks=(tuple(chunks), 3)))
+    boundaries = set(np.cumsum(chunks).tolist())
+    assert {shard.stop for shard in source.shards(shard_rows)} <= boundaries
+
+
+def test_dask_arrays_stay_lazy():
+    def never(_):
+        raise AssertionError("computed too early")
+
+    X = da.zeros((50, 3), chunks=(10, 3)).map_blocks(never, dtype=float, meta=np.empty((0, 0)))
+    source = as_source(X, X[:, 0])
+    assert isinstance(source, DaskSource)
+    source.reader(source.shards(20)[0])
+    assert source.describe() == {"kind": "dask array", "rows": 50}
+
+
+def test_a_shard_computes_its_own_chunks_alone():
+    seen = []
+
+    def look(block):
+        seen.append(len(block))
+        return block
+
+    X = da.from_array(rows(60), chunks=((5, 10, 15, 30), 3)).map_blocks(
+        look, dtype=float, meta=np.empty((0, 0))
+    )
+    source = as_source(X)
+    shard = source.shards(15)[1]
+    assert (shard.start, shard.stop) == (15, 30)
+    dask.compute(source.reader(shard), scheduler="synchronous")
+    assert seen == [15]
+
+
+def test_empty_dask_chunks_add_no_rows():
+    X = np.arange(60.0).reshape(20, 3)
+    lazy = da.from_array(X, chunks=(5, 3))
+    lazy = lazy[(lazy[:, 0] < 14) | (lazy[:, 0] > 44)].compute_chunk_sizes()
+    assert lazy.chunks[0] == (5, 0, 0, 5)
+    expected = np.concatenate([X[:5], X[15:]])
+    for shard_rows in (1, 5, 100):
+        read = together(as_source(lazy, lazy[:, 0]), shard_rows)
+        np.testing.assert_array_equal(read[0], expected)
+
+
+def test_dask_inputs_with_chunks_of_unknown_size_are_refused():
+    X = da.from_array(rows(), chunks=(10, 3))
+    with pytest.raises(DataError, match=r"unknown size; call X\.compute_chunk_sizes\(\) first"):
+        as_source(X[X[:, 0] > 0])
+
+
+def test_dask_targets_with_chunks_of_unknown_size_are_measured():
+    X = rows()
+    y = da.from_array(X[:, 0], chunks=10)
+    read = together(as_source(da.from_array(X, chunks=(20, 3)), y[y > -np.inf]))
+    np.testing.assert_array_equal(read[1][:, 0], X[:, 0])
+
+
+def test_numpy_targets_go_with_dask_inputs():
+    X = rows()
+    read = together(as_source(da.from_array(X, chunks=(20, 3)), X[:, 0]), 20)
+    np.testing.assert_array_equal(read[1][:, 0], X[:, 0])
+
+
+def test_dask_targets_with_numpy_inputs_are_read_too():
+    X = rows()
+    read = together(as_source(X, da.from_array(X[:, 0], chunks=7)), 20)
+    np.testing.assert_array_equal(read[1][:, 0], X[:, 0])
+
+
+def test_weights_with_dask_arrays_are_refused():
+    with pytest.raises(DataError, match="sample_weight is not taken with Dask arrays"):
+        as_source(da.zeros((50, 3)), sample_weight=np.ones(50))
+
+
+def test_one_chunk_of_columns_is_made_of_several():
+    X = rows(40, 6)
+    read = together(as_source(da.from_array(X, chunks=(10, 2))), 20)
+    np.testing.assert_array_equal(read[0], X)

@@ -1,0 +1,120 @@
+"""Where rows are cut: between storage chunks, once, and by the data and the option alone."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from itertools import pairwise
+
+import h5py
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamkern.sources import Shard, Source, as_source, open_hdf5
+from streamkern.sources.base import Segment
+
+
+class Cuts(Source):
+    """Segments of given sizes, with no rows behind them."""
+
+    def __init__(self, sizes):
+        stops = np.cumsum([n for n, _ in sizes]).tolist()
+        self.parts = [Segment(b - n, b, c) for b, (n, c) in zip(stops, sizes, strict=True)]
+        self.n_samples = stops[-1]
+
+    def segments(self):
+        return self.parts
+
+    def reader(self, shard):
+        raise NotImplementedError
+
+    def locate(self, row):
+        raise NotImplementedError
+
+    def describe(self):
+        raise NotImplementedError
+
+
+def allowed_cuts(segments):
+    """List every place where rows may be cut, one by one."""
+    cuts = set()
+    for segment in segments:
+        cuts.update(range(segment.start, segment.stop, segment.chunk_rows))
+        cuts.add(segment.stop)
+    return cuts
+
+
+sources = st.lists(st.tuples(st.integers(0, 200), st.integers(1, 60)), min_size=1, max_size=6)
+sources = sources.filter(lambda sizes: sum(n for n, _ in sizes)).map(Cuts)
+
+
+@given(source=sources, n_rows=st.integers(1, 300))
+def test_shards_cover_every_row_once_in_order(source, n_rows):
+    shards = source.shards(n_rows)
+    assert [shard.index for shard in shards] == list(range(len(shards)))
+    assert shards[0].start == 0
+    assert shards[-1].stop == source.n_samples
+    for before, after in pairwise(shards):
+        assert before.stop == after.start
+    assert all(shard.n_rows > 0 for shard in shards)
+    assert sum(shard.n_rows for shard in shards) == source.n_samples
+
+
+@given(source=sources, n_rows=st.integers(1, 300))
+def test_shards_are_cut_between_chunks(source, n_rows):
+    assert {shard.stop for shard in source.shards(n_rows)} <= allowed_cuts(source.segments())
+
+
+@given(source=sources, n_rows=st.integers(1, 300))
+def test_a_shard_is_no_larger_than_asked_unless_one_chunk_is(source, n_rows):
+    largest = max(segment.chunk_rows for segment in source.segments())
+    assert all(shard.n_rows <= max(n_rows, largest) for shard in source.shards(n_rows))
+
+
+@given(source=sources, n_rows=st.integers(1, 300))
+def test_no_shard_has_room_for_another_whole_chunk(source, n_rows):
+    for shard in source.shards(n_rows)[:-1]:
+        for segment in source.segments():
+            if segment.start <= shard.stop <= segment.stop - segment.chunk_rows:
+                assert shard.n_rows + segment.chunk_rows > n_rows
+
+
+@given(n=st.integers(1, 500), chunk=st.integers(1, 50), n_rows=st.integers(1, 600))
+def test_asking_for_whole_chunks_gives_exactly_those(n, chunk, n_rows):
+    whole = n_rows * chunk
+    sizes = [shard.n_rows for shard in Cuts([(n, chunk)]).shards(whole)]
+    assert sizes == [whole] * (n // whole) + [n % whole] * bool(n % whole)
+
+
+def test_small_files_share_a_shard():
+    assert Cuts([(10, 4)] * 5).shards(25) == (Shard(0, 0, 24), Shard(1, 24, 48), Shard(2, 48, 50))
+
+
+@pytest.mark.parametrize("n_rows", [1, 9, 64, 1000])
+def test_shards_depend_on_the_data_and_the_option_alone(tmp_path, monkeypatch, n_rows):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("X", data=np.zeros((200, 2)), chunks=(9, 2))
+    first = open_hdf5(tmp_path / "a.h5", y=None).shards(n_rows)
+    shutil.copy(tmp_path / "a.h5", tmp_path / "moved.h5")
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(64)), raising=False)
+    monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", "tcp://nowhere:1")
+    assert open_hdf5(tmp_path / "moved.h5", y=None).shards(n_rows) == first
+
+
+def test_columns_of_chunks_do_not_change_where_rows_are_cut(tmp_path):
+    for name, columns in (("wide", 6), ("narrow", 1)):
+        with h5py.File(tmp_path / f"{name}.h5", "w") as file:
+            file.create_dataset("X", data=np.zeros((100, 6)), chunks=(8, columns))
+    wide, narrow = (open_hdf5(tmp_path / f"{n}.h5", y=None) for n in ("wide", "narrow"))
+    assert wide.shards(30) == narrow.shards(30)
+    assert wide.chunk_bytes == narrow.chunk_bytes == 8 * 6 * 8
+
+
+@given(n=st.integers(1, 100), n_rows=st.integers(1, 120))
+def test_arrays_may_be_cut_anywhere(n, n_rows):
+    shards = as_source(np.zeros((n, 1))).shards(n_rows)
+    assert {shard.n_rows for shard in shards[:-1]} <= {n_rows}
+    assert len(shards) == -(-n // n_rows)

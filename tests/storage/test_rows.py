@@ -1,0 +1,95 @@
+"""Tables written a piece at a time."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamkern.sources import open_hdf5
+from streamkern.storage import RowWriter
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    sizes=st.lists(st.integers(0, 20), min_size=1, max_size=6),
+    columns=st.sampled_from([(), (1,), (3,)]),
+    dtype=st.sampled_from(["f4", "f8", ">f4", "u1", "i8"]),
+)
+def test_pieces_put_together_are_the_dataset(sizes, columns, dtype):
+    rows = np.random.default_rng(0).integers(0, 200, (sum(sizes), *columns)).astype(dtype)
+    with tempfile.TemporaryDirectory() as folder:
+        with RowWriter.create(Path(folder) / "a.h5") as writer:
+            for stop, size in zip(np.cumsum(sizes), sizes, strict=True):
+                writer.append("rows", rows[stop - size : stop])
+        with h5py.File(Path(folder) / "a.h5") as file:
+            written = file["rows"][:]
+    assert written.dtype == rows.dtype
+    np.testing.assert_array_equal(written, rows)
+
+
+def test_datasets_grow_side_by_side(tmp_path):
+    with RowWriter.create(tmp_path / "a.h5") as writer:
+        for start in range(0, 30, 10):
+            writer.append("X", np.full((10, 2), start))
+            writer.append("y", np.arange(start, start + 10))
+    source = open_hdf5(tmp_path / "a.h5")
+    (block,) = source.reader(source.shards(100)[0]).blocks(100)
+    np.testing.assert_array_equal(block.X[:, 1], np.repeat([0, 10, 20], 10))
+    np.testing.assert_array_equal(block.y[:, 0], np.arange(30))
+
+
+@pytest.mark.parametrize("columns", [(), (1,), (90,), (50_000,), (400_000,)])
+def test_a_chunk_is_whole_rows_of_about_a_mebibyte(tmp_path, columns):
+    row_bytes = int(np.prod(columns))
+    with RowWriter.create(tmp_path / "a.h5") as writer:
+        writer.append("rows", np.zeros(((2 << 20) // row_bytes, *columns), "i1"))
+    with h5py.File(tmp_path / "a.h5") as file:
+        chunks = file["rows"].chunks
+    assert chunks[1:] == columns
+    assert chunks[0] == (1 << 20) // row_bytes
+
+
+def test_a_small_table_makes_a_small_file(tmp_path):
+    with RowWriter.create(tmp_path / "a.h5") as writer:
+        writer.append("rows", np.zeros((10, 3)))
+    assert (tmp_path / "a.h5").stat().st_size < 10_000
+
+
+def test_the_first_rows_may_be_none(tmp_path):
+    with RowWriter.create(tmp_path / "a.h5") as writer:
+        writer.append("rows", np.zeros((0, 3), "f4"))
+        writer.append("rows", np.ones((2, 3), "f4"))
+    with h5py.File(tmp_path / "a.h5") as file:
+        np.testing.assert_array_equal(file["rows"][:], np.ones((2, 3)))
+
+
+def test_a_short_note_is_an_attribute(tmp_path):
+    with RowWriter.create(tmp_path / "a.h5") as writer:
+        writer.note("names", json.dumps(["a", "Größe"]))
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert json.loads(file.attrs["names"]) == ["a", "Größe"]
+
+
+@pytest.mark.parametrize("length", [59_990, 60_000, 60_001, 65_536, 1_000_000])
+def test_a_note_may_be_longer_than_an_attribute(tmp_path, length):
+    text = "ä" * (length // 2)
+    with RowWriter.create(tmp_path / "a.h5") as writer:
+        writer.note("names", text)
+    with h5py.File(tmp_path / "a.h5") as file:
+        found = file["names"].asstr()[()] if "names" in file else file.attrs["names"]
+    assert found == text
+
+
+def test_rows_are_not_compressed_behind_the_users_back(tmp_path):
+    with RowWriter.create(tmp_path / "a.h5") as writer:
+        writer.append("rows", np.zeros(10))
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert file["rows"].compression is None
+        assert file["rows"].maxshape == (None,)

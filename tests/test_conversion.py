@@ -1,0 +1,628 @@
+"""Tables in other formats become HDF5 with the same numbers, or a sentence."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import pickle
+import subprocess
+import sys
+
+import h5py
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from streamkern import tables
+from streamkern.conversion import convert
+from streamkern.errors import DataError, OutputError
+from streamkern.sources import open_hdf5
+
+
+def inside(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def frame(n=40, seed=0):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(rng.standard_normal((n, 4)), columns=["a", "b", "price", "c"])
+
+
+def read(path):
+    with h5py.File(path) as file:
+        return {name: file[name][:] for name in ("X", "y") if name in file}
+
+
+def names(path):
+    with h5py.File(path) as file:
+        return {name: json.loads(file.attrs[name]) for name in ("feature_names", "target_names")}
+
+
+WRITERS = {
+    "t.csv": lambda table, path: table.to_csv(path, index=False),
+    "t.CSV": lambda table, path: table.to_csv(path, index=False),
+    "t.csv.gz": lambda table, path: table.to_csv(path, index=False),
+    "t.tsv": lambda table, path: table.to_csv(path, index=False, sep="\t"),
+    "t.tsv.gz": lambda table, path: table.to_csv(path, index=False, sep="\t"),
+    "t.parquet": lambda table, path: table.to_parquet(path),
+}
+
+
+@pytest.fixture(params=WRITERS)
+def table_file(request, tmp_path):
+    """Return a function that writes a data frame in one of the formats."""
+
+    def write(table):
+        WRITERS[request.param](table, tmp_path / request.param)
+        return tmp_path / request.param
+
+    return write
+
+
+@pytest.fixture
+def small_pieces(monkeypatch):
+    monkeypatch.setattr(tables, "_PIECE_BYTES", 2000)
+
+
+def test_a_table_is_the_same_numbers_bit_for_bit(table_file, tmp_path):
+    table = frame()
+    result = convert(table_file(table), tmp_path / "o.h5", targets=["price"])
+    written = read(tmp_path / "o.h5")
+    np.testing.assert_array_equal(written["X"], table[["a", "b", "c"]].to_numpy())
+    np.testing.assert_array_equal(written["y"], table["price"].to_numpy())
+    assert written["X"].dtype == written["y"].dtype == np.float64
+    assert names(tmp_path / "o.h5") == {
+        "feature_names": ["a", "b", "c"],
+        "target_names": ["price"],
+    }
+    assert result == {
+        "rows": 40,
+        "n_features": 3,
+        "n_targets": 1,
+        "missing_rows": 0,
+        "output": str(tmp_path / "o.h5"),
+    }
+
+
+def test_a_table_in_many_pieces_is_the_same(table_file, tmp_path, small_pieces):
+    table = frame(1000)
+    result = convert(table_file(table), tmp_path / "o.h5", targets=["price"])
+    np.testing.assert_array_equal(read(tmp_path / "o.h5")["X"], table[["a", "b", "c"]].to_numpy())
+    assert result["rows"] == 1000
+
+
+def test_what_is_written_opens_as_a_source(table_file, tmp_path):
+    convert(table_file(frame()), tmp_path / "o.h5", targets=["price"])
+    source = open_hdf5(tmp_path / "o.h5")
+    assert (source.n_samples, source.n_features, source.n_targets) == (40, 3, 1)
+    with h5py.File(tmp_path / "o.h5") as file:
+        assert file["X"].chunks
+        assert file.attrs["source"].startswith("t.")
+
+
+def test_several_targets_are_columns_in_the_order_named(table_file, tmp_path):
+    table = frame()
+    result = convert(table_file(table), tmp_path / "o.h5", targets=["c", "a"])
+    written = read(tmp_path / "o.h5")
+    np.testing.assert_array_equal(written["y"], table[["c", "a"]].to_numpy())
+    np.testing.assert_array_equal(written["X"], table[["b", "price"]].to_numpy())
+    assert result["n_targets"] == 2
+
+
+def test_missing_values_are_nan_and_their_rows_are_counted(table_file, tmp_path, small_pieces):
+    table = frame(500)
+    table.loc[3, ["a", "b"]] = np.nan
+    table.loc[450, "price"] = np.nan
+    table["whole"] = pd.array([None, *range(499)], dtype="Int64")
+    result = convert(table_file(table), tmp_path / "o.h5", targets=["price"])
+    written = read(tmp_path / "o.h5")
+    expected = table[["a", "b", "c", "whole"]].astype(float).to_numpy()
+    np.testing.assert_array_equal(written["X"], expected)
+    np.testing.assert_array_equal(written["y"], table["price"])
+    assert result["missing_rows"] == 3
+
+
+def test_true_and_false_are_one_and_zero(table_file, tmp_path):
+    table = frame(3)
+    table["b"] = pd.array([True, None, False], dtype="boolean")
+    convert(table_file(table), tmp_path / "o.h5", targets=["price"])
+    np.testing.assert_array_equal(read(tmp_path / "o.h5")["X"][:, 1], [1, np.nan, 0])
+
+
+def test_a_column_may_turn_from_whole_to_fractional_late(table_file, tmp_path, small_pieces):
+    table = frame(500)
+    table["b"] = np.arange(500.0)
+    table["c"] = pd.array([None] * 400 + [0.5] * 100, dtype="Float64")
+    path = table_file(table)
+    if "parquet" not in path.name:
+        text = table.astype({"b": "Int64"}).astype({"b": object}).copy()
+        text.loc[499, "b"] = 1e-3
+        text.to_csv(path, index=False, sep="\t" if "tsv" in path.name else ",")
+        table.loc[499, "b"] = 1e-3
+    convert(path, tmp_path / "o.h5", targets=["price"])
+    np.testing.assert_array_equal(
+        read(tmp_path / "o.h5")["X"], table[["a", "b", "c"]].astype(float)
+    )
+
+
+def test_a_target_that_is_not_there_is_refused_with_the_columns(table_file, tmp_path):
+    with pytest.raises(DataError, match="no column 'cost'; its columns are a, b, price, c"):
+        convert(table_file(frame()), tmp_path / "o.h5", targets=["cost"])
+
+
+def test_a_table_without_a_target_is_refused_with_the_columns(table_file, tmp_path):
+    with pytest.raises(DataError, match=r"needs a target; .*--target, of: a, b, price, c"):
+        convert(table_file(frame()), tmp_path / "o.h5")
+
+
+def test_a_long_list_of_columns_is_cut(table_file, tmp_path):
+    table = pd.DataFrame(np.zeros((2, 50)), columns=[f"x{j}" for j in range(50)])
+    with pytest.raises(DataError, match=r"x0, .*x19 and 30 more"):
+        convert(table_file(table), tmp_path / "o.h5", targets=["cost"])
+
+
+def test_a_target_named_twice_is_refused(table_file, tmp_path):
+    with pytest.raises(DataError, match="name every target once"):
+        convert(table_file(frame()), tmp_path / "o.h5", targets=["c", "c"])
+
+
+def test_a_table_of_targets_alone_is_refused(table_file, tmp_path):
+    with pytest.raises(DataError, match="no columns but targets"):
+        convert(table_file(frame()), tmp_path / "o.h5", targets=["a", "b", "c", "price"])
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_column_of_words_is_named_with_an_example(table_file, tmp_path, small_pieces, late):
+    table = frame(500)
+    table["b"] = ["1.5"] * 450 + ["red"] * 50 if late else "red"
+    path = table_file(table)
+    example = "1.5" if late and path.suffix == ".parquet" else "red"
+    with pytest.raises(DataError, match=f"column 'b' must hold numbers, .*'{example}'; leave it"):
+        convert(path, tmp_path / "o.h5", targets=["price"])
+    assert not (tmp_path / "o.h5").exists()
+
+
+def test_a_column_of_dates_is_refused(table_file, tmp_path):
+    table = frame(3)
+    table["b"] = pd.to_datetime(["2020-01-01"] * 3)
+    with pytest.raises(DataError, match=r"column 'b' must hold numbers, .*2020"):
+        convert(table_file(table), tmp_path / "o.h5", targets=["price"])
+
+
+def test_a_table_without_rows_is_refused(table_file, tmp_path):
+    with pytest.raises(DataError, match="has no rows; at least one is needed"):
+        convert(table_file(frame(0)), tmp_path / "o.h5", targets=["price"])
+    assert not (tmp_path / "o.h5").exists()
+
+
+def test_thousands_of_columns_keep_their_names(table_file, tmp_path):
+    columns = [f"a column with a long name {j}" for j in range(4000)]
+    path = table_file(pd.DataFrame(np.arange(8000.0).reshape(2, 4000), columns=columns))
+    convert(path, tmp_path / "o.h5", targets=[columns[0]])
+    with h5py.File(tmp_path / "o.h5") as file:
+        assert json.loads(file["feature_names"].asstr()[()]) == columns[1:]
+        np.testing.assert_array_equal(file["X"][1], np.arange(4001.0, 8000))
+
+
+# CSV alone.
+
+
+@pytest.mark.parametrize("fields", ["1,2", "1,2,3,4", "1"])
+@pytest.mark.parametrize("line", [1, 400])
+def test_lines_of_unequal_length_are_refused_with_their_number(tmp_path, fields, line):
+    lines = ["a,b,c", *["1,2,3"] * 500]
+    lines[line] = fields
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    with pytest.raises(
+        DataError, match=rf"Row #{line + 1}: Expected 3 columns, got {len(fields) // 2 + 1}"
+    ):
+        convert(tmp_path / "t.csv", tmp_path / "o.h5", targets=["a"])
+
+
+@pytest.mark.parametrize(
+    ("text", "X"),
+    [
+        ("a,b\n1, 2.5\n3, 4\n", [2.5, 4]),
+        ("a,b\r\n1,2.5\r\n3,4\r\n", [2.5, 4]),
+        ("\ufeffa,b\n1,2.5\n3,4", [2.5, 4]),
+        ("a,b\n1,2.5\n\n3,4\n", [2.5, 4]),
+        ('"a","b"\n"1","2.5"\n"3","4"\n', [2.5, 4]),
+        ("a,b\n1,inf\n3,-1e300\n", [np.inf, -1e300]),
+        ("a,b\n1,NA\n3,\n", [np.nan, np.nan]),
+        ("a,b\n1,0.1\n3,5e-324\n", [0.1, 5e-324]),
+        ("a,b\n1,9007199254740993\n3,1.7976931348623157e308\n", [2.0**53, 1.7976931348623157e308]),
+    ],
+)
+def test_numbers_are_read_as_people_write_them(tmp_path, text, X):
+    (tmp_path / "t.csv").write_text(text, newline="")
+    convert(tmp_path / "t.csv", tmp_path / "o.h5", targets=["a"])
+    np.testing.assert_array_equal(read(tmp_path / "o.h5")["X"][:, 0], X)
+    np.testing.assert_array_equal(read(tmp_path / "o.h5")["y"], [1, 3])
+
+
+def test_a_target_that_two_columns_are_called_is_refused(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b,a\n1,2,3\n")
+    with pytest.raises(DataError, match="more than one column 'a'"):
+        convert(tmp_path / "t.csv", tmp_path / "o.h5", targets=["a"])
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\n\n", b"\x00\xff\xfe" * 100, "a,bé\n1,2\n".encode("latin1")]
+)
+def test_text_that_is_not_a_table_is_refused(tmp_path, content):
+    (tmp_path / "t.csv").write_bytes(content)
+    with pytest.raises(DataError, match=r"t\.csv (cannot be read|has no column)"):
+        convert(tmp_path / "t.csv", tmp_path / "o.h5", targets=["a"])
+
+
+def test_a_gzip_file_cut_short_is_refused_and_leaves_nothing(tmp_path):
+    whole = gzip.compress(b"a,b\n" + b"1.25,2.5\n" * 10_000)
+    (tmp_path / "t.csv.gz").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(DataError, match=r"t\.csv\.gz cannot be read \(.*[Tt]runcated"):
+        convert(tmp_path / "t.csv.gz", tmp_path / "o.h5", targets=["a"])
+    assert inside(tmp_path) == ["t.csv.gz"]
+
+
+def test_a_plain_file_called_gz_is_refused(tmp_path):
+    (tmp_path / "t.csv.gz").write_bytes(b"a,b\n1,2\n")
+    with pytest.raises(DataError, match=r"t\.csv\.gz cannot be read"):
+        convert(tmp_path / "t.csv.gz", tmp_path / "o.h5", targets=["a"])
+
+
+# Parquet alone.
+
+
+@pytest.mark.parametrize(
+    ("dtype", "single"),
+    [(dtype, True) for dtype in ("f2", "f4", "i1", "u1", "i2", "u2", "?")]
+    + [(dtype, False) for dtype in ("f8", "i4", "u4", "i8", "u8")],
+)
+def test_columns_are_single_where_that_holds_every_value(tmp_path, dtype, single):
+    values = np.array([0, 1, 1], dtype)
+    if dtype[0] in "iu" and dtype[1] != "8":
+        values[:2] = np.iinfo(dtype).min, np.iinfo(dtype).max
+    parquet.write_table(
+        pa.table({"a": pa.array(values), "b": pa.array([1, 2, 3], "int8"), "y": [1.0, 2.0, 3.0]}),
+        tmp_path / "t.parquet",
+    )
+    convert(tmp_path / "t.parquet", tmp_path / "o.h5", targets=["y"])
+    written = read(tmp_path / "o.h5")
+    assert written["X"].dtype == (np.float32 if single else np.float64)
+    assert written["y"].dtype == np.float64
+    np.testing.assert_array_equal(written["X"][:, 0], values.astype(float))
+
+
+def test_decimals_are_numbers(tmp_path):
+    prices = pa.array([1.25, None], pa.float64()).cast(pa.decimal128(10, 2))
+    parquet.write_table(pa.table({"a": prices, "y": [1.0, 2.0]}), tmp_path / "t.parquet")
+    convert(tmp_path / "t.parquet", tmp_path / "o.h5", targets=["y"])
+    np.testing.assert_array_equal(read(tmp_path / "o.h5")["X"], [[1.25], [np.nan]])
+
+
+def test_the_unnamed_index_of_pandas_is_left_out(tmp_path):
+    frame().set_index(np.arange(40) * 2).to_parquet(tmp_path / "t.parquet")
+    convert(tmp_path / "t.parquet", tmp_path / "o.h5", targets=["price"])
+    assert names(tmp_path / "o.h5")["feature_names"] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    "values", [[[1.0], [2.0]], [{"z": 1}, {"z": 2}], [b"a", b"b"], pd.Categorical(["u", "v"])]
+)
+def test_columns_that_are_not_numbers_are_refused(tmp_path, values):
+    table = pa.table({"a": pa.array(values), "y": [1.0, 2.0]})
+    parquet.write_table(table, tmp_path / "t.parquet")
+    with pytest.raises(DataError, match=r"column 'a' must hold numbers, but has type .* such as"):
+        convert(tmp_path / "t.parquet", tmp_path / "o.h5", targets=["y"])
+
+
+@pytest.mark.parametrize("tenth", range(10))
+def test_a_parquet_file_cut_short_is_refused(tmp_path, tenth):
+    frame().to_parquet(tmp_path / "t.parquet")
+    whole = (tmp_path / "t.parquet").read_bytes()
+    (tmp_path / "t.parquet").write_bytes(whole[: len(whole) * tenth // 10])
+    with pytest.raises(DataError, match=r"t\.parquet cannot be read"):
+        convert(tmp_path / "t.parquet", tmp_path / "o.h5", targets=["price"])
+
+
+def test_damage_in_a_page_with_a_checksum_is_found(tmp_path):
+    path = tmp_path / "t.parquet"
+    parquet.write_table(
+        pa.Table.from_pandas(frame(10_000)),
+        path,
+        write_page_checksum=True,
+        use_dictionary=False,
+        compression="none",
+    )
+    with path.open("r+b") as file:
+        file.seek(5000)
+        file.write(b"\xff" * 8)
+    with pytest.raises(DataError, match=r"t\.parquet cannot be read \(.*(CRC|checksum|crc)"):
+        convert(path, tmp_path / "o.h5", targets=["price"])
+    assert inside(tmp_path) == ["t.parquet"]
+
+
+# NumPy.
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", ">f4", "i8", "u1"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_npz_arrays_keep_their_type(tmp_path, small_pieces, dtype, order):
+    X = np.asarray(np.arange(3000).reshape(1000, 3).astype(dtype), order=order)
+    y = np.arange(1000, dtype="i2")
+    np.savez(tmp_path / "t.npz", X=X, y=y, other=np.array(["words"]))
+    result = convert(tmp_path / "t.npz", tmp_path / "o.h5")
+    written = read(tmp_path / "o.h5")
+    assert (written["X"].dtype, written["y"].dtype) == (X.dtype, y.dtype)
+    np.testing.assert_array_equal(written["X"], X)
+    np.testing.assert_array_equal(written["y"], y)
+    assert (result["rows"], result["n_features"], result["n_targets"]) == (1000, 3, 1)
+
+
+@pytest.mark.parametrize(("shape", "n_targets"), [((20, 1), 1), ((20, 3), 3)])
+def test_npz_targets_keep_their_columns(tmp_path, shape, n_targets):
+    np.savez(tmp_path / "t.npz", X=np.zeros((20, 2)), y=np.zeros(shape))
+    assert convert(tmp_path / "t.npz", tmp_path / "o.h5")["n_targets"] == n_targets
+    assert read(tmp_path / "o.h5")["y"].shape == shape
+
+
+def test_an_npz_without_y_is_inputs_alone(tmp_path):
+    np.savez_compressed(tmp_path / "t.npz", X=np.ones((20, 2)))
+    assert convert(tmp_path / "t.npz", tmp_path / "o.h5")["n_targets"] == 0
+    assert read(tmp_path / "o.h5").keys() == {"X"}
+
+
+def test_missing_values_of_an_npz_are_counted(tmp_path):
+    X, y = np.zeros((20, 2)), np.zeros(20)
+    X[3], X[4, 1], y[4], y[9] = np.nan, np.nan, np.nan, np.nan
+    np.savez(tmp_path / "t.npz", X=X, y=y)
+    assert convert(tmp_path / "t.npz", tmp_path / "o.h5")["missing_rows"] == 3
+
+
+def test_truth_values_become_bytes_that_a_fit_can_read(tmp_path):
+    X = np.arange(8).reshape(4, 2) % 3 == 0
+    np.savez(tmp_path / "t.npz", X=X, y=X[:, 0])
+    convert(tmp_path / "t.npz", tmp_path / "o.h5")
+    assert open_hdf5(tmp_path / "o.h5").n_targets == 1
+    np.testing.assert_array_equal(read(tmp_path / "o.h5")["X"], X.astype("u1"))
+
+
+class Bomb:
+    def __reduce__(self):
+        return os.mkdir, ("bomb",)
+
+
+@pytest.mark.parametrize("which", ["X", "y"])
+def test_objects_in_an_npz_are_refused_and_never_run(tmp_path, monkeypatch, which):
+    monkeypatch.chdir(tmp_path)
+    arrays = {"X": np.zeros((2, 2)), "y": np.zeros(2)}
+    arrays[which] = np.array([[Bomb()], [Bomb()]])
+    np.savez(tmp_path / "t.npz", **arrays)
+    with pytest.raises(DataError, match=r"t\.npz holds Python objects, which are never loaded"):
+        convert(tmp_path / "t.npz", tmp_path / "o.h5")
+    assert inside(tmp_path) == ["t.npz"]
+
+
+@pytest.mark.parametrize("name", ["t.npy", "t.npz"])
+def test_pickles_called_numpy_are_refused_and_never_run(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).write_bytes(pickle.dumps(Bomb()))
+    with pytest.raises(DataError, match=r"Python objects|cannot be read"):
+        convert(tmp_path / name, tmp_path / "o.h5")
+    assert inside(tmp_path) == [name]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "why"),
+    [
+        ({"Z": np.zeros((3, 2))}, r"needs an array X \(n, p\), but holds: Z"),
+        ({"X": np.zeros(3)}, "X must be a table"),
+        ({"X": np.zeros((3, 0))}, "X must be a table"),
+        ({"X": np.zeros((0, 3))}, "has no rows"),
+        ({"X": np.zeros((3, 2), complex)}, "X must hold numbers, not complex128"),
+        ({"X": np.full((3, 2), "a")}, "X must hold numbers, not <U1"),
+        ({"X": np.zeros((3, 2)), "y": np.zeros(4)}, "X has 3 rows, but y has 4"),
+        ({"X": np.zeros((3, 2)), "y": np.zeros(())}, "y must be a table"),
+        ({"X": np.zeros((3, 2)), "y": np.zeros((3, 1, 1))}, "y must be a table"),
+        ({"X": np.zeros((3, 2)), "y": np.full(3, "a")}, "y must hold numbers"),
+    ],
+)
+def test_npz_arrays_that_are_no_table_are_refused(tmp_path, arrays, why):
+    np.savez(tmp_path / "t.npz", **arrays)
+    with pytest.raises(DataError, match=why):
+        convert(tmp_path / "t.npz", tmp_path / "o.h5")
+    assert inside(tmp_path) == ["t.npz"]
+
+
+def test_a_target_of_an_npz_is_not_to_be_named(tmp_path):
+    np.savez(tmp_path / "t.npz", X=np.zeros((3, 2)), y=np.zeros(3))
+    with pytest.raises(DataError, match="as the array y; give no --target"):
+        convert(tmp_path / "t.npz", tmp_path / "o.h5", targets=["y"])
+
+
+@pytest.mark.parametrize("tenth", range(10))
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_an_npz_cut_short_is_refused(tmp_path, save, tenth):
+    save(tmp_path / "t.npz", X=np.random.default_rng(0).random((100, 2)), y=np.zeros(100))
+    whole = (tmp_path / "t.npz").read_bytes()
+    (tmp_path / "t.npz").write_bytes(whole[: len(whole) * tenth // 10])
+    with pytest.raises(DataError, match=r"t\.npz cannot be read"):
+        convert(tmp_path / "t.npz", tmp_path / "o.h5")
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_damage_in_an_npz_is_found(tmp_path, save):
+    save(tmp_path / "t.npz", X=np.random.default_rng(0).random((100, 2)), y=np.zeros(100))
+    damaged = bytearray((tmp_path / "t.npz").read_bytes())
+    damaged[400] ^= 255
+    (tmp_path / "t.npz").write_bytes(damaged)
+    with pytest.raises(DataError, match=r"t\.npz cannot be read"):
+        convert(tmp_path / "t.npz", tmp_path / "o.h5")
+
+
+@pytest.mark.parametrize(
+    ("targets", "features", "wanted"),
+    [(["3"], [0, 1, 2], 3), (["-1"], [0, 1, 2], 3), (["0", "-2"], [1, 3], [0, 2])],
+)
+def test_npy_targets_are_column_numbers(tmp_path, small_pieces, targets, features, wanted):
+    table = np.random.default_rng(0).random((1000, 4)).astype("f4")
+    np.save(tmp_path / "t.npy", table)
+    convert(tmp_path / "t.npy", tmp_path / "o.h5", targets=targets)
+    written = read(tmp_path / "o.h5")
+    np.testing.assert_array_equal(written["X"], table[:, features])
+    np.testing.assert_array_equal(written["y"], table[:, wanted])
+    assert written["X"].dtype == written["y"].dtype == np.float32
+
+
+def test_an_npy_without_targets_is_inputs_alone(tmp_path):
+    table = np.asfortranarray(np.random.default_rng(0).random((50, 4)))
+    np.save(tmp_path / "t.npy", table)
+    assert convert(tmp_path / "t.npy", tmp_path / "o.h5")["n_targets"] == 0
+    np.testing.assert_array_equal(read(tmp_path / "o.h5")["X"], table)
+
+
+@pytest.mark.parametrize("target", ["4", "-5", "price", "1.0", ""])
+def test_a_column_number_that_is_none_is_refused(tmp_path, target):
+    np.save(tmp_path / "t.npy", np.zeros((5, 4)))
+    with pytest.raises(DataError, match=f"has columns 0 to 3, but --target is {target}"):
+        convert(tmp_path / "t.npy", tmp_path / "o.h5", targets=[target])
+
+
+def test_one_column_counted_from_both_ends_is_one_target_too_many(tmp_path):
+    np.save(tmp_path / "t.npy", np.zeros((5, 4)))
+    with pytest.raises(DataError, match="name every target once"):
+        convert(tmp_path / "t.npy", tmp_path / "o.h5", targets=["3", "-1"])
+
+
+@pytest.mark.parametrize(
+    ("array", "why"),
+    [
+        (np.zeros(5), "must be a table, not of shape"),
+        (np.zeros((5, 0)), "must be a table, not of shape"),
+        (np.zeros((0, 4)), "has no rows"),
+        (np.zeros((5, 4), "M8[s]"), "must hold numbers"),
+        (np.zeros(5, [("a", "f4")]), "must hold numbers"),
+        (np.array([[1, "a"]], object), "holds Python objects"),
+    ],
+)
+def test_an_npy_that_is_no_table_is_refused(tmp_path, array, why):
+    np.save(tmp_path / "t.npy", array)
+    with pytest.raises(DataError, match=why):
+        convert(tmp_path / "t.npy", tmp_path / "o.h5")
+    assert inside(tmp_path) == ["t.npy"]
+
+
+@pytest.mark.parametrize("tenth", range(10))
+def test_an_npy_cut_short_is_refused(tmp_path, tenth):
+    np.save(tmp_path / "t.npy", np.zeros((100, 4)))
+    whole = (tmp_path / "t.npy").read_bytes()
+    (tmp_path / "t.npy").write_bytes(whole[: len(whole) * tenth // 10])
+    with pytest.raises(DataError, match=r"t\.npy cannot be read"):
+        convert(tmp_path / "t.npy", tmp_path / "o.h5")
+
+
+def test_an_npy_with_a_damaged_header_is_refused(tmp_path):
+    np.save(tmp_path / "t.npy", np.zeros((100, 4)))
+    for brackets in (b"}", b")", b"{"):
+        damaged = (tmp_path / "t.npy").read_bytes().replace(brackets, b" ", 1)
+        (tmp_path / "d.npy").write_bytes(damaged)
+        with pytest.raises(DataError, match=r"d\.npy cannot be read"):
+            convert(tmp_path / "d.npy", tmp_path / "o.h5")
+
+
+@pytest.mark.parametrize(("named", "is_really"), [("npy", "npz"), ("npz", "npy")])
+def test_one_numpy_format_called_the_other_is_refused(tmp_path, named, is_really):
+    np.save(tmp_path / "t.npy", np.zeros((5, 4)))
+    np.savez(tmp_path / "t.npz", X=np.zeros((5, 4)))
+    (tmp_path / f"t.{is_really}").rename(tmp_path / f"t.{named}")
+    with pytest.raises(DataError, match=r"rename it|cannot be read"):
+        convert(tmp_path / f"t.{named}", tmp_path / "o.h5")
+
+
+# Any format.
+
+
+@pytest.mark.parametrize("name", ["t.xls", "t", "t.h5", "csv"])
+def test_an_unknown_ending_is_refused_with_those_known(tmp_path, name):
+    (tmp_path / name).touch()
+    with pytest.raises(DataError, match=r"must end in \.csv, .*\.npy; export it"):
+        convert(tmp_path / name, tmp_path / "o.h5")
+
+
+@pytest.mark.parametrize("name", ["none.csv", "none.parquet", "none.npz", "folder.csv"])
+def test_a_missing_file_or_a_folder_is_refused(tmp_path, name):
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(DataError, match="does not exist or is not a file; check the path"):
+        convert(tmp_path / name, tmp_path / "o.h5", targets=["a"])
+
+
+def test_an_existing_output_is_kept_unless_forced(table_file, tmp_path):
+    (tmp_path / "o.h5").write_bytes(b"old")
+    path = table_file(frame())
+    with pytest.raises(OutputError, match="exists already; give --force"):
+        convert(path, tmp_path / "o.h5", targets=["price"])
+    assert (tmp_path / "o.h5").read_bytes() == b"old"
+    convert(path, tmp_path / "o.h5", targets=["price"], force=True)
+    assert len(read(tmp_path / "o.h5")["X"]) == 40
+
+
+def test_an_existing_output_survives_a_table_that_turns_out_bad(tmp_path):
+    (tmp_path / "o.h5").write_bytes(b"old")
+    (tmp_path / "t.csv").write_text("a,b\n" + "1,2\n" * 10 + "1,red\n")
+    with pytest.raises(DataError, match="'red'"):
+        convert(tmp_path / "t.csv", tmp_path / "o.h5", targets=["a"], force=True)
+    assert (tmp_path / "o.h5").read_bytes() == b"old"
+    assert inside(tmp_path) == ["o.h5", "t.csv"]
+
+
+def test_a_table_is_not_replaced_by_itself(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(OutputError, match="is the file to be converted"):
+        convert(tmp_path / "t.csv", tmp_path / "t.csv", targets=["a"], force=True)
+    assert (tmp_path / "t.csv").read_text() == "a,b\n1,2\n"
+
+
+BOUNDED = """
+import sys
+from streamkern import tables
+from streamkern.conversion import convert
+from streamkern.memory import peak_bytes
+
+tables._PIECE_BYTES = 1 << 20
+small, large, out = sys.argv[1:]
+convert(small, out, targets=["x0"])
+before = peak_bytes()
+result = convert(large, out, targets=["x0"], force=True)
+print(result["rows"], peak_bytes() - before)
+"""
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_memory_does_not_grow_with_the_file(tmp_path, kind):
+    values = np.random.default_rng(0).random((20_000, 10))
+    small, large = tmp_path / f"small.{kind}", tmp_path / f"large.{kind}"
+    table = pa.table({f"x{j}": column for j, column in enumerate(values.T)})
+    if kind == "csv":
+        text = table.to_pandas().to_csv(index=False)
+        small.write_text(text)
+        large.write_text(text + text[text.index("\n") + 1 :] * 39)
+    else:
+        parquet.write_table(table, small)
+        options = {"use_dictionary": False, "compression": "none"}
+        parquet.write_table(
+            pa.concat_tables([table] * 100), large, row_group_size=1 << 20, **options
+        )
+    done = subprocess.run(
+        [sys.executable, "-c", BOUNDED, small, large, tmp_path / "o.h5"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    rows, grown = map(int, done.stdout.split())
+    size = large.stat().st_size
+    assert rows == (800_000 if kind == "csv" else 2_000_000)
+    assert size > 140e6
+    assert grown < size / 3, (size, grown)
