@@ -8,7 +8,9 @@ import importlib.util
 import inspect
 import logging
 import os
+import signal
 import socket
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -204,7 +206,8 @@ def _started(stack: ExitStack, start: Callable[[], Any], what: str) -> Client:
     before = {name: os.environ.pop(name, None) for name in names}
     stack.callback(_restore, before)
     try:
-        cluster = stack.enter_context(start())
+        with _not_interrupted():
+            cluster = stack.enter_context(start())
         client = stack.enter_context(Client(cluster))
     except Exception as error:
         raise ClusterError(
@@ -220,6 +223,19 @@ def _restore(environment: dict[str, str | None]) -> None:
         os.environ.pop(name, None)
         if value is not None:
             os.environ[name] = value
+
+
+@contextmanager
+def _not_interrupted() -> Iterator[None]:
+    """Let processes that start now leave Ctrl-C, which a terminal sends to all, to this one."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    usual = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
 
 
 def _from_file(stack: ExitStack, file: ClusterFile, timeout: float) -> Client:

@@ -14,7 +14,7 @@ from streamkern.estimators import RandomFeatureRidge
 from streamkern.exact import ExactKernelRidge
 from streamkern.features import Standardized
 from streamkern.kernels import Kernel, Linear, ShiftInvariantKernel
-from streamkern.statistics import RowSample
+from streamkern.statistics import ColumnStatistics, RowSample, Together
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -167,14 +167,17 @@ def _sampled(source: Source, test: Source | None, n_train: int, model: RandomFea
     skip = model.on_bad_rows == "skip"
 
     def sample(rows: Source, n_rows: int) -> tuple[Floats, Floats]:
-        drawn = accumulate(
-            rows, RowSample(n_rows, model.random_state), skip_bad_rows=skip, label="sample"
-        ).statistic
-        X, y = drawn.X.astype(float), drawn.y
-        bad = np.flatnonzero(~(np.isfinite(X).all(axis=1) & np.isfinite(y).all(axis=1)))
-        if len(bad):
-            raise rows.bad_rows_error(len(bad), int(drawn.places[bad].min()))
-        return X, y[:, 0] if rows.target_ndim == 1 else y
+        statistic = Together(
+            ColumnStatistics(rows.n_features + rows.n_targets),
+            RowSample(n_rows, model.random_state),
+        )
+        found = accumulate(rows, statistic, skip_bad_rows=skip, label="sample")
+        columns, drawn = found.statistic.parts
+        assert isinstance(columns, ColumnStatistics)  # noqa: S101  for the type checker
+        assert isinstance(drawn, RowSample)  # noqa: S101
+        if columns.n_bad_rows:
+            raise rows.bad_rows_error(columns.n_bad_rows, columns.first_bad_row or 0)
+        return drawn.X.astype(float), drawn.y[:, 0] if rows.target_ndim == 1 else drawn.y
 
     if test is not None:
         return _Rows(*sample(source, n_train), *sample(test, max(n_train, 1000)))

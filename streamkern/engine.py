@@ -1,16 +1,18 @@
 """The pass: one Dask graph that reduces a source to a statistic, and prediction over shards.
 
-    zero --.
-            >-- accumulate(shard 0) --.
-            >-- accumulate(shard 1) ---+-- merge --.
-            >-- accumulate(shard 2) --.             +-- merge -- ...
-            >-- accumulate(shard 3) ---+-- merge --'
+    zero --+-- accumulate(shard 0) --.
+           +-- accumulate(shard 1) ---+-- merge --.
+           +-- accumulate(shard 2) ----------------+-- merge ---- total of a group --.
+           +-- accumulate(shard 3) --.                                                +-- merge
+           +-- accumulate(shard 4) ---+-- merge --.                                  |
+           +-- accumulate(shard 5) ----------------+-- merge ---- total of a group --'
 
 The graph depends on the source and the options alone, and runs on whatever scheduler is current.
 """
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 import uuid
@@ -18,7 +20,6 @@ from collections import deque
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import reduce
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 import dask
@@ -32,13 +33,10 @@ from streamkern.memory import available_bytes, peak_bytes
 from streamkern.threads import blas_threads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from streamkern.sources import Block, Reader, Shard, Source
     from streamkern.statistics import Statistic
-
-# Partials wait for their partners in memory, so few are merged at a time.
-FAN_IN = 2
 
 S = TypeVar("S", bound="Statistic")
 
@@ -162,7 +160,7 @@ def accumulate(
         )
         for shard in shards
     ]
-    root = _merge_tree(partials, label, job)
+    root = _merged(partials, label, job)
     begun = time.perf_counter()
     with _reporting(label, source.n_samples, job) as attempts:
         merged = _run(root)
@@ -207,33 +205,38 @@ def accumulate_shard(
     return Partial(statistic, counts["kept"], counts["skipped"], (shard.index,), peak_bytes())
 
 
-def merge_partials(*partials: Partial) -> Partial:
-    """Return the partial of all shards that `partials` cover, in this order."""
+def merge_partials(left: Partial, right: Partial) -> Partial:
+    """Return the partial of all shards that the two cover."""
     return Partial(
-        reduce(lambda left, right: left.merge(right), (part.statistic for part in partials)),
-        sum(part.n_rows for part in partials),
-        sum(part.n_skipped for part in partials),
-        tuple(index for part in partials for index in part.shards),
-        max(peak_bytes(), *(part.peak_bytes for part in partials)),
+        left.statistic.merge(right.statistic),
+        left.n_rows + right.n_rows,
+        left.n_skipped + right.n_skipped,
+        left.shards + right.shards,
+        max(peak_bytes(), left.peak_bytes, right.peak_bytes),
     )
 
 
-def _merge_tree(partials: list[Any], label: str, job: str) -> Any:
+def _merged(partials: list[Any], label: str, job: str) -> Any:
+    """Merge shards into groups, and groups into the whole, one after the other.
+
+    So a running total of a group and one of the whole wait in memory, however many shards there
+    are; in a balanced tree it would be one a level.
+    """
     merge = delayed(merge_partials, traverse=False)
-    level = 0
-    while len(partials) > 1:
-        partials = [
-            merge(*group, dask_key_name=f"merge-{label}-{job}-{level}-{i}")
-            if len(group) > 1
-            else group[0]
-            for i, group in enumerate(partition_all(FAN_IN, partials))
-        ]
-        level += 1
-    return partials[0]
+
+    def running_total(parts: Iterable[Any], name: str) -> Any:
+        first, *rest = parts
+        for i, part in enumerate(rest):
+            first = merge(first, part, dask_key_name=f"merge-{label}-{job}-{name}-{i}")
+        return first
+
+    groups = partition_all(math.isqrt(len(partials) - 1) + 1, partials)
+    totals = [running_total(group, f"group-{i}") for i, group in enumerate(groups)]
+    return running_total(totals, "all")
 
 
 def _check_complete(merged: Partial, shards: tuple[Shard, ...], n_samples: int) -> None:
-    expected = [shard.index for shard in shards]
+    expected = list(range(len(shards)))
     if sorted(merged.shards) != expected:
         raise IncompletePassError(
             f"the pass must hold each of {len(expected):,} shards once, but holds "

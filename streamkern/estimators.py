@@ -157,7 +157,7 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):  # ty
             "train_rmse": _as_stored(np.sqrt(solution.train_rss / moments.weight), source),
             "cv_rmse": None,
             "effective_dof": solution.effective_dof,
-            "condition": solution.condition,
+            "condition": solution.condition if np.isfinite(solution.condition) else None,
             "precision_floor": solution.floor,
             "precision": self.precision,
             "solver": solution.solver,

@@ -180,7 +180,7 @@ def fit_moments(source: Source, options: FitOptions) -> FittedMoments:
     assert isinstance(columns, ColumnStatistics)  # noqa: S101  for the type checker
     assert isinstance(sample, RowSample)  # noqa: S101
     _check_columns(source, columns, n_kept=first.n_rows, n_skipped=first.n_skipped)
-    standardizer, dropped = _standardizer(source, columns, standardize=options.standardize)
+    standardizer, dropped = _standardizer(source, columns, options)
     inner, kernel = options.map_for(standardizer.columns, standardizer(sample.X))
     feature_map = Standardized(standardizer, inner)
     moments = accumulate(
@@ -218,7 +218,7 @@ def _check_columns(
 
 
 def _standardizer(
-    source: Source, columns: ColumnStatistics, *, standardize: bool
+    source: Source, columns: ColumnStatistics, options: FitOptions
 ) -> tuple[Standardizer, list[int]]:
     p = source.n_features
     # A column stored in single precision is constant when it varies by its rounding only.
@@ -237,10 +237,11 @@ def _standardizer(
             StreamkernWarning,
             stacklevel=4,
         )
-    if standardize:
-        mean, deviation = columns.mean[kept], np.sqrt(columns.variance[kept])
-    else:
-        mean, deviation = np.zeros(len(kept)), np.ones(len(kept))
+    mean, deviation = columns.mean[kept], np.sqrt(columns.variance[kept])
+    if not options.standardize:
+        deviation = np.ones(len(kept))
+        # A shift-invariant kernel does not see the mean, but single precision does.
+        mean = np.zeros(len(kept)) if options.is_identity else mean
     return Standardizer(kept, mean, deviation, p), dropped
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -51,9 +51,18 @@ def _checked_length_scale(value: Any) -> LengthScale:
 
 @dataclass(frozen=True)
 class Kernel(ABC):
-    """A positive definite function of two rows."""
+    """A positive definite function of two rows.
 
-    name: ClassVar[str]
+    Attributes
+    ----------
+    name : str
+        As the command line and model files call it.
+    """
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The name of the kernel."""
 
     @abstractmethod
     def __call__(self, X: ArrayLike, Z: ArrayLike) -> Floats:
@@ -185,7 +194,7 @@ class Gaussian(ShiftInvariantKernel):
     Rahimi and Recht (2007), "Random features for large-scale kernel machines".
     """
 
-    name: ClassVar[str] = "gaussian"
+    name = "gaussian"
 
     def distance(self, X: Floats, Z: Floats) -> Floats:
         """Return Euclidean distances (n, m)."""
@@ -225,13 +234,17 @@ class Matern(ShiftInvariantKernel):
     Rasmussen and Williams (2006), "Gaussian processes for machine learning", section 4.2.
     """
 
-    name: ClassVar[str] = "matern"
     nu: float = 1.5
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.nu not in (0.5, 1.5, 2.5):
             raise ParameterError(f"nu must be 0.5, 1.5 or 2.5, not {self.nu!r}; give one of them.")
+
+    @property
+    def name(self) -> str:
+        """matern12, matern32 or matern52."""
+        return f"matern{2 * self.nu:.0f}2"
 
     def distance(self, X: Floats, Z: Floats) -> Floats:
         """Return Euclidean distances (n, m)."""
@@ -262,7 +275,7 @@ class Laplacian(ShiftInvariantKernel):
     Rahimi and Recht (2007), "Random features for large-scale kernel machines".
     """
 
-    name: ClassVar[str] = "laplacian"
+    name = "laplacian"
 
     def distance(self, X: Floats, Z: Floats) -> Floats:
         """Return Manhattan distances (n, m)."""
@@ -286,7 +299,7 @@ class Laplacian(ShiftInvariantKernel):
 class Linear(Kernel):
     """The linear kernel x^T x'; its features are the inputs themselves."""
 
-    name: ClassVar[str] = "linear"
+    name = "linear"
 
     def __call__(self, X: ArrayLike, Z: ArrayLike) -> Floats:
         """Evaluate the kernel on every pair of rows; see `Kernel`."""
@@ -294,8 +307,16 @@ class Linear(Kernel):
         return product
 
 
-KERNELS: dict[str, type[Kernel]] = {
-    kernel.name: kernel for kernel in (Gaussian, Matern, Laplacian, Linear)
+KERNELS: dict[str, Kernel] = {
+    kernel.name: kernel
+    for kernel in (
+        Gaussian(),
+        Laplacian(),
+        Matern(nu=0.5),
+        Matern(nu=1.5),
+        Matern(nu=2.5),
+        Linear(),
+    )
 }
 
 
@@ -309,12 +330,12 @@ def kernel_from(name: str, parameters: Mapping[str, Any]) -> Kernel:
     """
     if name not in KERNELS:
         raise ParameterError(
-            f"kernel must be one of {', '.join(sorted(KERNELS))}, not {name!r}; choose one of them."
+            f"kernel must be one of {', '.join(KERNELS)}, not {name!r}; choose one of them."
         )
-    expected = {field.name for field in fields(KERNELS[name])}
-    if not set(parameters) <= expected:
+    known = KERNELS[name].parameters()
+    if not set(parameters) <= set(known):
         raise ParameterError(
-            f"the kernel {name!r} takes {sorted(expected)}, not {sorted(parameters)}; leave out "
-            f"the others."
+            f"the kernel {name!r} takes {sorted(known)}, not {sorted(parameters)}; leave out the "
+            f"others."
         )
-    return KERNELS[name](**parameters)
+    return replace(KERNELS[name], **parameters)

@@ -22,7 +22,7 @@ _BLOCK_ROWS = (1024, 8192)
 # A shard is what a lost worker costs; many shards cost merges.
 _SHARDS = 128
 _SHARD_ROWS = (16384, 1 << 20)
-# Partials of finished shards that wait in a process for their partners in the merge tree.
+# Totals, and partials of finished shards that wait in a process to be merged into them.
 _WAITING = 4
 # Interpreter, libraries and Dask's own needs in one process, as measured with some room.
 _PROCESS_BYTES = 256 << 20
@@ -190,7 +190,8 @@ def plan_fit(
         blas = max(cores // (max(n_workers, 1) * n_threads), 1)
         allowed_bytes = free // max(n_workers, 1)
     n_threads = n_threads or 1
-    allowed_bytes = available_bytes() if allowed_bytes is None else allowed_bytes
+    if allowed_bytes is None:
+        allowed_bytes = available_bytes() // max(n_workers, 1)
     worker_bytes = process_bytes(n_threads)
     if n_workers == 0:
         worker_bytes = max(worker_bytes, _PROCESS_BYTES + solve)

@@ -131,7 +131,7 @@ def _by_cholesky(moments: CentredMoments, alpha: float, floor: float) -> RidgeSo
     D = len(moments.gram)
     factor = np.array(moments.gram, order="F")
     factor[np.diag_indices(D)] += alpha
-    norm = float(np.abs(factor).sum(axis=0).max())
+    norm = lapack.dlange("1", factor)
     factor, failed = lapack.dpotrf(factor, lower=1, overwrite_a=1, clean=1)
     if failed:
         return None

@@ -48,6 +48,7 @@ class Commands(click.Group):
 
 
 @click.group(
+    "streamkern",
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )

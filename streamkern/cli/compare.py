@@ -40,6 +40,7 @@ def compare(say: Say, **options: Any) -> None:
 
     Writes comparison.json and comparison.png into DIR.
     """
+    from streamkern.cli.place import Place
     from streamkern.comparison import compare as compare_source
     from streamkern.errors import OutputError, ParameterError
     from streamkern.estimators import DEFAULT_ALPHA, RandomFeatureRidge
@@ -76,9 +77,10 @@ def compare(say: Say, **options: Any) -> None:
         on_bad_rows=options["on_bad_rows"],
         random_state=options["seed"],
     )
-    found = compare_source(
-        source, model, n_components=components, n_train=options["rows"], test=test
-    )
+    with Place().entered(say):
+        found = compare_source(
+            source, model, n_components=components, n_train=options["rows"], test=test
+        )
     with replacing(results, force=force) as temporary:
         temporary.write_text(json.dumps(found.as_dict(), indent=1))
     plot_comparison(found, picture, force=force)

@@ -75,7 +75,7 @@ def demo(say: Say, out: str, rows: int, components: int) -> None:
         ("random features", rows, 8.0 * components**2, lambda: ridge(kernel).fit(source)),
     ]
     found: list[dict[str, Any]] = []
-    with Place(None, None, None, None).entered(say, plan_fit(source, components)):
+    with Place().entered(say, plan_fit(source, components)):
         for name, n_rows, matrix_bytes, fit in trials:
             begun = time.perf_counter()
             model = fit()

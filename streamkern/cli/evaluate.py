@@ -24,9 +24,7 @@ def evaluate(say: Say, **options: Any) -> None:
 
     predictor = load(options["model"]).predictor_
     source = open_hdf5(options["data"], options["x"], options["y"])
-    place = Place(
-        options["cluster"], options["scheduler"], options["scheduler_file"], options["workers"]
-    )
+    place = Place.of(options)
     with place.entered(say):
         found = evaluate_source(predictor, source, skip_bad_rows=options["on_bad_rows"] == "skip")
     rows = [("rows", f"{found['rows']:,}")]

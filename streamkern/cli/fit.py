@@ -14,8 +14,8 @@ from streamkern.cli.options import (
     force_option,
     place_options,
 )
-
-KERNELS = ("gaussian", "laplacian", "matern12", "matern32", "matern52", "linear")
+from streamkern.errors import ParameterError
+from streamkern.kernels import KERNELS, Kernel, ShiftInvariantKernel
 
 
 def kernel_options(command: Any) -> Any:
@@ -44,37 +44,33 @@ def kernel_options(command: Any) -> Any:
             metavar="median|FLOAT[,FLOAT...]",
             help="In units of the standardised inputs; several: one per input.",
         ),
-        click.option("--kernel", type=click.Choice(KERNELS), default="gaussian", show_default=True),
+        click.option(
+            "--kernel", type=click.Choice(list(KERNELS)), default="gaussian", show_default=True
+        ),
     ):
         command = option(command)
     return command
 
 
-def kernel_named(name: str, length_scale: str) -> Any:
+def kernel_named(name: str, length_scale: str) -> Kernel:
     """Return the kernel that two options describe."""
-    from streamkern.errors import ParameterError
-    from streamkern.kernels import Gaussian, Laplacian, Linear, Matern
-
-    scale: Any = length_scale
-    if length_scale != "median":
-        try:
-            numbers = [float(text) for text in length_scale.split(",")]
-        except ValueError as error:
+    kernel = KERNELS[name]
+    if not isinstance(kernel, ShiftInvariantKernel):
+        if length_scale != "median":
             raise ParameterError(
-                f"--length-scale must be 'median' or numbers with commas between, not "
-                f"{length_scale!r}; give one of these."
-            ) from error
-        scale = numbers[0] if len(numbers) == 1 else tuple(numbers)
-    match name:
-        case "gaussian":
-            return Gaussian(scale)
-        case "laplacian":
-            return Laplacian(scale)
-        case "matern12" | "matern32" | "matern52":
-            return Matern(scale, nu=int(name[-2]) / 2)
-    if scale != "median":
-        raise ParameterError("the linear kernel has no length scale; leave --length-scale out.")
-    return Linear()
+                f"the {name} kernel has no length scale; leave --length-scale out."
+            )
+        return kernel
+    if length_scale == "median":
+        return kernel.with_length_scale("median")
+    try:
+        numbers = tuple(float(text) for text in length_scale.split(","))
+    except ValueError as error:
+        raise ParameterError(
+            f"--length-scale must be 'median' or numbers with commas between, not "
+            f"{length_scale!r}; give one of these."
+        ) from error
+    return kernel.with_length_scale(numbers[0] if len(numbers) == 1 else numbers)
 
 
 @click.command()
@@ -125,9 +121,7 @@ def fit(say: Say, **options: Any) -> None:
     )
     checked = model.options()
     source = open_hdf5(options["data"], options["x"], options["y"])
-    place = Place(
-        options["cluster"], options["scheduler"], options["scheduler_file"], options["workers"]
-    )
+    place = Place.of(options)
     plan = plan_fit(
         source,
         checked.components_for(source.n_features),
@@ -140,7 +134,7 @@ def fit(say: Say, **options: Any) -> None:
         say.result(plan.as_dict())
         return
     check_output(options["out"], force=options["force"])
-    if not place.is_named:
+    if place.workers or not place.is_named:
         plan.check()
     with place.entered(say, plan):
         model.fit(source)
@@ -161,15 +155,17 @@ def card_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
     from streamkern.memory import in_words
 
     seconds, peak = report["seconds"], in_words(report["peak_worker_bytes"])
+    kernel, scale = report["kernel"], report["length_scale"]
+    kernel += f", length scale {_brief(scale)}" if scale is not None else ""
     rows = [
         ("rows x inputs", f"{report['rows']:,} x {report['n_features']:,}"),
         ("targets", f"{report['n_targets']:,}"),
-        ("kernel", f"{report['kernel']}, length scale {_brief(report['length_scale'])}"),
+        ("kernel", kernel),
         ("components", f"{report['n_components']:,} ({report['precision']} precision)"),
         ("alpha", f"{report['alpha']:g}"),
         ("training rmse", _brief(report["train_rmse"])),
         ("effective degrees of freedom", f"{report['effective_dof']:,.1f}"),
-        ("solver", f"{report['solver']}, condition {report['condition']:.2g}"),
+        ("solver", f"{report['solver']}, condition {_brief(report['condition'])}"),
         (
             "seconds",
             ", ".join(f"{name} {value:.1f}" for name, value in seconds.items()),
@@ -193,4 +189,6 @@ def _brief(value: Any) -> str:
     if isinstance(value, list):
         shown = ", ".join(_brief(item) for item in value[:4])
         return shown + (f", ... ({len(value)})" if len(value) > 4 else "")
+    if value is None:
+        return "none"
     return f"{value:.5g}" if isinstance(value, float) else str(value)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,10 +24,15 @@ class Place:
     workers : int, optional
     """
 
-    cluster: str | None
-    scheduler: str | None
-    scheduler_file: str | None
-    workers: int | None
+    cluster: str | None = None
+    scheduler: str | None = None
+    scheduler_file: str | None = None
+    workers: int | None = None
+
+    @classmethod
+    def of(cls, options: dict[str, Any]) -> Place:
+        """Return the place that the options of a command name."""
+        return cls(**{field.name: options[field.name] for field in fields(cls)})
 
     @property
     def is_named(self) -> bool:

@@ -34,9 +34,7 @@ def predict(say: Say, **options: Any) -> None:
     source = open_hdf5(options["data"], options["x"], y=None)
     predictor.feature_map.check((source.n_samples, source.n_features))
     check_output(options["out"], force=options["force"])
-    place = Place(
-        options["cluster"], options["scheduler"], options["scheduler_file"], options["workers"]
-    )
+    place = Place.of(options)
     begun = time.perf_counter()
     with place.entered(say):
         skipped = predict_to_hdf5(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -16,16 +17,21 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 
+_SECONDS_WORTH_A_BAR = 1.0
+
+
 class _Bar:
     """Shows the pass under way as one bar; an `Observer`."""
 
     def __init__(self, bars: Progress) -> None:
         self.bars = bars
         self.task: TaskID | None = None
+        self.begun = 0.0
 
     def started(self, label: str, n_rows: int) -> None:
         """Begin a bar."""
         self.task = self.bars.add_task(label, total=n_rows)
+        self.begun = time.monotonic()
 
     def advanced(self, n_rows: int) -> None:
         """Move the bar on."""
@@ -33,7 +39,9 @@ class _Bar:
             self.bars.advance(self.task, n_rows)
 
     def finished(self) -> None:
-        """Leave the bar as it stands."""
+        """Leave the bar as it stands, or take it away where nobody had to wait for it."""
+        if self.task is not None and time.monotonic() - self.begun < _SECONDS_WORTH_A_BAR:
+            self.bars.remove_task(self.task)
         self.task = None
 
 

@@ -1,0 +1,72 @@
+"""`streamkern demo`, on few rows."""
+
+from __future__ import annotations
+
+import json
+
+import h5py
+import pytest
+from click.testing import CliRunner
+
+from streamkern import load, open_hdf5
+from streamkern.cli import main
+
+DEMO = ["demo", "--rows", "20000", "--components", "64", "--quiet"]
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("demo")
+    result = CliRunner().invoke(main, [*DEMO, "--out", str(folder / "out")])
+    assert result.exit_code == 0, result.output
+    return folder / "out", result
+
+
+def test_data_and_model_are_written(shown):
+    folder, _ = shown
+    assert sorted(path.name for path in folder.iterdir()) == ["model.h5", "test.h5", "train.h5"]
+    with h5py.File(folder / "train.h5") as file:
+        assert file["X"].shape == (20_000, 8)
+        assert file["X"].chunks is not None
+    assert load(folder / "model.h5").score(open_hdf5(folder / "test.h5")) > 0.3
+
+
+def test_people_see_a_line_a_model_and_what_memory_holds(shown):
+    _, result = shown
+    lines = [line.split() for line in result.stdout.splitlines()]
+    models = [" ".join(line[:2]) for line in lines if len(line) > 5]
+    for model, n in (("linear ridge", 1), ("exact kernel", 1), ("random features", 2)):
+        assert models.count(model) == n
+    assert "the exact kernel matrix" in result.stdout
+    assert "3.2 GB" in result.stdout
+
+
+def test_the_json_compares_errors(tmp_path):
+    result = CliRunner().invoke(main, [*DEMO, "--out", str(tmp_path), "--json"])
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout.splitlines()[-1])
+    assert [(trial["model"], trial["rows"]) for trial in found["trials"]] == [
+        ("linear ridge", 20_000),
+        ("exact kernel ridge", 4000),
+        ("random features", 4000),
+        ("random features", 20_000),
+    ]
+    linear, exact, few, many = [trial["test_rmse"] for trial in found["trials"]]
+    assert max(exact, few, many) < linear
+    assert many < few
+    assert min(exact, few, many) > 0.5
+    assert found["report"]["rows"] == 20_000
+    assert found["model"] == str(tmp_path / "model.h5")
+
+
+def test_too_few_rows_are_wrong_usage(tmp_path):
+    result = CliRunner().invoke(main, ["demo", "--rows", "3999", "--out", str(tmp_path / "out")])
+    assert result.exit_code == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
+    (tmp_path / "out").write_text("a file")
+    result = CliRunner().invoke(main, [*DEMO, "--out", str(tmp_path / "out")])
+    assert result.exit_code == 1
+    assert "cannot be made" in result.stderr

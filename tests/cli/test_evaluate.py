@@ -1,0 +1,124 @@
+"""`streamkern evaluate`."""
+
+from __future__ import annotations
+
+import json
+
+import h5py
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
+
+from streamkern import load
+from streamkern.cli import main
+
+
+def streamkern(*arguments):
+    """Run a command that must succeed."""
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def report_of(*arguments):
+    """The JSON object that a command ends with."""
+    return json.loads(streamkern(*arguments, "--json", "--quiet").stdout.splitlines()[-1])
+
+
+def rows(n=300, seed=0, q=None):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 3))
+    y = np.stack([np.sin(X[:, 0]), 3 + X[:, 1] * X[:, 2]], axis=1)
+    y = y[:, 0] if q is None else y[:, :q]
+    return X, y + 0.1 * rng.standard_normal(y.shape)
+
+
+def write(path, X, y=None, x_name="X", y_name="y"):
+    with h5py.File(path, "w") as file:
+        file[x_name] = X
+        if y is not None:
+            file[y_name] = y
+    return path
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write("data.h5", *rows())
+    return tmp_path
+
+
+METRICS = {"rmse": root_mean_squared_error, "mae": mean_absolute_error, "r2": r2_score}
+
+
+def fitted(q=None):
+    write("train.h5", *rows(q=q))
+    streamkern("fit", "train.h5", "--out", "model.h5", "--components", 32, "--quiet")
+    return load("model.h5")
+
+
+@pytest.mark.parametrize("q", [None, 1, 2])
+def test_the_json_is_what_scikit_learn_says(q):
+    model, (X, y) = fitted(q), rows(500, seed=1, q=q)
+    write("test.h5", X, y)
+    found = report_of("evaluate", "model.h5", "test.h5")
+    assert found["rows"] == 500
+    for name, metric in METRICS.items():
+        each = metric(y, model.predict(X), multioutput="raw_values")
+        if q is None:
+            assert found[name] == pytest.approx(each[0], rel=1e-5)
+        else:
+            assert found[name] == pytest.approx(each.tolist(), rel=1e-5)
+            assert found[f"{name}_mean"] == pytest.approx(each.mean(), rel=1e-5)
+
+
+@pytest.mark.parametrize("q", [None, 2])
+def test_people_see_the_numbers(q):
+    fitted(q)
+    write("test.h5", *rows(500, seed=1, q=q))
+    found = report_of("evaluate", "model.h5", "test.h5")
+    output = streamkern("evaluate", "model.h5", "test.h5").stdout
+    for name in METRICS:
+        (line,) = [
+            line for line in output.splitlines() if line.split()[:1] in ([name], [name + ","])
+        ]
+        assert line.split()[-1] == f"{found[name if q is None else name + '_mean']:.6g}"
+        assert ("mean over targets" in line) == (q is not None)
+
+
+def test_several_files_and_other_names_are_one_data_set():
+    fitted()
+    X, y = rows(500, seed=1)
+    write("whole.h5", X, y)
+    write("a.h5", X[:200], y[:200], "inputs", "target")
+    write("b.h5", X[200:], y[200:], "inputs", "target")
+    whole = report_of("evaluate", "model.h5", "whole.h5")
+    parts = report_of("evaluate", "model.h5", "[ab].h5", "--x", "inputs", "--y", "target")
+    assert parts == whole
+
+
+def test_skipped_rows_are_counted():
+    fitted()
+    X, y = rows()
+    X[3], y[7] = np.nan, np.inf
+    write("test.h5", X, y)
+    arguments = ("evaluate", "model.h5", "test.h5", "--on-bad-rows", "skip")
+    found = report_of(*arguments)
+    assert (found["rows"], found["skipped_rows"]) == (298, 2)
+    assert "rows skipped" in streamkern(*arguments).stdout
+
+
+def test_nothing_is_written(folder):
+    fitted()
+    before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
+    streamkern("evaluate", "model.h5", "data.h5")
+    assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == before
+
+
+@pytest.mark.cluster
+def test_workers_find_the_errors_that_this_process_finds():
+    fitted()
+    write("test.h5", *rows(40_000))
+    here = report_of("evaluate", "model.h5", "test.h5")
+    assert report_of("evaluate", "model.h5", "test.h5", "--workers", 2) == here

@@ -1,0 +1,229 @@
+"""`streamkern fit`: every option does what the Python parameter of its name does."""
+
+from __future__ import annotations
+
+import json
+
+import h5py
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import streamkern as library
+from streamkern.cli import main
+from streamkern.sources.hdf5 import HDF5Reader
+
+
+def streamkern(*arguments):
+    """Run a command that must succeed."""
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def report_of(*arguments):
+    """The JSON object that a command ends with."""
+    return json.loads(streamkern(*arguments, "--json", "--quiet").stdout.splitlines()[-1])
+
+
+def rows(n=300, seed=0, q=None):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 3))
+    y = np.stack([np.sin(X[:, 0]), 3 + X[:, 1] * X[:, 2]], axis=1)
+    y = y[:, 0] if q is None else y[:, :q]
+    return X, y + 0.1 * rng.standard_normal(y.shape)
+
+
+def write(path, X, y=None, x_name="X", y_name="y"):
+    with h5py.File(path, "w") as file:
+        file[x_name] = X
+        if y is not None:
+            file[y_name] = y
+    return path
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write("data.h5", *rows())
+    return tmp_path
+
+
+FIT = ("fit", "data.h5", "--out", "model.h5", "--components", 32)
+
+
+def ridge(kernel=library.Gaussian("median"), **options):  # noqa: B008  immutable
+    model = library.RandomFeatureRidge(kernel, **{"n_components": 32} | options)
+    return model.fit(library.open_hdf5("data.h5"))
+
+
+def same_bits(one, other):
+    return np.array_equal(one.coef_, other.coef_) and one.intercept_ == other.intercept_
+
+
+def test_the_model_is_the_one_that_python_fits():
+    streamkern(*FIT)
+    model = library.load("model.h5")
+    assert same_bits(model, ridge())
+    assert model.get_params() == ridge().get_params()
+
+
+OPTIONS = {
+    "seed": (("--seed", 4), {"random_state": 4}),
+    "phase": (("--phase",), {"paired": False}),
+    "map": (("--map", "iid"), {"feature_map": "iid"}),
+    "identity": (("--map", "identity"), {"feature_map": "identity"}),
+    "alpha": (("--alpha", 2.5), {"alpha": 2.5}),
+    "precision": (("--precision", "double"), {"precision": "double"}),
+    "no standardising": (("--no-standardize",), {"standardize": False}),
+    "no intercept": (("--no-intercept",), {"fit_intercept": False}),
+    "skip": (("--on-bad-rows", "skip"), {"on_bad_rows": "skip"}),
+    "length scale": (("--length-scale", 0.7), {"kernel": library.Gaussian(0.7)}),
+    "length scales": (("--length-scale", "1,2.5,3e1"), {"kernel": library.Gaussian((1, 2.5, 30))}),
+    "median": (("--length-scale", "median"), {}),
+}
+
+
+@pytest.mark.parametrize("case", list(OPTIONS))
+def test_an_option_is_the_parameter_of_python(case):
+    arguments, parameters = OPTIONS[case]
+    streamkern(*FIT, *arguments)
+    model, expected = library.load("model.h5"), ridge(**parameters)
+    assert model.get_params() == expected.get_params()
+    assert same_bits(model, expected)
+
+
+KERNELS = {
+    "gaussian": library.Gaussian(2.0),
+    "laplacian": library.Laplacian(2.0),
+    "matern12": library.Matern(2.0, nu=0.5),
+    "matern32": library.Matern(2.0, nu=1.5),
+    "matern52": library.Matern(2.0, nu=2.5),
+    "linear": library.Linear(),
+}
+
+
+@pytest.mark.parametrize("name", list(KERNELS))
+def test_every_kernel_has_a_name(name):
+    scale = () if name == "linear" else ("--length-scale", 2)
+    report = report_of(*FIT, "--kernel", name, *scale)
+    model = library.load("model.h5")
+    assert model.kernel_ == KERNELS[name]
+    assert same_bits(model, ridge(KERNELS[name]))
+    assert report["kernel"] == KERNELS[name].name
+    assert report["length_scale"] == (None if name == "linear" else 2.0)
+
+
+def test_the_json_has_every_key_of_the_contract():
+    report = report_of(*FIT)
+    assert set(report) >= {
+        "rows", "n_features", "n_targets", "n_components", "kernel", "length_scale", "alpha",
+        "train_rmse", "cv_rmse", "effective_dof", "seconds", "rows_per_second",
+        "peak_worker_bytes", "projected_worker_bytes", "skipped_rows", "retried_shards",
+        "resumed_shards", "precision", "solver", "model",
+    }  # fmt: skip
+    assert set(report["seconds"]) >= {"total", "pass", "solve"}
+    assert report["model"] == "model.h5"
+    assert report["cv_rmse"] is None
+    assert (report["rows"], report["n_features"], report["n_components"]) == (300, 3, 32)
+
+
+def test_people_are_told_what_was_fitted():
+    output = streamkern(*FIT, "--alpha", 0.25).stdout
+    assert "300 x 3" in output
+    assert "gaussian" in output
+    assert "0.25" in output
+    assert "model.h5" in output
+
+
+def test_several_files_are_one_data_set_in_the_order_given():
+    X, y = rows()
+    write("b.h5", X[:100], y[:100])
+    write("a.h5", X[100:], y[100:])
+    report = report_of("fit", "b.h5", "a.h5", *FIT[2:])
+    assert report["rows"] == 300
+    assert same_bits(library.load("model.h5"), ridge())
+
+
+def test_a_pattern_is_the_files_sorted_by_name():
+    X, y = rows()
+    write("part-2.h5", X[100:], y[100:])
+    write("part-1.h5", X[:100], y[:100])
+    assert report_of("fit", "part-*.h5", *FIT[2:])["rows"] == 300
+    assert same_bits(library.load("model.h5"), ridge())
+
+
+def test_datasets_may_have_other_names():
+    X, y = rows()
+    write("named.h5", X, y, "inputs/raw", "target")
+    streamkern("fit", "named.h5", *FIT[2:], "--x", "inputs/raw", "--y", "target")
+    assert same_bits(library.load("model.h5"), ridge())
+
+
+def test_several_targets_have_a_training_error_each():
+    write("data.h5", *rows(q=2))
+    report = report_of(*FIT)
+    assert report["n_targets"] == 2
+    assert len(report["train_rmse"]) == 2
+
+
+def test_the_defaults_are_those_of_python():
+    streamkern("fit", "data.h5", "--out", "model.h5", "--quiet")
+    assert library.load("model.h5").get_params() == library.RandomFeatureRidge().get_params()
+
+
+def test_the_defaults_are_those_of_the_contract():
+    report = report_of("fit", "data.h5", "--out", "model.h5")
+    assert (report["kernel"], report["n_components"]) == ("gaussian", 2048)
+    assert report["precision"] == "single"
+    options = library.load("model.h5").get_params(deep=False)
+    assert options["feature_map"] == "orthogonal"
+    assert (options["paired"], options["standardize"], options["fit_intercept"]) == (True,) * 3
+    assert options["random_state"] == 0
+
+
+@pytest.fixture
+def no_reading(monkeypatch):
+    def refuse(reader, n_rows):
+        pytest.fail(f"read {n_rows} rows of {reader}")
+
+    monkeypatch.setattr(HDF5Reader, "blocks", refuse)
+
+
+@pytest.mark.usefixtures("no_reading")
+def test_a_dry_run_prints_the_plan_reads_no_rows_and_writes_nothing(folder):
+    output = streamkern(*FIT, "--dry-run").stdout
+    assert "300 x 3" in output
+    assert "memory of a worker" in output
+    assert [path.name for path in folder.iterdir()] == ["data.h5"]
+
+
+@pytest.mark.usefixtures("no_reading")
+def test_the_json_of_a_dry_run_is_the_plan(folder):
+    plan = report_of(*FIT, "--dry-run")
+    assert (plan["n_rows"], plan["n_features"], plan["n_components"]) == (300, 3, 32)
+    assert plan["worker_bytes"] > 0
+    assert [path.name for path in folder.iterdir()] == ["data.h5"]
+
+
+@pytest.mark.usefixtures("no_reading")
+def test_a_dry_run_of_what_does_not_fit_fails_with_both_numbers(folder):
+    arguments = ["fit", "data.h5", "--out", "model.h5", "--components", "1000000", "--dry-run"]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 1
+    assert "1,000,000 components need" in result.stderr
+    assert "may be used" in result.stderr
+    assert [path.name for path in folder.iterdir()] == ["data.h5"]
+
+
+def test_the_plan_and_the_fit_project_the_same_memory():
+    plan = report_of(*FIT, "--dry-run")
+    assert report_of(*FIT)["projected_worker_bytes"] == plan["worker_bytes"]
+
+
+@pytest.mark.cluster
+def test_workers_fit_the_bits_that_this_process_fits():
+    write("data.h5", *rows(40_000))
+    report = report_of(*FIT, "--workers", 2)
+    assert report["rows"] == 40_000
+    assert same_bits(library.load("model.h5"), ridge())

@@ -1,0 +1,309 @@
+"""What all commands share: how they speak, to whom, and how they end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import h5py
+import numpy as np
+import psutil
+import pytest
+from click.testing import CliRunner
+
+from streamkern._version import __version__
+from streamkern.cli import COMMANDS, main
+from streamkern.estimators import RandomFeatureRidge
+from streamkern.predictor import Predictor
+
+SCRIPT = Path(sys.executable).with_name("streamkern")
+FIT = ("fit", "data.h5", "--out", "out.h5", "--components", "32")
+RUNS = {
+    "fit": FIT,
+    "predict": ("predict", "model.h5", "data.h5", "--out", "out.h5"),
+    "evaluate": ("evaluate", "model.h5", "data.h5"),
+    "compare": ("compare", "data.h5", "--out", "found", "--components", "8,16"),
+    "show": ("show", "model.h5"),
+    "inspect": ("inspect", "data.h5"),
+    "convert": ("convert", "table.csv", "out.h5", "--target", "y"),
+}
+KEYS = {
+    "fit": {
+        "rows", "n_features", "n_targets", "n_components", "kernel", "length_scale", "alpha",
+        "train_rmse", "cv_rmse", "effective_dof", "seconds", "rows_per_second",
+        "peak_worker_bytes", "projected_worker_bytes", "skipped_rows", "retried_shards",
+        "resumed_shards", "precision", "solver", "model",
+    },
+    "evaluate": {"rows", "rmse", "mae", "r2"},
+}  # fmt: skip
+
+
+def write(path, n=300, p=3):
+    rng = np.random.default_rng(0)
+    with h5py.File(path, "w") as file:
+        X = rng.standard_normal((n, p), dtype=np.float32)
+        file.create_dataset("X", data=X, chunks=(min(n, 4096), p))
+        file["y"] = np.sin(X[:, 0])
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write("data.h5")
+    Path("table.csv").write_text("x,y\n1,2\n2,3\n4,5\n")
+    X = np.random.default_rng(0).standard_normal((300, 3))
+    RandomFeatureRidge(n_components=32).fit(X, X[:, 0]).save("model.h5")
+    return tmp_path
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def files(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+@pytest.mark.parametrize("command", list(RUNS))
+def test_the_last_line_of_json_is_one_object(command):
+    result = invoke(*RUNS[command], "--json", "--quiet")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout.splitlines()[-1])
+    assert isinstance(found, dict)
+    assert set(found) >= KEYS.get(command, set())
+
+
+@pytest.mark.parametrize("command", list(RUNS))
+def test_json_is_all_that_programs_read(command):
+    result = invoke(*RUNS[command], "--json")
+    assert len(result.stdout.splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", list(RUNS))
+def test_json_has_no_numbers_that_json_does_not_have(command):
+    def refuse(text):
+        pytest.fail(f"{text} is not JSON")
+
+    result = invoke(*RUNS[command], "--json")
+    json.loads(result.stdout, parse_constant=refuse)
+
+
+@pytest.mark.parametrize("command", list(RUNS))
+def test_people_get_no_json_unless_they_ask(command):
+    result = invoke(*RUNS[command], "--quiet")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.strip()
+    with pytest.raises(ValueError, match=r"Expecting value|Extra data"):
+        json.loads(result.stdout.splitlines()[-1])
+
+
+BARS = {"fit": ["columns", "moments"], "predict": ["predict"], "evaluate": ["evaluate"]}
+# Passes that nobody had to wait for leave their bars too.
+EVERY_BAR_STAYS = """
+import importlib
+importlib.import_module("streamkern.monitor.progress")._SECONDS_WORTH_A_BAR = 0
+from streamkern.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize("command", list(BARS))
+def test_progress_is_on_standard_error_only(command):
+    program = [sys.executable, "-c", EVERY_BAR_STAYS, *RUNS[command]]
+    done = subprocess.run(program, capture_output=True, text=True, check=True)
+    for label in BARS[command]:
+        assert label in done.stderr
+    assert "300/300 rows" in done.stderr
+    assert "300/300" not in done.stdout
+    assert "━" not in done.stdout
+
+
+@pytest.mark.parametrize("command", list(RUNS))
+def test_quiet_commands_have_nothing_to_say_on_standard_error(command):
+    assert invoke(*RUNS[command], "--quiet").stderr == ""
+
+
+@pytest.mark.parametrize("options", [(), ("--json",), ("--quiet", "--json")])
+def test_notes_are_on_standard_error_even_of_quiet_commands(options):
+    result = invoke(*FIT, "--alpha", "1e-12", "--length-scale", "10", "--quiet", *options)
+    assert result.exit_code == 0
+    assert result.stderr.startswith("note: ")
+    assert "below the precision floor" in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert "note:" not in result.stdout
+
+
+def test_debug_shows_the_traceback_and_the_sentence():
+    plain, debug = (invoke("show", "absent.h5", *more) for more in ((), ("--debug",)))
+    assert plain.exit_code == debug.exit_code == 1
+    assert "Traceback" not in plain.stderr
+    assert "Traceback (most recent call last)" in debug.stderr
+    assert "ModelFileError" in debug.stderr
+    assert debug.stderr.endswith(plain.stderr)
+
+
+def test_debug_shows_nothing_more_where_all_is_well():
+    result = invoke("show", "model.h5", "--debug")
+    assert result.exit_code == 0
+    assert result.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        (("show", "model.h5"), 0),
+        (("show", "absent.h5"), 1),
+        (("fit", "absent.h5", "--out", "out.h5"), 1),
+        (("show",), 2),
+        (("fit", "data.h5"), 2),
+        ((*FIT, "--alpha", "-1"), 2),
+        ((*FIT, "--alpha", "much"), 2),
+        (("train",), 2),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else str(value),
+)
+def test_the_exit_status_says_success_failure_or_wrong_usage(arguments, status):
+    done = subprocess.run([SCRIPT, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == status
+    assert (done.stderr.count("Error: ") == 1) == (status > 0)
+
+
+@pytest.mark.parametrize("command", list(COMMANDS))
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+def test_every_command_explains_itself_and_its_common_options(command, flag):
+    result = invoke(command, flag)
+    assert result.exit_code == 0
+    for option in ("--json", "--quiet", "--debug"):
+        assert option in result.stdout
+
+
+def test_the_list_of_commands_has_every_one_with_its_help():
+    result = invoke("--help")
+    assert result.exit_code == 0
+    said = " ".join(result.stdout.split())
+    for command, text in COMMANDS.items():
+        assert f"{command} {text}" in said
+
+
+def test_the_version_is_told():
+    assert invoke("--version").stdout.strip().endswith(__version__)
+
+
+def test_an_error_that_is_nobodys_fault_is_not_hidden(monkeypatch):
+    def broken(*arguments):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(RandomFeatureRidge, "fit", broken)
+    assert isinstance(invoke(*FIT).exception, ZeroDivisionError)
+
+
+def test_running_out_of_memory_is_one_sentence(folder, monkeypatch):
+    def hungry(*arguments):
+        raise MemoryError
+
+    before = files(folder)
+    monkeypatch.setattr(RandomFeatureRidge, "fit", hungry)
+    result = invoke(*FIT, "--quiet")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("Error: out of memory; take fewer components")
+    assert files(folder) == before
+
+
+def test_an_interrupted_prediction_leaves_nothing_behind(folder, monkeypatch):
+    predict, calls = Predictor.predict, []
+
+    def interrupted(predictor, X):
+        calls.append(len(X))
+        if len(calls) > 3:
+            raise KeyboardInterrupt
+        return predict(predictor, X)
+
+    write("data.h5", n=100_000)
+    before = files(folder)
+    monkeypatch.setattr(Predictor, "predict", interrupted)
+    result = invoke(*RUNS["predict"], "--quiet")
+    assert len(calls) > 3
+    assert result.exit_code == 130
+    assert result.stderr == "Error: interrupted; nothing was written.\n"
+    assert files(folder) == before
+
+
+def open_in(process, path):
+    """Whether a process, or a child of it, has a file open."""
+    try:
+        family = [process, *process.children(recursive=True)]
+        return any(str(path) in [file.path for file in one.open_files()] for one in family)
+    except psutil.Error:
+        return False
+
+
+def interrupt_in_the_middle(folder, *options):
+    """Press Ctrl-C in a fit that has read rows for a while; every process there is gets it."""
+    write("large.h5", n=400_000, p=20)
+    process = subprocess.Popen(
+        [SCRIPT, "fit", "large.h5", "--out", "out.h5", "--quiet", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    watched = psutil.Process(process.pid)
+    deadline, seen = time.monotonic() + 60, 0
+    while seen < 20:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        seen += open_in(watched, folder / "large.h5")
+        time.sleep(0.05)
+    family = watched.children(recursive=True)
+    os.killpg(process.pid, signal.SIGINT)
+    output, message = process.communicate(timeout=30)
+    _, alive = psutil.wait_procs(family, timeout=10)
+    for one in alive:
+        one.kill()
+    return process.returncode, output, message, alive
+
+
+def test_a_fit_is_interrupted_with_one_sentence_and_nothing_left_behind(folder):
+    before = [*files(folder), "large.h5"]
+    found = interrupt_in_the_middle(folder)
+    assert found == (130, "", "Error: interrupted; nothing was written.\n", [])
+    assert files(folder) == sorted(before)
+
+
+@pytest.mark.cluster
+def test_a_fit_on_workers_is_interrupted_with_one_sentence_and_nothing_left_behind(folder):
+    before = [*files(folder), "large.h5"]
+    status, output, message, alive = interrupt_in_the_middle(folder, "--workers", "2")
+    assert (status, output, alive) == (130, "", [])
+    assert files(folder) == sorted(before)
+    assert message == "Error: interrupted; nothing was written.\n"
+
+
+@pytest.mark.parametrize(
+    "program",
+    [[sys.executable, "-m", "dask"], [Path(sys.executable).with_name("dask")]],
+    ids=["module", "script"],
+)
+def test_the_commands_are_those_of_dask_streamkern_too(program):
+    done = subprocess.run(
+        [*program, "streamkern", "--help"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    for command in COMMANDS:
+        assert f"  {command} " in done.stdout
+
+
+def test_dask_streamkern_does_what_streamkern_does():
+    done = subprocess.run(
+        [sys.executable, "-m", "dask", "streamkern", "show", "model.h5", "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == json.loads(invoke("show", "model.h5", "--json").stdout)

@@ -1,0 +1,128 @@
+"""`streamkern predict`."""
+
+from __future__ import annotations
+
+import json
+
+import h5py
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from streamkern import load
+from streamkern.cli import main
+
+
+def streamkern(*arguments):
+    """Run a command that must succeed."""
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def report_of(*arguments):
+    """The JSON object that a command ends with."""
+    return json.loads(streamkern(*arguments, "--json", "--quiet").stdout.splitlines()[-1])
+
+
+def rows(n=300, seed=0, q=None):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 3))
+    y = np.stack([np.sin(X[:, 0]), 3 + X[:, 1] * X[:, 2]], axis=1)
+    y = y[:, 0] if q is None else y[:, :q]
+    return X, y + 0.1 * rng.standard_normal(y.shape)
+
+
+def write(path, X, y=None, x_name="X", y_name="y"):
+    with h5py.File(path, "w") as file:
+        file[x_name] = X
+        if y is not None:
+            file[y_name] = y
+    return path
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write("data.h5", *rows())
+    return tmp_path
+
+
+def fitted(q=None):
+    write("train.h5", *rows(q=q))
+    streamkern("fit", "train.h5", "--out", "model.h5", "--components", 32, "--quiet")
+    return load("model.h5")
+
+
+def predictions(path="p.h5"):
+    with h5py.File(path) as file:
+        return file["y_pred"][:]
+
+
+@pytest.mark.parametrize("q", [None, 1, 2])
+def test_predictions_are_those_of_the_model(q):
+    model, (X, _) = fitted(q), rows(1000, seed=1)
+    write("new.h5", X)
+    streamkern("predict", "model.h5", "new.h5", "--out", "p.h5")
+    expected = model.predict(X)
+    assert predictions().shape == expected.shape == ((1000,) if q is None else (1000, q))
+    assert np.abs(predictions() - expected).max() < 1e-5
+
+
+def test_the_json_says_how_many_rows_where():
+    fitted()
+    report = report_of("predict", "model.h5", "data.h5", "--out", "p.h5")
+    assert set(report) >= {"rows", "skipped_rows", "seconds", "rows_per_second", "predictions"}
+    assert (report["rows"], report["skipped_rows"], report["predictions"]) == (300, 0, "p.h5")
+    assert report["rows_per_second"] == pytest.approx(300 / report["seconds"])
+
+
+def test_people_are_told_where_predictions_are():
+    fitted()
+    output = streamkern("predict", "model.h5", "data.h5", "--out", "p.h5").stdout
+    assert output == "300 predictions in p.h5:y_pred\n"
+
+
+def test_several_files_are_predicted_one_after_the_other():
+    model, (X, _) = fitted(), rows()
+    write("b.h5", X[:100])
+    write("a.h5", X[100:])
+    streamkern("predict", "model.h5", "b.h5", "a.h5", "--out", "p.h5")
+    assert np.abs(predictions() - model.predict(X)).max() < 1e-5
+
+
+def test_inputs_may_have_another_name():
+    model, (X, _) = fitted(), rows()
+    write("named.h5", X, x_name="group/inputs")
+    streamkern("predict", "model.h5", "named.h5", "--out", "p.h5", "--x", "group/inputs")
+    assert np.abs(predictions() - model.predict(X)).max() < 1e-5
+
+
+def test_skipped_rows_are_counted_and_noted():
+    fitted()
+    X, _ = rows()
+    X[[4, 9]] = np.nan
+    write("new.h5", X)
+    output = streamkern(
+        "predict", "model.h5", "new.h5", "--out", "p.h5", "--on-bad-rows", "skip"
+    ).stdout
+    assert "300 predictions in p.h5:y_pred, 2 of them NaN" in output
+    assert np.flatnonzero(np.isnan(predictions())).tolist() == [4, 9]
+
+
+def test_missing_inputs_are_refused_before_anything_is_written(folder):
+    fitted()
+    before = sorted(folder.iterdir())
+    arguments = ["predict", "model.h5", "data.h5", "--out", "p.h5", "--x", "absent"]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 1
+    assert "no dataset 'absent'" in result.stderr
+    assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.cluster
+def test_workers_predict_what_this_process_predicts():
+    model, (X, _) = fitted(), rows(40_000)
+    write("new.h5", X)
+    streamkern("predict", "model.h5", "new.h5", "--out", "p.h5", "--workers", 2, "--quiet")
+    assert np.abs(predictions() - model.predict(X)).max() < 1e-5

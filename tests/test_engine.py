@@ -1,0 +1,459 @@
+"""The pass: every row once, in a fixed tree, on any scheduler, with a small graph."""
+
+from __future__ import annotations
+
+import time
+
+import cloudpickle
+import dask
+import numpy as np
+import pytest
+
+from streamkern import engine
+from streamkern.engine import accumulate, current_resources, map_shards, observed
+from streamkern.errors import DataError, IncompletePassError
+from streamkern.features import RandomFourierFeatures
+from streamkern.kernels import Gaussian
+from streamkern.plan import plan_fit
+from streamkern.sources import Block, Reader, Shard
+from streamkern.sources.arrays import ArraySource
+from streamkern.statistics import Moments, RowSample
+from streamkern.statistics.base import Statistic
+
+SCHEDULERS = ["synchronous", "threads"]
+
+
+class Sums(Statistic):
+    """Rows, and the sums of the inputs."""
+
+    def __init__(self):
+        self.n_rows = 0
+        self.total = 0.0
+
+    def zero(self):
+        return Sums()
+
+    def update(self, blocks):
+        for block in blocks:
+            self.n_rows += len(block)
+            self.total = self.total + block.X.sum(axis=0)
+
+    def merge(self, other):
+        both = Sums()
+        both.n_rows = self.n_rows + other.n_rows
+        both.total = self.total + other.total
+        return both
+
+
+class Tree(Statistic):
+    """The first row of every shard, in the brackets of the merges."""
+
+    def __init__(self, text=""):
+        self.text = text
+
+    def zero(self):
+        return Tree()
+
+    def update(self, blocks):
+        self.text = str(min(int(block.start) for block in blocks))
+
+    def merge(self, other):
+        return Tree(f"({self.text} {other.text})")
+
+
+class Sizes(Statistic):
+    """The number of rows of every block."""
+
+    def __init__(self, sizes=()):
+        self.sizes = list(sizes)
+
+    def zero(self):
+        return Sizes()
+
+    def update(self, blocks):
+        self.sizes += [len(block) for block in blocks]
+
+    def merge(self, other):
+        return Sizes(self.sizes + other.sizes)
+
+
+class ReadBy(ArraySource):
+    """Rows of an array, read by a function of a plain reader and its shard."""
+
+    def __init__(self, X, y, blocks):
+        super().__init__(X, y)
+        self.blocks = blocks
+
+    def reader(self, shard):
+        return Wrapped(super().reader(shard), shard, self.blocks)
+
+
+class Wrapped(Reader):
+    def __init__(self, reader, shard, function):
+        self.reader, self.shard, self.function = reader, shard, function
+
+    def blocks(self, n_rows):
+        return self.function(self.reader.blocks(n_rows), self.shard)
+
+
+class CutBy(ArraySource):
+    """Rows of an array, in shards that a list tells."""
+
+    def __init__(self, X, y, shards):
+        super().__init__(X, y)
+        self.cut = tuple(shards)
+
+    def shards(self, n_rows):
+        return self.cut if n_rows else ()
+
+
+class Recorder:
+    """An observer that remembers."""
+
+    def __init__(self):
+        self.events = []
+
+    def started(self, label, n_rows):
+        self.events.append(("started", label, n_rows))
+
+    def advanced(self, n_rows):
+        self.events.append(("advanced", n_rows))
+
+    def finished(self):
+        self.events.append(("finished",))
+
+    @property
+    def rows(self):
+        return sorted(event[1] for event in self.events if event[0] == "advanced")
+
+
+def rows(n=50, p=3):
+    rng = np.random.default_rng(0)
+    return rng.integers(-9, 9, (n, p)).astype(float), rng.standard_normal(n)
+
+
+def graph_of(source, statistic, **options):
+    """The Dask graph that a pass hands to its scheduler."""
+    graphs = []
+
+    def get(expression, keys, **kwargs):
+        graphs.append(dict(expression.__dask_graph__()))
+        return dask.local.get_sync(graphs[-1], keys, **kwargs)
+
+    with dask.config.set(scheduler=get):
+        accumulate(source, statistic, **options)
+    (graph,) = graphs
+    return graph
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+@pytest.mark.parametrize(
+    ("n", "shard_rows", "block_rows"), [(1, 1, 1), (50, 7, 3), (50, 50, 8), (50, 100, 100)]
+)
+def test_a_pass_adds_what_a_plain_loop_adds(scheduler, n, shard_rows, block_rows):
+    X, y = rows(n)
+    total = [0.0, 0.0, 0.0]
+    for row in X.tolist():
+        total = [a + b for a, b in zip(total, row, strict=True)]
+    with dask.config.set(scheduler=scheduler):
+        result = accumulate(ArraySource(X, y), Sums(), shard_rows=shard_rows, block_rows=block_rows)
+    assert result.statistic.total.tolist() == total
+    assert result.statistic.n_rows == result.n_rows == n
+    assert result.n_skipped == result.retried_shards == 0
+    assert result.n_shards == -(-n // shard_rows)
+    assert result.peak_worker_bytes > 1 << 20
+    assert result.seconds > 0
+
+
+def test_blocks_are_as_tall_as_asked_and_end_with_their_shard():
+    result = accumulate(ArraySource(*rows(20)), Sizes(), shard_rows=9, block_rows=4)
+    assert result.statistic.sizes == [4, 4, 1, 4, 4, 1, 2]
+
+
+def test_sums_that_the_statistic_brings_along_do_not_count():
+    used = Sums()
+    used.n_rows = 1000
+    assert accumulate(ArraySource(*rows()), used, shard_rows=20).statistic.n_rows == 50
+    assert used.n_rows == 1000
+
+
+def lost_block(blocks, shard):
+    first, *rest = blocks
+    return rest if shard.index == 1 else [first, *rest]
+
+
+def block_twice(blocks, shard):
+    for block in blocks:
+        yield block
+        if shard.index == 1:
+            yield Block(block.X[:1], block.y[:1], block.start)
+
+
+@pytest.mark.parametrize("fault", [lost_block, block_twice])
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_a_reader_that_loses_or_doubles_rows_is_found_out(fault, scheduler):
+    source = ReadBy(*rows(50), fault)
+    accounted = {lost_block: 46, block_twice: 53}[fault]
+    with (
+        dask.config.set(scheduler=scheduler),
+        pytest.raises(IncompletePassError, match=f"50 rows, but the pass accounts for {accounted}"),
+    ):
+        accumulate(source, Sums(), shard_rows=10, block_rows=4)
+
+
+def test_shards_that_leave_out_rows_are_found_out():
+    source = CutBy(*rows(50), [Shard(0, 0, 20), Shard(1, 20, 40)])
+    with pytest.raises(IncompletePassError, match="50 rows, but the pass accounts for 40"):
+        accumulate(source, Sums())
+
+
+def test_a_shard_in_the_place_of_another_is_found_out():
+    source = CutBy(*rows(50), [Shard(0, 0, 25), Shard(0, 0, 25)])
+    with pytest.raises(IncompletePassError, match="each of 2 shards once"):
+        accumulate(source, Sums())
+
+
+merge = engine.merge_partials
+
+
+@pytest.mark.parametrize(
+    ("wrong", "held"),
+    [
+        (lambda left, _right: left, 1),
+        (lambda left, right: merge(merge(left, right), merge(left, right)), 16),
+        (lambda left, _right: merge(left, left), 4),
+    ],
+    ids=["one lost", "all twice", "one lost and the other twice"],
+)
+def test_a_merge_that_loses_or_doubles_a_shard_is_found_out(monkeypatch, wrong, held):
+    monkeypatch.setattr(engine, "merge_partials", wrong)
+    source = ArraySource(*rows(40))
+    message = f"must hold each of 4 shards once, but holds {held}; run it again"
+    with pytest.raises(IncompletePassError, match=message):
+        accumulate(source, Sums(), shard_rows=10)
+
+
+@pytest.mark.parametrize(
+    ("n_shards", "tree"),
+    [
+        (1, "0"),
+        (2, "(0 10)"),
+        (3, "((0 10) 20)"),
+        (5, "(((0 10) 20) (30 40))"),
+        (9, "((((0 10) 20) ((30 40) 50)) ((60 70) 80))"),
+    ],
+)
+def test_shards_are_merged_one_after_the_other_into_groups_and_groups_into_the_whole(
+    n_shards, tree
+):
+    source = ArraySource(*rows(10 * n_shards))
+    assert accumulate(source, Tree(), shard_rows=10).statistic.text == tree
+
+
+def test_the_tree_does_not_depend_on_which_shard_is_done_first():
+    done = []
+
+    def slow(blocks, shard):
+        time.sleep(0.02 * (5 - shard.index))
+        yield from blocks
+        done.append(shard.index)
+
+    source = ReadBy(*rows(50), slow)
+    with dask.config.set(scheduler="threads", num_workers=5):
+        result = accumulate(source, Tree(), shard_rows=10)
+    assert done != sorted(done)
+    assert result.statistic.text == "(((0 10) 20) (30 40))"
+
+
+@pytest.fixture(scope="module")
+def large_graph():
+    """The graph of 500 shards and 1,024 features of 100 inputs, and the bytes of every task."""
+    feature_map = RandomFourierFeatures(Gaussian(3.0), 1024).draw(100)
+    frequencies = max(array.nbytes for array in feature_map.arrays().values())
+    source = ReadBy(np.zeros((500, 100)), np.zeros(500), nothing_but_counts)
+    graph = graph_of(source, Counted(feature_map), shard_rows=1)
+    return frequencies, {key: len(cloudpickle.dumps(task)) for key, task in graph.items()}
+
+
+def nothing_but_counts(blocks, shard):
+    return blocks
+
+
+class Counted(Sums):
+    """The parameters of moments, without the work of 500 products."""
+
+    def __init__(self, feature_map):
+        super().__init__()
+        self.moments = Moments(feature_map)
+
+    def zero(self):
+        return Counted(self.moments.feature_map)
+
+    def merge(self, other):
+        return self if other else other
+
+
+def test_the_graph_of_a_pass_is_small(large_graph):
+    _, sizes = large_graph
+    assert len(sizes) == 1000
+    assert sum(sizes.values()) < 10 << 20
+
+
+def test_frequencies_are_shipped_once_and_not_in_every_task(large_graph):
+    frequencies, sizes = large_graph
+    assert frequencies > 400_000
+    large = {key: size for key, size in sizes.items() if size > 50_000}
+    assert len(large) == 1
+    (key,) = large
+    assert key.startswith("zero-")
+    assert large[key] >= frequencies
+    tasks = sorted(size for key, size in sizes.items() if key.startswith("accumulate-"))
+    assert len(tasks) == 500
+    assert tasks[-1] < 10_000
+
+
+def test_a_plan_knows_how_many_tasks_its_graph_has():
+    source = ArraySource(*rows(70_000))
+    plan = plan_fit(source, 16)
+    assert plan.n_shards > 2
+    assert len(graph_of(source, Sums(), shard_rows=plan.shard_rows)) == plan.graph_tasks
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+@pytest.mark.parametrize("n_shards", [1, 5])
+def test_an_observer_hears_every_row_once(scheduler, n_shards):
+    recorder = Recorder()
+    source = ArraySource(*rows(10 * n_shards - 3))
+    with dask.config.set(scheduler=scheduler), observed(recorder):
+        accumulate(source, Sums(), shard_rows=10, block_rows=4, label="sums")
+    assert recorder.events[0] == ("started", "sums", 10 * n_shards - 3)
+    assert recorder.events[-1] == ("finished",)
+    assert recorder.rows == [7, *[10] * (n_shards - 1)]
+
+
+def test_an_observer_hears_skipped_rows_too():
+    X, y = rows(20)
+    X[3], y[12] = np.nan, np.inf
+    recorder = Recorder()
+    with observed(recorder):
+        accumulate(ArraySource(X, y), Sums(), shard_rows=10, skip_bad_rows=True)
+    assert recorder.rows == [10, 10]
+
+
+def test_an_observer_hears_of_nothing_outside_its_context():
+    recorder = Recorder()
+    with observed(recorder):
+        pass
+    accumulate(ArraySource(*rows()), Sums())
+    assert recorder.events == []
+
+
+def test_an_observer_hears_the_end_of_a_pass_that_failed():
+    def broken(blocks, shard):
+        raise DataError("no such row.")
+
+    recorder = Recorder()
+    with observed(recorder), pytest.raises(DataError, match="no such row"):
+        accumulate(ReadBy(*rows(), broken), Sums())
+    assert [event[0] for event in recorder.events] == ["started", "finished"]
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_bad_rows_are_skipped_and_counted(scheduler):
+    X, y = rows(50)
+    X[[3, 4, 49], [0, 1, 2]] = np.nan, np.inf, -np.inf
+    y[[4, 20]] = np.nan
+    good = np.isfinite(X).all(axis=1) & np.isfinite(y)
+    with dask.config.set(scheduler=scheduler):
+        result = accumulate(
+            ArraySource(X, y), Sums(), shard_rows=10, block_rows=4, skip_bad_rows=True
+        )
+    assert (result.n_rows, result.n_skipped) == (46, 4)
+    assert result.statistic.total.tolist() == X[good].sum(axis=0).tolist()
+
+
+def test_a_block_of_bad_rows_alone_is_not_handed_to_the_statistic():
+    X, y = rows(20)
+    X[8:12] = np.nan
+    result = accumulate(ArraySource(X, y), Sizes(), shard_rows=20, block_rows=4, skip_bad_rows=True)
+    assert result.statistic.sizes == [4, 4, 4, 4]
+    assert result.n_skipped == 4
+
+
+def test_places_of_rows_survive_skipping():
+    X, y = rows(30)
+    X[[0, 7, 29]] = np.nan
+    sample = accumulate(
+        ArraySource(X, y), RowSample(30), shard_rows=10, block_rows=4, skip_bad_rows=True
+    ).statistic
+    assert sorted(sample.places) == sorted(set(range(30)) - {0, 7, 29})
+    assert np.array_equal(sample.X, X[sample.places])
+
+
+class Doubled:
+    """What a shard's rows are, doubled; counts its calls."""
+
+    def __init__(self):
+        self.calls = []
+
+    def __call__(self, reader):
+        (block,) = reader.blocks(1000)
+        self.calls.append(block.start)
+        return 2 * block.X
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_mapped_shards_come_in_order_with_every_row_once(scheduler):
+    X, y = rows(57)
+    recorder = Recorder()
+    with dask.config.set(scheduler=scheduler, num_workers=3), observed(recorder):
+        found = list(map_shards(ArraySource(X, y), Doubled(), shard_rows=5, label="double"))
+    assert [shard.index for shard, _ in found] == list(range(12))
+    assert [shard.start for shard, _ in found] == list(range(0, 57, 5))
+    assert np.array_equal(np.concatenate([result for _, result in found]), 2 * X)
+    assert recorder.events[0] == ("started", "double", 57)
+    assert recorder.rows == [2, *[5] * 11]
+    assert recorder.events[-1] == ("finished",)
+
+
+@pytest.mark.parametrize(("scheduler", "ahead"), [("synchronous", 1), ("threads", 3)])
+def test_shards_are_mapped_only_when_they_are_asked_for(scheduler, ahead):
+    function = Doubled()
+    with dask.config.set(scheduler=scheduler, num_workers=3):
+        results = map_shards(ArraySource(*rows(100)), function, shard_rows=5, label="double")
+        assert function.calls == []
+        next(results)
+        assert sorted(function.calls) == [0, 5, 10][:ahead]
+        results.close()
+    assert len(function.calls) == ahead
+
+
+def test_the_end_is_heard_by_observers_of_shards_that_nobody_wants_any_more():
+    recorder = Recorder()
+    with observed(recorder):
+        results = map_shards(ArraySource(*rows()), Doubled(), shard_rows=5, label="double")
+        next(results)
+        results.close()
+    assert recorder.events[-1] == ("finished",)
+
+
+def test_the_synchronous_scheduler_offers_one_thread_of_this_process():
+    with dask.config.set(scheduler="synchronous"):
+        resources = current_resources()
+    assert (resources.n_workers, resources.n_threads) == (0, 1)
+
+
+def test_the_threaded_scheduler_offers_the_threads_that_are_configured():
+    with dask.config.set(scheduler="threads", num_workers=7):
+        resources = current_resources()
+    assert (resources.n_workers, resources.n_threads) == (0, 7)
+
+
+def test_threads_are_as_many_as_cores_where_nothing_is_configured(monkeypatch):
+    monkeypatch.setattr(dask.system, "CPU_COUNT", 13)
+    assert current_resources().n_threads == 13
+
+
+def test_tasks_of_this_process_may_use_the_memory_that_is_free(monkeypatch):
+    monkeypatch.setattr(engine, "available_bytes", lambda: 12345)
+    assert current_resources().worker_bytes == 12345

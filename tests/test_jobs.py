@@ -1,0 +1,98 @@
+"""The jobs run as their first lines say, on the cluster file of the repository."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+import streamkern
+
+REPOSITORY = Path(__file__).parents[1]
+CLUSTER = ("--cluster", REPOSITORY / "cluster.yaml")
+
+pytestmark = pytest.mark.cluster
+
+
+def job(folder, name, *arguments):
+    """What a job says on standard output."""
+    done = subprocess.run(
+        [sys.executable, REPOSITORY / "jobs" / name, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Warning" not in done.stderr
+    return done.stdout
+
+
+def write(path, n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 3))
+    with h5py.File(path, "w") as file:
+        file["X"], file["y"] = X, np.sin(X[:, 0]) + 0.1 * rng.standard_normal(n)
+    return X
+
+
+def test_a_model_is_trained(tmp_path):
+    for i in (1, 2):
+        write(tmp_path / f"train-{i}.h5", seed=i)
+    said = job(tmp_path, "train.py", *CLUSTER, "train-*.h5", "--components", 64, "--alpha", 0.25)
+    assert "dashboard: " in said
+    assert "600 rows in" in said
+    assert "model.h5 written" in said
+    model = streamkern.load(tmp_path / "model.h5")
+    assert (model.report_["rows"], model.report_["n_components"]) == (600, 64)
+    assert model.alpha_ == 0.25
+    here = streamkern.RandomFeatureRidge(n_components=64, alpha=0.25)
+    here.fit(streamkern.open_hdf5(str(tmp_path / "train-*.h5")))
+    assert np.array_equal(model.coef_, here.coef_)
+
+
+def test_rows_are_predicted(tmp_path):
+    X = write(tmp_path / "new.h5")
+    model = streamkern.RandomFeatureRidge(n_components=32).fit(X, np.sin(X[:, 0]))
+    model.save(tmp_path / "model.h5")
+    said = job(tmp_path, "predict.py", *CLUSTER, "model.h5", "new.h5")
+    assert said == "300 predictions in predictions.h5\n"
+    with h5py.File(tmp_path / "predictions.h5") as file:
+        assert np.abs(file["y_pred"][:] - model.predict(X)).max() < 1e-5
+
+
+@pytest.mark.slow
+def test_random_features_are_compared_with_the_exact_model(tmp_path):
+    write(tmp_path / "train.h5")
+    said = job(tmp_path, "compare_exact.py", *CLUSTER, "train.h5", "--rows", 200)
+    lines = [line.split() for line in said.splitlines()]
+    assert lines[0][:2] == ["model", "D"]
+    assert [line[0] for line in lines[1:]] == ["exact", "linear", *["random"] * 7]
+    assert [line[2] for line in lines[3:]] == ["64", "128", "256", "512", "1024", "2048", "4096"]
+    assert lines[1][-1] == "1.000"
+    assert abs(float(lines[-1][-1]) - 1) < 0.1
+
+
+@pytest.mark.slow
+def test_the_benchmark_compares_three_contenders(tmp_path):
+    size = ("--rows", 20_000, "--inputs", 5, "--components", 64, "--repeats", 1)
+    said = job(tmp_path, "benchmark.py", *size, "--out", "results.json")
+    assert "20,000 x 5, D = 64" in said
+    lines = said.splitlines()[2:]
+    assert [line[:14].strip() for line in lines] == ["streamkern", "Dask array", "scikit-learn"]
+    results = json.loads((tmp_path / "results.json").read_text())["results"]
+    errors = [runs[0]["test_rmse"] for runs in results.values()]
+    # The same regression, with frequencies of different seeds.
+    assert max(errors) < 1.5 * min(errors)
+    assert all(runs[0]["peak_bytes"] > 50e6 for runs in results.values())
+
+
+@pytest.mark.parametrize("name", ["train.py", "predict.py", "compare_exact.py", "benchmark.py"])
+def test_every_job_explains_itself(tmp_path, name):
+    assert "usage: " in job(tmp_path, name, "--help")
