@@ -103,9 +103,13 @@ class RandomFourierFeatures(FeatureMap):
         """Write the cosines (and sines, interleaved), less `shift`, into `out`."""
         weights = self.frequencies.T.astype(out.dtype)
         phases = self.phases.astype(out.dtype)
+        buffer: Array | None = None
         for rows in cached_slices(len(out), self.n_components):
             features = out[rows]
-            angles = X[rows].astype(out.dtype, copy=False) @ weights
+            if buffer is None:
+                buffer = np.empty((len(features), self.n_draws), dtype=out.dtype)
+            angles = buffer[: len(features)]
+            np.matmul(X[rows].astype(out.dtype, copy=False), weights, out=angles)
             if self.paired:
                 np.cos(angles, out=features[:, 0::2])
                 np.sin(angles, out=features[:, 1::2])

@@ -34,11 +34,16 @@ class Standardizer:
     deviation: Floats
     n_features: int
 
-    def __call__(self, X: Array) -> Floats:
-        """Return standardised rows (n, p'), float64 since a mean can be large beside a spread."""
-        kept = X if len(self.columns) == self.n_features else X[:, self.columns]
-        rows = kept - self.mean
-        rows /= self.deviation
+    def __call__(self, X: Array, dtype: Any = np.float64) -> Array:
+        """Return standardised rows (n, p'), computed in double since a mean can be large."""
+        rows = np.empty((len(X), len(self.columns)), dtype=dtype)
+        buffer: Floats | None = None
+        for part in cached_slices(len(X), len(self.columns)):
+            kept = X[part] if len(self.columns) == self.n_features else X[part][:, self.columns]
+            if buffer is None:
+                buffer = np.empty(kept.shape)
+            centred = np.subtract(kept, self.mean, out=buffer[: len(kept)])
+            np.divide(centred, self.deviation, out=rows[part], casting="same_kind")
         return rows
 
 
@@ -70,10 +75,7 @@ class Standardized(FeatureMap):
     def evaluate(self, X: Array, out: Array, shift: Array | float = 0.0) -> None:
         """Write the inner map's features of the standardised rows, less `shift`, into `out`."""
         self.inner.check((len(X), len(self.standardizer.columns)))
-        rows = np.empty((len(X), len(self.standardizer.columns)), dtype=out.dtype)
-        for part in cached_slices(len(X), rows.shape[1]):
-            rows[part] = self.standardizer(X[part])
-        self.inner.evaluate(rows, out, shift)
+        self.inner.evaluate(self.standardizer(X, out.dtype), out, shift)
 
     def first(self, n_components: int) -> Standardized:
         """Return the first features of the inner map, on the same standardised rows."""

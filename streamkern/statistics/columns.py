@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
     from streamkern.sources import Block
 
-_ROWS_AT_ONCE = 1024
+# Few enough values for the cache, and for memory that is reused rather than mapped anew.
+_VALUES_AT_ONCE = 15_000
 
 
 class ColumnStatistics(Statistic):
@@ -71,10 +72,11 @@ class ColumnStatistics(Statistic):
         return ColumnStatistics(len(self.weight))
 
     def update(self, blocks: Iterable[Block]) -> None:
-        """Add rows, a thousand at a time."""
+        """Add rows, a few at a time."""
+        step = max(_VALUES_AT_ONCE // len(self.weight), 1)
         for block in blocks:
-            for start in range(0, len(block), _ROWS_AT_ONCE):
-                rows = slice(start, start + _ROWS_AT_ONCE)
+            for start in range(0, len(block), step):
+                rows = slice(start, start + step)
                 values = np.concatenate([block.X[rows], block.y[rows]], axis=1, dtype=float)
                 weights = None if block.weights is None else block.weights[rows]
                 part = self._of_rows(values, weights, block.places()[rows])
@@ -83,6 +85,15 @@ class ColumnStatistics(Statistic):
     def _of_rows(self, values: Floats, weights: Floats | None, places: Array) -> ColumnStatistics:
         part = self.zero()
         finite = np.isfinite(values)
+        if weights is None and finite.all():
+            part.weight[:] = len(values)
+            part.minimum, part.maximum = values.min(axis=0), values.max(axis=0)
+            with np.errstate(over="ignore", invalid="ignore"):
+                part.mean = values.mean(axis=0)
+                values -= part.mean
+                values *= values
+                part.squares = values.sum(axis=0)
+            return part
         bad = ~finite.all(axis=1)
         if bad.any():
             part.n_bad_rows = int(bad.sum())
