@@ -2,43 +2,14 @@
 
 from __future__ import annotations
 
-import json
-
 import h5py
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from commandline import report_of, rows, streamkern, write
 
 from streamkern import load
 from streamkern.cli import main
-
-
-def streamkern(*arguments):
-    """Run a command that must succeed."""
-    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
-    assert result.exit_code == 0, result.output
-    return result
-
-
-def report_of(*arguments):
-    """The JSON object that a command ends with."""
-    return json.loads(streamkern(*arguments, "--json", "--quiet").stdout.splitlines()[-1])
-
-
-def rows(n=300, seed=0, q=None):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, 3))
-    y = np.stack([np.sin(X[:, 0]), 3 + X[:, 1] * X[:, 2]], axis=1)
-    y = y[:, 0] if q is None else y[:, :q]
-    return X, y + 0.1 * rng.standard_normal(y.shape)
-
-
-def write(path, X, y=None, x_name="X", y_name="y"):
-    with h5py.File(path, "w") as file:
-        file[x_name] = X
-        if y is not None:
-            file[y_name] = y
-    return path
 
 
 @pytest.fixture(autouse=True)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import subprocess
 import sys
 import tempfile
-from contextlib import contextmanager
 from pathlib import Path
 
 import h5py
 import hdf5plugin
 import numpy as np
 import pytest
+from commandline import without_privileges
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -516,19 +515,6 @@ def test_a_filter_that_nobody_has_is_named(tmp_path):
         h5py.h5d.create(file.id, b"X", h5py.h5t.IEEE_F32LE, space, properties)
     with pytest.raises(DataError, match=r"a\.h5: X is compressed with the filter .*\(32099\)"):
         open_hdf5(path, y=None)
-
-
-@contextmanager
-def without_privileges():
-    """Be nobody for a while, since permissions do not hold for root."""
-    if os.geteuid():
-        yield
-        return
-    os.seteuid(65534)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
 
 
 @pytest.fixture

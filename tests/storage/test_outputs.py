@@ -6,10 +6,10 @@ import os
 import subprocess
 import sys
 import tempfile
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from commandline import without_privileges
 
 from streamkern.errors import OutputError
 from streamkern.storage import RowWriter, check_output, replacing
@@ -115,19 +115,6 @@ def test_a_name_without_a_folder_is_in_this_one(tmp_path, monkeypatch):
     with replacing("a") as temporary:
         temporary.write_bytes(b"new")
     assert inside(tmp_path) == ["a"]
-
-
-@contextmanager
-def without_privileges():
-    """Be nobody for a while, since permissions do not hold for root."""
-    if os.geteuid():
-        yield
-        return
-    os.seteuid(65534)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
 
 
 @pytest.mark.parametrize("mode", [0o555, 0o000])

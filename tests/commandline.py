@@ -1,0 +1,54 @@
+"""The command line in this process, on small files."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import contextmanager
+
+import h5py
+import numpy as np
+from click.testing import CliRunner
+
+from streamkern.cli import main
+
+
+def streamkern(*arguments):
+    """Run a command that must succeed."""
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def report_of(*arguments):
+    """The JSON object that a command ends with."""
+    return json.loads(streamkern(*arguments, "--json", "--quiet").stdout.splitlines()[-1])
+
+
+def rows(n=300, seed=0, q=None):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 3))
+    y = np.stack([np.sin(X[:, 0]), 3 + X[:, 1] * X[:, 2]], axis=1)
+    y = y[:, 0] if q is None else y[:, :q]
+    return X, y + 0.1 * rng.standard_normal(y.shape)
+
+
+def write(path, X, y=None, x_name="X", y_name="y"):
+    with h5py.File(path, "w") as file:
+        file[x_name] = X
+        if y is not None:
+            file[y_name] = y
+    return path
+
+
+@contextmanager
+def without_privileges():
+    """Be nobody for a while, since permissions do not hold for root."""
+    if os.geteuid():
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
