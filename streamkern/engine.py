@@ -13,23 +13,19 @@ The graph depends on the source and the options alone, and runs on whatever sche
 from __future__ import annotations
 
 import math
-import sys
 import time
 import uuid
-from collections import deque
-from contextlib import contextmanager, nullcontext
-from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import dask
 from dask import delayed
-from dask.base import named_schedulers
-from dask.callbacks import Callback
 from tlz import partition_all
 
-from streamkern.errors import ClusterError, IncompletePassError
-from streamkern.memory import available_bytes, peak_bytes
+from streamkern.errors import IncompletePassError
+from streamkern.memory import peak_bytes
+from streamkern.observing import listening, observed_pass, tell
+from streamkern.scheduling import current_client, run, stream
 from streamkern.threads import blas_threads
 
 if TYPE_CHECKING:
@@ -39,32 +35,6 @@ if TYPE_CHECKING:
     from streamkern.statistics import Statistic
 
 S = TypeVar("S", bound="Statistic")
-
-
-class Observer(Protocol):
-    """Someone who is told how a pass comes along."""
-
-    def started(self, label: str, n_rows: int) -> None:
-        """Hear that a pass over `n_rows` begins."""
-
-    def advanced(self, n_rows: int) -> None:
-        """Hear that `n_rows` more are done."""
-
-    def finished(self) -> None:
-        """Hear that the pass ended, well or not."""
-
-
-_observer: ContextVar[Observer | None] = ContextVar("observer", default=None)
-
-
-@contextmanager
-def observed(observer: Observer) -> Iterator[None]:
-    """Tell an observer of every pass that runs inside the context."""
-    token = _observer.set(observer)
-    try:
-        yield
-    finally:
-        _observer.reset(token)
 
 
 class Partial(NamedTuple):
@@ -162,8 +132,11 @@ def accumulate(
     ]
     root = _merged(partials, label, job)
     begun = time.perf_counter()
-    with _reporting(label, source.n_samples, job) as attempts:
-        merged = _run(root)
+    with (
+        observed_pass(label, source.n_samples) as observer,
+        listening(job, observer, current_client()) as attempts,
+    ):
+        merged = run(root)
     _check_complete(merged, shards, source.n_samples)
     return PassResult(
         statistic=merged.statistic,
@@ -187,7 +160,7 @@ def accumulate_shard(
     zero: Statistic, reader: Reader, shard: Shard, options: _PassOptions
 ) -> Partial:
     """Return the statistic of one shard; the task that a worker runs, and runs again if it must."""
-    _tell(options.job, {"shard": shard.index, "rows": 0})
+    tell(options.job, shard.index, 0)
     statistic = zero.zero()
     counts = {"kept": 0, "skipped": 0}
 
@@ -201,7 +174,7 @@ def accumulate_shard(
 
     with blas_threads(options.threads):
         statistic.update(kept(reader.blocks(options.block_rows)))
-    _tell(options.job, {"shard": shard.index, "rows": shard.n_rows})
+    tell(options.job, shard.index, shard.n_rows)
     return Partial(statistic, counts["kept"], counts["skipped"], (shard.index,), peak_bytes())
 
 
@@ -275,169 +248,12 @@ def map_shards(
         task(shipped, source.reader(shard), dask_key_name=f"{label}-{job}-{shard.index}")
         for shard in shards
     )
-    observer = _observer.get() or _Nobody()
-    observer.started(label, source.n_samples)
-    try:
-        for shard, result in zip(shards, _stream(tasks), strict=True):
+    with observed_pass(label, source.n_samples) as observer:
+        for shard, result in zip(shards, stream(tasks), strict=True):
             observer.advanced(shard.n_rows)
             yield shard, result
-    finally:
-        observer.finished()
 
 
 def _apply(function: Callable[[Reader], Any], reader: Reader) -> Any:
     with blas_threads(1):
         return function(reader)
-
-
-@dataclass(frozen=True)
-class Resources:
-    """What the current scheduler offers.
-
-    Parameters
-    ----------
-    n_workers : int
-        Worker processes; 0 where tasks run in this process.
-    n_threads : int
-        Tasks that one process runs at a time.
-    worker_bytes : int
-        Memory that one process may use.
-    """
-
-    n_workers: int
-    n_threads: int
-    worker_bytes: int
-
-
-def current_resources() -> Resources:
-    """Say what the current scheduler offers, as a plan needs to know it."""
-    client = current_client()
-    if client is None:
-        return Resources(0, _local_threads(), available_bytes())
-    workers = client.scheduler_info(n_workers=-1)["workers"].values()
-    if not workers:
-        return Resources(1, 1, available_bytes())
-    limits = [worker["memory_limit"] or available_bytes() for worker in workers]
-    return Resources(len(workers), max(worker["nthreads"] for worker in workers), min(limits))
-
-
-def current_client() -> Any:
-    """Return the distributed client that `dask.compute` would use now, or None."""
-    if "distributed" not in sys.modules:
-        return None  # Dask would import it to find out, which takes longer than a small fit
-    owner = getattr(dask.base.get_scheduler(), "__self__", None)
-    return owner if hasattr(owner, "scheduler_info") else None
-
-
-def _local_scheduler() -> Any:
-    chosen = dask.config.get("scheduler", None) or "threads"
-    return named_schedulers.get(chosen, chosen) if isinstance(chosen, str) else chosen
-
-
-def _local_threads() -> int:
-    if _local_scheduler() is dask.local.get_sync:
-        return 1
-    return int(dask.config.get("num_workers", None) or dask.system.CPU_COUNT)
-
-
-def _run(root: Any) -> Any:
-    client = current_client()
-    if client is None:
-        return dask.compute(root, scheduler=_local_scheduler())[0]
-    future = client.compute(root)
-    try:
-        return _result(future)
-    finally:
-        future.cancel()
-
-
-def _result(future: Any) -> Any:
-    from distributed import CancelledError, KilledWorker  # noqa: PLC0415  where a client is
-    from distributed.scheduler import NoValidWorkerError, NoWorkerError  # noqa: PLC0415
-
-    try:
-        return future.result()
-    except KilledWorker as error:
-        raise ClusterError(
-            f"the workers that ran {error.task!r} died {error.allowed_failures + 1} times; most "
-            f"often they ran out of memory, take fewer components or fewer workers a machine."
-        ) from error
-    except (NoWorkerError, NoValidWorkerError, CancelledError) as error:
-        raise ClusterError(
-            "the cluster lost its workers or its scheduler; check that they run, and start again."
-        ) from error
-
-
-def _stream(tasks: Iterator[Any]) -> Iterator[Any]:
-    """Yield the results of tasks in order, with no more under way than keep everyone busy."""
-    client = current_client()
-    if client is None:
-        for batch in partition_all(_local_threads(), tasks):
-            yield from dask.compute(*batch, scheduler=_local_scheduler())
-        return
-    window = 2 * max(sum(client.nthreads().values()), 1)
-    pending: deque[Any] = deque()
-    try:
-        for task in tasks:
-            pending.append(client.compute(task))
-            if len(pending) >= window:
-                yield _result(pending.popleft())
-        while pending:
-            yield _result(pending.popleft())
-    finally:
-        client.cancel(list(pending))
-
-
-class _Nobody:
-    """Listens to nothing."""
-
-    def started(self, label: str, n_rows: int) -> None: ...
-
-    def advanced(self, n_rows: int) -> None: ...
-
-    def finished(self) -> None: ...
-
-
-def _tell(job: str, event: dict[str, int]) -> None:
-    """Send an event to the scheduler, where the task runs on a distributed worker."""
-    if "distributed.worker" not in sys.modules:
-        return
-    from distributed import get_worker  # noqa: PLC0415  only where it is imported already
-
-    try:
-        worker = get_worker()
-    except ValueError:
-        return
-    worker.log_event(f"streamkern-{job}", event)
-
-
-@contextmanager
-def _reporting(label: str, n_rows: int, job: str) -> Iterator[dict[int, int]]:
-    """Pass what tasks tell on to the observer, and count the attempts at every shard."""
-    observer = _observer.get() or _Nobody()
-    attempts: dict[int, int] = {}
-    done: set[int] = set()
-
-    def heard(event: tuple[Any, dict[str, int]]) -> None:
-        shard, rows = event[1]["shard"], event[1]["rows"]
-        if not rows:
-            attempts[shard] = attempts.get(shard, 0) + 1
-        elif shard not in done:
-            done.add(shard)
-            observer.advanced(rows)
-
-    def after_task(_key: Any, value: Any, _dsk: Any, _state: Any, _worker: Any) -> None:
-        if isinstance(value, Partial) and len(value.shards) == 1:
-            observer.advanced(value.n_rows + value.n_skipped)
-
-    client = current_client()
-    observer.started(label, n_rows)
-    try:
-        if client is not None:
-            client.subscribe_topic(f"streamkern-{job}", heard)
-        with Callback(posttask=after_task) if client is None else nullcontext():
-            yield attempts
-    finally:
-        if client is not None:
-            client.unsubscribe_topic(f"streamkern-{job}")
-        observer.finished()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamkern.engine import accumulate, current_resources
+from streamkern.engine import accumulate
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.features import (
     FeatureMap,
@@ -21,6 +21,7 @@ from streamkern.features import (
 from streamkern.features.base import checked_seed
 from streamkern.kernels import Kernel, Linear, ShiftInvariantKernel
 from streamkern.plan import SAMPLE_ROWS, Plan, plan_fit
+from streamkern.scheduling import current_resources
 from streamkern.selection import median_length_scale
 from streamkern.statistics import ColumnStatistics, Moments, RowSample, Together
 

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from streamkern import engine
-from streamkern.engine import accumulate, current_resources, map_shards, observed
+from streamkern.engine import accumulate, map_shards
 from streamkern.errors import DataError, IncompletePassError
 from streamkern.features import RandomFourierFeatures
 from streamkern.kernels import Gaussian
+from streamkern.observing import observed
 from streamkern.plan import plan_fit
 from streamkern.sources import Block, Reader, Shard
 from streamkern.sources.arrays import ArraySource
@@ -435,25 +436,3 @@ def test_the_end_is_heard_by_observers_of_shards_that_nobody_wants_any_more():
         next(results)
         results.close()
     assert recorder.events[-1] == ("finished",)
-
-
-def test_the_synchronous_scheduler_offers_one_thread_of_this_process():
-    with dask.config.set(scheduler="synchronous"):
-        resources = current_resources()
-    assert (resources.n_workers, resources.n_threads) == (0, 1)
-
-
-def test_the_threaded_scheduler_offers_the_threads_that_are_configured():
-    with dask.config.set(scheduler="threads", num_workers=7):
-        resources = current_resources()
-    assert (resources.n_workers, resources.n_threads) == (0, 7)
-
-
-def test_threads_are_as_many_as_cores_where_nothing_is_configured(monkeypatch):
-    monkeypatch.setattr(dask.system, "CPU_COUNT", 13)
-    assert current_resources().n_threads == 13
-
-
-def test_tasks_of_this_process_may_use_the_memory_that_is_free(monkeypatch):
-    monkeypatch.setattr(engine, "available_bytes", lambda: 12345)
-    assert current_resources().worker_bytes == 12345

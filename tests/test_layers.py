@@ -19,7 +19,8 @@ LAYERS = [
     {"features"},
     {"predictor"},
     {"statistics"},
-    {"storage", "solve", "engine", "selection", "plan"},
+    {"storage", "solve", "selection", "plan", "observing", "scheduling"},
+    {"engine"},
     {"fitting", "prediction", "tables"},
     {"exact", "estimators", "conversion"},
     {"clusterfile", "comparison", "monitor"},
@@ -31,9 +32,9 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
 # Who may import what, beside the layers.
 ALLOWED = {
-    "h5py": ("sources/hdf5.py", "sources/contents.py", "storage/"),
-    "dask": ("engine.py", "cluster.py", "monitor/", "sources/arrays.py", "cli/place.py"),
-    "distributed": ("engine.py", "cluster.py", "monitor/"),
+    "h5py": ("sources/headers.py", "sources/contents.py", "storage/"),
+    "dask": ("engine.py", "scheduling.py", "cluster.py", "sources/arrays.py", "cli/place.py"),
+    "distributed": ("scheduling.py", "observing.py", "cluster.py"),
     "click": ("cli/",),
     "matplotlib": ("plots.py",),
     "sklearn": ("estimators.py", "exact.py"),

@@ -16,8 +16,9 @@ import pytest
 from conftest import wait_until
 
 import streamkern
-from streamkern.engine import current_client, observed
 from streamkern.fitting import plan_for
+from streamkern.observing import observed
+from streamkern.scheduling import current_client
 
 N, P = 60_000, 5
 CHUNK_ROWS = 4096

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from streamkern.engine import observed
+from streamkern.observing import observed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import h5py
 
 from streamkern.errors import DataError
-from streamkern.sources.hdf5 import matching, opened
+from streamkern.sources.headers import matching, opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -2,41 +2,33 @@
 
 from __future__ import annotations
 
-import glob
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import h5py
 import numpy as np
 
 from streamkern.errors import DataError
 from streamkern.sources.base import Block, Reader, Segment, Shard, Source
+from streamkern.sources.headers import (
+    CHUNK_CACHE_BYTES,
+    FileRows,
+    describe_rows,
+    matching,
+    numbers_in,
+    opened,
+    undamaged,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    import h5py
+
     from streamkern._typing import Array
 
-# HDF5's own default; a chunk cache is raised above it where a row of chunks is larger.
-_CHUNK_CACHE_BYTES = 8 << 20
 _SINGLE_EXACT = {"f2", "f4", "i1", "u1", "i2", "u2"}
-
-
-class FileRows(NamedTuple):
-    """The rows of one file, as its header describes them."""
-
-    path: str
-    n_rows: int
-    n_features: int
-    target_shape: tuple[int, ...]
-    dtype: str
-    chunk_rows: int
-    chunk_bytes: int
-    file_bytes: int
-    modified: float
-    storage: str
 
 
 class Piece(NamedTuple):
@@ -74,171 +66,17 @@ def open_hdf5(
     names = [name for path in given for name in matching(str(path))]
     if not names:
         raise DataError("no files are named; give at least one.")
-    files = tuple(_describe(name, x, y) for name in names)
+    files = tuple(describe_rows(name, x, y) for name in names)
     first = files[0]
     for file in files[1:]:
         if (file.n_features, file.target_shape) != (first.n_features, first.target_shape):
             raise DataError(
                 f"files of one data set must have the same columns, but {first.path} has "
-                f"{_columns(first)} and {file.path} has {_columns(file)}; fit them separately."
+                f"{first.columns} and {file.path} has {file.columns}; fit them separately."
             )
     if not sum(file.n_rows for file in files):
         raise DataError(f"{first.path} has zero rows; at least one is needed.")
     return HDF5Source(files, x, y)
-
-
-def matching(pattern: str) -> list[str]:
-    """Return the paths that a path or a glob pattern stands for, sorted."""
-    if not glob.has_magic(pattern) or Path(pattern).exists():
-        return [pattern]
-    found = sorted(glob.glob(pattern))  # noqa: PTH207  patterns may be absolute
-    if not found:
-        raise DataError(f"no file matches {pattern}; check the pattern and where you are.")
-    return found
-
-
-def _columns(file: FileRows) -> str:
-    return f"{file.n_features} inputs and {sum(file.target_shape) or 1} targets"
-
-
-@contextmanager
-def opened(path: str, cache_bytes: int = _CHUNK_CACHE_BYTES) -> Iterator[h5py.File]:
-    """Open a file for reading, or raise DataError saying why it cannot be."""
-    where = Path(path)
-    try:
-        if where.is_dir():
-            raise DataError(f"{path} is a folder, not an HDF5 file; name the files in it.")
-        where.stat()
-        file = h5py.File(where, "r", locking="best-effort", rdcc_nbytes=cache_bytes)
-    except OSError as error:
-        raise DataError(f"{path} {_why_not_opened(where, error)}") from error
-    with file:
-        yield file
-
-
-def _why_not_opened(where: Path, error: OSError) -> str:
-    if isinstance(error, FileNotFoundError):
-        return "does not exist; check the path."
-    if isinstance(error, PermissionError) or "Permission denied" in str(error):
-        return "cannot be read: permission denied; ask its owner."
-    if "truncated" in str(error):
-        return "is a truncated HDF5 file: it is shorter than its header says; copy it again."
-    if not h5py.is_hdf5(where):
-        return "is not an HDF5 file; `streamkern convert` makes one from CSV, Parquet or NumPy."
-    return f"cannot be opened as HDF5 ({error}); copy it again."
-
-
-@contextmanager
-def _undamaged(path: str) -> Iterator[None]:
-    """Turn what h5py raises on damaged headers into one sentence."""
-    try:
-        yield
-    except DataError:
-        raise
-    except (KeyError, OSError, RuntimeError, TypeError, ValueError) as error:
-        raise DataError(f"{path} has damaged headers ({error}); copy it again.") from error
-
-
-def _describe(path: str, x: str, y: str | None) -> FileRows:
-    with opened(path) as file, _undamaged(path):
-        X = _dataset(file, path, x)
-        if X.ndim != 2:
-            raise DataError(
-                f"{path}: {x} must be 2-D (rows, columns), but has shape {X.shape}; store it as a "
-                f"table."
-            )
-        if not X.shape[1]:
-            raise DataError(f"{path}: {x} has no columns; at least one is needed.")
-        target_shape: tuple[int, ...] = (0,)
-        if y is not None:
-            target = _dataset(file, path, y)
-            if target.ndim not in (1, 2) or 0 in target.shape[1:]:
-                raise DataError(
-                    f"{path}: {y} must have shape (n,) or (n, q), but has {target.shape}; store "
-                    f"one row of targets per row of {x}."
-                )
-            if len(target) != len(X):
-                raise DataError(
-                    f"{path}: {x} has {len(X):,} rows but {y} has {len(target):,}; they must be "
-                    f"equally long."
-                )
-            target_shape = target.shape[1:]
-        chunk_rows = X.chunks[0] if X.chunks else 1
-        status = Path(path).stat()
-        return FileRows(
-            path=str(Path(path).resolve()),
-            n_rows=len(X),
-            n_features=X.shape[1],
-            target_shape=target_shape,
-            dtype=X.dtype.str[1:],
-            chunk_rows=chunk_rows,
-            chunk_bytes=chunk_rows * X.shape[1] * X.dtype.itemsize if X.chunks else 0,
-            file_bytes=status.st_size,
-            modified=status.st_mtime,
-            storage=_storage(X),
-        )
-
-
-def _dataset(file: h5py.File, path: str, name: str) -> h5py.Dataset:
-    found = file.get(name)
-    if not isinstance(found, h5py.Dataset):
-        present: list[str] = []
-        file.visititems(lambda k, v: present.append(k) if isinstance(v, h5py.Dataset) else None)
-        listed = ", ".join(sorted(present)[:20]) or "none"
-        raise DataError(
-            f"{path} has no dataset {name!r}; it holds: {listed}. Name the datasets with --x and "
-            f"--y."
-        )
-    if found.dtype.kind not in "fiu":
-        kind = "boolean" if found.dtype.kind == "b" else str(found.dtype)
-        raise DataError(
-            f"{path}: {name} must hold floats or integers, but its type is {kind}; convert it to "
-            f"numbers first."
-        )
-    _need_filters(found, path, name)
-    if found.is_virtual:
-        _need_sources(found, path, name)
-    return found
-
-
-def _need_sources(dataset: h5py.Dataset, path: str, name: str) -> None:
-    """Refuse a virtual dataset with a file missing: HDF5 would read its rows as zeros."""
-    folder = Path(path).resolve().parent
-    for source in dataset.virtual_sources():
-        if source.file_name != "." and not (folder / source.file_name).is_file():
-            raise DataError(
-                f"{path}: {name} is made of rows in {source.file_name}, which does not exist; "
-                f"put it back."
-            )
-
-
-def _need_filters(dataset: h5py.Dataset, path: str, name: str) -> None:
-    """Register the plugins that a dataset's filters need, or say which filter is missing."""
-    for code, label in _filters(dataset):
-        if h5py.h5z.filter_avail(code):
-            continue
-        with suppress(ImportError):
-            import hdf5plugin  # noqa: F401, PLC0415  slow, and registers its filters on import
-        if not h5py.h5z.filter_avail(code):
-            raise DataError(
-                f"{path}: {name} is compressed with the filter {label} ({code}), which is not "
-                f"available; install streamkern[compression]."
-            )
-
-
-def _filters(dataset: h5py.Dataset) -> list[tuple[int, str]]:
-    properties = dataset.id.get_create_plist()
-    filters = [properties.get_filter(i) for i in range(properties.get_nfilters())]
-    return [(code, label.decode(errors="replace")) for code, _, _, label in filters]
-
-
-def _storage(dataset: h5py.Dataset) -> str:
-    if dataset.is_virtual:
-        return "virtual"
-    if not dataset.chunks:
-        return "contiguous"
-    labels = " + ".join(label.split(";")[0] for _, label in _filters(dataset)) or "uncompressed"
-    return f"chunks {'x'.join(map(str, dataset.chunks))}, {labels}"
 
 
 @dataclass(frozen=True)
@@ -306,7 +144,7 @@ class HDF5Source(Source):
             for file, segment in zip(self.files, self.segments(), strict=True)
             if segment.start < shard.stop and shard.start < segment.stop
         ]
-        cache_bytes = max(_CHUNK_CACHE_BYTES, self.chunk_bytes)
+        cache_bytes = max(CHUNK_CACHE_BYTES, self.chunk_bytes)
         return HDF5Reader(
             tuple(pieces), self.x, self.y, shard.start, self.dtype.str, self.n_targets, cache_bytes
         )
@@ -361,8 +199,8 @@ class HDF5Reader(Reader):
     def _datasets(self, files: list[h5py.File], name: str) -> list[h5py.Dataset]:
         found: list[h5py.Dataset] = []
         for file, piece in zip(files, self.pieces, strict=True):
-            with _undamaged(piece.path):
-                found.append(_dataset(file, piece.path, name))
+            with undamaged(piece.path):
+                found.append(numbers_in(file, piece.path, name))
             # h5py would repeat a single row as often as needed.
             if len(found[-1]) < piece.stop or found[-1].shape[1:] != found[0].shape[1:]:
                 raise DataError(f"{piece.path} changed while it was in use; start again.")

@@ -1,0 +1,96 @@
+"""Who hears how a pass comes along, and what tasks tell from where they run."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+class Observer(Protocol):
+    """Someone who is told how a pass comes along, from whichever thread knows."""
+
+    def started(self, label: str, n_rows: int) -> None:
+        """Hear that a pass over `n_rows` begins."""
+
+    def advanced(self, n_rows: int) -> None:
+        """Hear that `n_rows` more are done."""
+
+    def finished(self) -> None:
+        """Hear that the pass ended, well or not."""
+
+
+class _Nobody:
+    """Listens to nothing."""
+
+    def started(self, label: str, n_rows: int) -> None: ...
+
+    def advanced(self, n_rows: int) -> None: ...
+
+    def finished(self) -> None: ...
+
+
+_observer: ContextVar[Observer] = ContextVar("observer", default=_Nobody())  # noqa: B039  stateless
+# What to call about the shards of a job, in the process where the job was started.
+_listeners: dict[str, Callable[[int, int], None]] = {}
+
+
+@contextmanager
+def observed(observer: Observer) -> Iterator[None]:
+    """Tell an observer of every pass that runs inside the context."""
+    token = _observer.set(observer)
+    try:
+        yield
+    finally:
+        _observer.reset(token)
+
+
+@contextmanager
+def observed_pass(label: str, n_rows: int) -> Iterator[Observer]:
+    """Tell the observer of one pass, and yield it."""
+    observer = _observer.get()
+    observer.started(label, n_rows)
+    try:
+        yield observer
+    finally:
+        observer.finished()
+
+
+def tell(job: str, shard: int, n_rows: int) -> None:
+    """Say from a task that a shard was begun (`n_rows` 0) or is done."""
+    listener = _listeners.get(job)
+    if listener is not None:
+        listener(shard, n_rows)
+    elif "distributed.worker" in sys.modules:
+        from distributed import get_worker  # noqa: PLC0415  only where it is imported already
+
+        with suppress(ValueError):  # not on a worker: nobody can be told from here
+            get_worker().log_event(job, (shard, n_rows))
+
+
+@contextmanager
+def listening(job: str, observer: Observer, client: Any) -> Iterator[dict[int, int]]:
+    """Pass what tasks tell on to the observer, and yield the attempts at every shard."""
+    attempts: dict[int, int] = {}
+    done: set[int] = set()
+
+    def heard(shard: int, n_rows: int) -> None:
+        if not n_rows:
+            attempts[shard] = attempts.get(shard, 0) + 1
+        elif shard not in done:
+            done.add(shard)
+            observer.advanced(n_rows)
+
+    _listeners[job] = heard
+    if client is not None:
+        client.subscribe_topic(job, lambda event: heard(*event[1]))
+    try:
+        yield attempts
+    finally:
+        del _listeners[job]
+        if client is not None:
+            client.unsubscribe_topic(job)

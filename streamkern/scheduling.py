@@ -1,0 +1,117 @@
+"""Where tasks run: a distributed client if there is one, else this process."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import dask
+from dask.base import named_schedulers
+from tlz import partition_all
+
+from streamkern.errors import ClusterError
+from streamkern.memory import available_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What the current scheduler offers.
+
+    Parameters
+    ----------
+    n_workers : int
+        Worker processes; 0 where tasks run in this process.
+    n_threads : int
+        Tasks that one process runs at a time.
+    worker_bytes : int
+        Memory that one process may use.
+    """
+
+    n_workers: int
+    n_threads: int
+    worker_bytes: int
+
+
+def current_resources() -> Resources:
+    """Say what the current scheduler offers, as a plan needs to know it."""
+    client = current_client()
+    if client is None:
+        return Resources(0, _local_threads(), available_bytes())
+    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    if not workers:
+        return Resources(1, 1, available_bytes())
+    limits = [worker["memory_limit"] or available_bytes() for worker in workers]
+    return Resources(len(workers), max(worker["nthreads"] for worker in workers), min(limits))
+
+
+def current_client() -> Any:
+    """Return the distributed client that `dask.compute` would use now, or None."""
+    if "distributed" not in sys.modules:
+        return None  # Dask would import it to find out, which takes longer than a small fit
+    owner = getattr(dask.base.get_scheduler(), "__self__", None)
+    return owner if hasattr(owner, "scheduler_info") else None
+
+
+def _local_scheduler() -> Any:
+    chosen = dask.config.get("scheduler", None) or "threads"
+    return named_schedulers.get(chosen, chosen) if isinstance(chosen, str) else chosen
+
+
+def _local_threads() -> int:
+    if _local_scheduler() is dask.local.get_sync:
+        return 1
+    return int(dask.config.get("num_workers", None) or dask.system.CPU_COUNT)
+
+
+def run(root: Any) -> Any:
+    """Return the value of a Dask task, or raise what it raised."""
+    client = current_client()
+    if client is None:
+        return dask.compute(root, scheduler=_local_scheduler())[0]
+    future = client.compute(root)
+    try:
+        return _result(future)
+    finally:
+        future.cancel()
+
+
+def _result(future: Any) -> Any:
+    from distributed import CancelledError, KilledWorker  # noqa: PLC0415  where a client is
+    from distributed.scheduler import NoValidWorkerError, NoWorkerError  # noqa: PLC0415
+
+    try:
+        return future.result()
+    except KilledWorker as error:
+        raise ClusterError(
+            f"the workers that ran {error.task!r} died {error.allowed_failures + 1} times; most "
+            f"often they ran out of memory, take fewer components or fewer workers a machine."
+        ) from error
+    except (NoWorkerError, NoValidWorkerError, CancelledError) as error:
+        raise ClusterError(
+            "the cluster lost its workers or its scheduler; check that they run, and start again."
+        ) from error
+
+
+def stream(tasks: Iterator[Any]) -> Iterator[Any]:
+    """Yield the results of tasks in order, with no more under way than keep everyone busy."""
+    client = current_client()
+    if client is None:
+        for batch in partition_all(_local_threads(), tasks):
+            yield from dask.compute(*batch, scheduler=_local_scheduler())
+        return
+    window = 2 * max(sum(client.nthreads().values()), 1)
+    pending: deque[Any] = deque()
+    try:
+        for task in tasks:
+            pending.append(client.compute(task))
+            if len(pending) >= window:
+                yield _result(pending.popleft())
+        while pending:
+            yield _result(pending.popleft())
+    finally:
+        client.cancel(list(pending))
