@@ -14,6 +14,7 @@ def main() -> None:
     parser.add_argument("--cluster", help="cluster.yaml; by default a local cluster")
     parser.add_argument("--scheduler", help="address of a running scheduler")
     parser.add_argument("--out", default="predictions.h5")
+    parser.add_argument("--force", action="store_true", help="replace an existing output")
     options = parser.parse_args()
 
     model = streamkern.load(options.model)
@@ -22,7 +23,7 @@ def main() -> None:
         streamkern.connect(cluster=options.cluster, scheduler=options.scheduler),
         streamkern.progress(),
     ):
-        model.predict_to_hdf5(source, options.out, force=True)
+        model.predict_to_hdf5(source, options.out, force=options.force)
     print(f"{source.n_samples:,} predictions in {options.out}")
 
 

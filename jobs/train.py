@@ -15,6 +15,7 @@ def main() -> None:
     parser.add_argument("--out", default="model.h5")
     parser.add_argument("--components", type=int, default=2048)
     parser.add_argument("--alpha", type=float, default=0.1)
+    parser.add_argument("--force", action="store_true", help="replace an existing output")
     options = parser.parse_args()
 
     source = streamkern.open_hdf5(options.data)
@@ -27,7 +28,7 @@ def main() -> None:
     ):
         print(f"dashboard: {client.dashboard_link}")
         model.fit(source)
-    model.save(options.out, force=True)
+    model.save(options.out, force=options.force)
     report = model.report_
     print(f"{report['rows']:,} rows in {report['seconds']['total']:.1f} s, {options.out} written")
 

@@ -2,8 +2,8 @@
 
 A cluster file is shared and copied, so it may start clusters but not run code.  It is read with a
 safe loader; its module must be in a known package; and options through which Dask would import a
-module, set an environment variable or run a command are refused wherever they occur, as are
-values with shell syntax, because job scripts and remote command lines hold them as written.
+module, set an environment variable or run a command are refused where their names are known, as
+are values with shell syntax, because job scripts and remote command lines hold them as written.
 Whoever needs such an option has a Dask configuration of their own to set it in.
 """
 
@@ -35,10 +35,10 @@ _KEYS = ("version", "module", "class", "args", "kwargs", "scale", "adapt", "conf
 _REACHES_CODE = re.compile(
     r"(\w+_)?(bootstrap|class|cls|command|module|python|services|shebang|template)"
     r"|(\w+_)?env(iron\w*|_\w+)?|preload\w*|pre_import|job_script_\w+|logging\w*"
-    r"|(worker_)?extra(_args)?|allowed_imports|auth|config|custom_cluster_spec|docker_args"
+    r"|(\w+_)?extra(_args)?|allowed_imports|auth|config|custom_cluster_spec|docker_args"
     r"|extensions|pkcs11_provider|plugins|policies|remote_dask_worker|routes|security_loader"
 )
-_REACHES_SHELL = re.compile(r"[`;|&<>\r\n]|\$\(|\s--")
+_REACHES_SHELL = re.compile(r"[`;|&<>\r\n]|\$\(|\s--|^\s*(--export|-S\b)|LD_PRELOAD")
 
 _ADDRESS = re.compile(r"(?:(tcp|tls|ws|wss)://)?(\[[^]]+\]|[^:/\s]+):(\d{1,5})")
 

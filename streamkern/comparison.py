@@ -117,7 +117,7 @@ def compare(
     DataError
         If there are fewer than ten rows, or rows that are not finite.
     """
-    if not isinstance(model.kernel, ShiftInvariantKernel):
+    if not isinstance(model.kernel, ShiftInvariantKernel) or model.feature_map == "identity":
         raise ParameterError("the linear kernel has no random features; compare another kernel.")
     if not n_components:
         raise ParameterError("n_components must name at least one number of features.")
@@ -133,7 +133,7 @@ def compare(
 
     exact = ExactKernelRidge(kernel, alpha=model.alpha, fit_intercept=model.fit_intercept)
     options = _options(model) | {"kernel": kernel, "standardize": False}
-    linear = RandomFeatureRidge(**options | {"kernel": Linear(), "feature_map": "identity"})
+    linear = RandomFeatureRidge(**options | {"kernel": Linear(), "paired": True})
     trials = [_trial("exact", exact, rows), _trial("linear", linear, rows)]
     for D in n_components:
         sized = RandomFeatureRidge(**options | {"n_components": D})

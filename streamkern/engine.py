@@ -23,7 +23,7 @@ from dask import delayed
 from tlz import partition_all
 
 from streamkern.errors import IncompletePassError
-from streamkern.memory import peak_bytes
+from streamkern.memory import peak_bytes, reset_peak
 from streamkern.observing import listening, observed_pass, tell
 from streamkern.scheduling import current_client, run, stream
 from streamkern.threads import blas_threads
@@ -81,6 +81,7 @@ def accumulate(
     block_rows: int = 8192,
     skip_bad_rows: bool = False,
     label: str | None = None,
+    n_threads: int | None = None,
 ) -> PassResult[S]:
     """Read every row once and reduce the rows to a statistic.
 
@@ -99,6 +100,8 @@ def accumulate(
         Leave out, and count, rows with a value that is not finite.
     label : str, optional
         The name of the pass, for progress and for the dashboard.
+    n_threads : int, optional
+        Tasks at a time, where they run on threads of this process.
 
     Returns
     -------
@@ -131,12 +134,16 @@ def accumulate(
         for shard in shards
     ]
     root = _merged(partials, label, job)
+    client = current_client()
+    if client is None:
+        reset_peak()
     begun = time.perf_counter()
     with (
         observed_pass(label, source.n_samples) as observer,
-        listening(job, observer, current_client()) as attempts,
+        listening(job, observer, client) as attempts,
     ):
-        merged = run(root)
+        merged = run(root, n_threads)
+    source.check_unchanged()
     _check_complete(merged, shards, source.n_samples)
     return PassResult(
         statistic=merged.statistic,

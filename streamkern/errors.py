@@ -35,6 +35,10 @@ class SingularSystemError(StreamkernError, ArithmeticError):
     """The ridge system has no unique solution at the penalty asked for."""
 
 
+class OverflowedError(StreamkernError, ArithmeticError):
+    """Sums over the rows are too large for the precision they are made in."""
+
+
 class ClusterError(StreamkernError, RuntimeError):
     """A Dask cluster cannot be started or reached."""
 

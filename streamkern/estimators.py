@@ -22,6 +22,7 @@ from streamkern.solve import checked_alpha, solve_ridge
 from streamkern.sources import ArraySource, Source, as_source
 from streamkern.sources.arrays import is_dask_array
 from streamkern.storage import ModelFile, read_model, write_model
+from streamkern.threads import blas_threads
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,7 +49,7 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):  # ty
     alpha : float
         The penalty, in the units of the sum of squares: not divided by n.
     feature_map : {'orthogonal', 'iid', 'identity'}
-        How frequencies are drawn; 'identity' takes the inputs as features.
+        How frequencies are drawn; 'identity' takes the inputs as features, D = p of them.
     paired : bool
         Cosine and sine of every frequency, or cosines with random phases.
     standardize : bool
@@ -140,8 +141,9 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):  # ty
         source = as_source(X, y, sample_weight)
         fitted = fit_moments(source, options)
         begun = time.perf_counter()
-        moments = fitted.moments.centred(intercept=self.fit_intercept)
-        solution = solve_ridge(moments, self.alpha)
+        with blas_threads(1):  # the bits do not depend on the number of cores
+            moments = fitted.moments.centred(intercept=self.fit_intercept)
+            solution = solve_ridge(moments, self.alpha)
         if solution.note:
             warnings.warn(solution.note, StreamkernWarning, stacklevel=2)
         solving = time.perf_counter() - begun

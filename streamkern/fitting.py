@@ -19,11 +19,12 @@ from streamkern.features import (
     Standardizer,
 )
 from streamkern.features.base import checked_seed
-from streamkern.kernels import Kernel, Linear, ShiftInvariantKernel
+from streamkern.kernels import Gaussian, Kernel, Linear, ShiftInvariantKernel
 from streamkern.plan import SAMPLE_ROWS, Plan, plan_fit
 from streamkern.scheduling import current_resources
 from streamkern.selection import median_length_scale
 from streamkern.statistics import ColumnStatistics, Moments, RowSample, Together
+from streamkern.threads import blas_threads
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
@@ -71,6 +72,14 @@ class FitOptions:
                     f"{name} must be one of {', '.join(allowed)}, not {value!r}; choose one."
                 )
         checked_seed(self.random_state)
+        if self.feature_map == "identity":
+            default = Gaussian("median")
+            other = not isinstance(self.kernel, Linear) and self.kernel != default
+            if other or not self.paired:
+                raise ParameterError(
+                    "the identity map has no kernel but the linear one, and no phases; leave them "
+                    "out, or take another map."
+                )
         if isinstance(self.kernel, ShiftInvariantKernel) and not self.is_identity:
             self._fourier(self.kernel)
 
@@ -176,20 +185,24 @@ def fit_moments(source: Source, options: FitOptions) -> FittedMoments:
         block_rows=plan.column_block_rows,
         skip_bad_rows=skip,
         label="columns",
+        n_threads=plan.n_threads,
     )
     columns, sample = first.statistic.parts
     assert isinstance(columns, ColumnStatistics)  # noqa: S101  for the type checker
     assert isinstance(sample, RowSample)  # noqa: S101
     _check_columns(source, columns, n_kept=first.n_rows, n_skipped=first.n_skipped)
     standardizer, dropped = _standardizer(source, columns, options)
-    inner, kernel = options.map_for(standardizer.columns, standardizer(sample.X))
-    feature_map = Standardized(standardizer, inner)
+    with blas_threads(1):  # frequencies and shift are part of the result
+        inner, kernel = options.map_for(standardizer.columns, standardizer(sample.X))
+        feature_map = Standardized(standardizer, inner)
+        empty = _empty_moments(source, feature_map, columns, sample, options)
     moments = accumulate(
         source,
-        _empty_moments(source, feature_map, columns, sample, options),
+        empty,
         shard_rows=plan.shard_rows,
         block_rows=plan.block_rows,
         skip_bad_rows=skip,
+        n_threads=plan.n_threads,
     )
     report = _report(source, plan, first, moments, time.perf_counter() - begun)
     return FittedMoments(moments.statistic, kernel, report, dropped)
@@ -210,11 +223,15 @@ def _check_columns(
             f"every y equals {columns.mean[p]:g}, so there is nothing to learn; check which "
             f"dataset holds the target."
         )
-    wild = np.flatnonzero(~np.isfinite(columns.variance))
+    flat = columns.constant(8 * source.rounding)
+    wild = np.flatnonzero(~flat & ~(np.isfinite(columns.variance) & (columns.variance > 0)))
     if len(wild):
+        j = wild[0]
+        name = f"column {j} of X" if j < p else f"target {j - p}"
+        how = "overflows" if columns.variance[j] != 0 else "underflows"
         raise DataError(
-            f"column {wild[0]} has values up to {columns.maximum[wild[0]]:.3g}, whose variance "
-            f"overflows; rescale it."
+            f"{name} has values from {columns.minimum[j]:.3g} to {columns.maximum[j]:.3g}, whose "
+            f"variance {how}; rescale it."
         )
 
 
@@ -223,8 +240,7 @@ def _standardizer(
 ) -> tuple[Standardizer, list[int]]:
     p = source.n_features
     # A column stored in single precision is constant when it varies by its rounding only.
-    rounding = float(np.finfo(source.dtype).eps) if source.dtype.kind == "f" else 0.0
-    constant = columns.constant(8 * rounding)[:p]
+    constant = columns.constant(8 * source.rounding)[:p]
     kept, dropped = np.flatnonzero(~constant), np.flatnonzero(constant).tolist()
     if not len(kept):
         raise DataError(

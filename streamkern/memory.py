@@ -1,7 +1,10 @@
-"""How much memory this process may use."""
+"""How much memory and how many cores this process may use."""
 
 from __future__ import annotations
 
+import math
+import os
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -38,6 +41,23 @@ def peak_bytes() -> int:
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024
     return 0
+
+
+def reset_peak() -> None:
+    """Let `peak_bytes` begin again from what is resident now, where the system can do that."""
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def usable_cores() -> int:
+    """Return the cores this process may run on, counting the quota of its control group."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        return max(min(cores, math.ceil(int(quota) / int(period))), 1)
+    except (OSError, ValueError):
+        return cores
 
 
 def in_words(n_bytes: float) -> str:

@@ -35,6 +35,7 @@ class _Nobody:
 
 
 _observer: ContextVar[Observer] = ContextVar("observer", default=_Nobody())  # noqa: B039  stateless
+_TOPIC = "streamkern"
 # What to call about the shards of a job, in the process where the job was started.
 _listeners: dict[str, Callable[[int, int], None]] = {}
 
@@ -69,7 +70,7 @@ def tell(job: str, shard: int, n_rows: int) -> None:
         from distributed import get_worker  # noqa: PLC0415  only where it is imported already
 
         with suppress(ValueError):  # not on a worker: nobody can be told from here
-            get_worker().log_event(job, (shard, n_rows))
+            get_worker().log_event(_TOPIC, (job, shard, n_rows))
 
 
 @contextmanager
@@ -87,10 +88,16 @@ def listening(job: str, observer: Observer, client: Any) -> Iterator[dict[int, i
 
     _listeners[job] = heard
     if client is not None:
-        client.subscribe_topic(job, lambda event: heard(*event[1]))
+        # One topic for all jobs, because a scheduler keeps every topic as long as it lives.
+        client.subscribe_topic(_TOPIC, _pass_on)
     try:
         yield attempts
     finally:
         del _listeners[job]
-        if client is not None:
-            client.unsubscribe_topic(job)
+
+
+def _pass_on(event: tuple[Any, tuple[str, int, int]]) -> None:
+    job, shard, n_rows = event[1]
+    listener = _listeners.get(job)
+    if listener is not None:
+        listener(shard, n_rows)

@@ -6,12 +6,11 @@ computes them.  Workers and threads follow from the machine.
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import InsufficientMemoryError
-from streamkern.memory import available_bytes, in_words
+from streamkern.memory import available_bytes, in_words, usable_cores
 
 if TYPE_CHECKING:
     from streamkern.sources import Source
@@ -159,12 +158,13 @@ def plan_fit(
     shard_rows, block_rows = cut(source, itemsize * D)
     shards = source.shards(shard_rows)
     block_rows = min(block_rows, max(shard.n_rows for shard in shards))
-    accumulator = 8 * D * (D + 256) // 2 + 16 * D * (q + 1)
+    # A partial brings its map along.
+    accumulator = 8 * D * (D + 256) // 2 + 16 * D * (q + 1) + 8 * D * p
     task = (
         accumulator
         + itemsize * D * D  # the product of one block
         + block_rows * (itemsize * D + source.row_bytes + itemsize * p + 24 * (q + 1))
-        + source.chunk_bytes
+        + (shard_rows * source.row_bytes if source.loads_whole_shards else source.chunk_bytes)
         + (16 << 20)  # rows in cache, and chunks in the reader
     )
     sample = 4 * SAMPLE_ROWS * (8 * p + 8 * q + 16)
@@ -175,9 +175,7 @@ def plan_fit(
         return _PROCESS_BYTES + threads * task + waiting + sample
 
     flops = float(n) * D * (p + D) + D**3 / 3
-    cores = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
+    cores = usable_cores()
     blas = 1
     if n_workers is None:
         seconds = flops / (_FLOPS_PER_SECOND[precision] * cores)
@@ -189,9 +187,11 @@ def plan_fit(
             n_workers = _most_that_fit(cores, free, process_bytes(1))
         blas = max(cores // (max(n_workers, 1) * n_threads), 1)
         allowed_bytes = free // max(n_workers, 1)
-    n_threads = n_threads or 1
     if allowed_bytes is None:
         allowed_bytes = available_bytes() // max(n_workers, 1)
+    n_threads = n_threads or 1
+    if n_workers == 0:
+        n_threads = _most_that_fit(n_threads, allowed_bytes - process_bytes(0), task)
     worker_bytes = process_bytes(n_threads)
     if n_workers == 0:
         worker_bytes = max(worker_bytes, _PROCESS_BYTES + solve)
@@ -225,7 +225,10 @@ def cut(source: Source, feature_bytes: int) -> tuple[int, int]:
         block_rows -= block_rows % chunk_rows
     fewest, most = _SHARD_ROWS
     shard_rows = min(max(-(-source.n_samples // _SHARDS), fewest), most)
-    return -(-shard_rows // block_rows) * block_rows, block_rows
+    shard_rows = -(-shard_rows // block_rows) * block_rows
+    if source.loads_whole_shards:
+        shard_rows = min(shard_rows, max(_BLOCK_BYTES // source.row_bytes, chunk_rows))
+    return shard_rows, block_rows
 
 
 def _most_that_fit(most: int, room: int, each: int) -> int:

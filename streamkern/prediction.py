@@ -92,7 +92,11 @@ def predict_to_hdf5(
             bad += len(unknown)
             writer.append("y_pred", rows)
         if bad and not skip_bad_rows:
-            raise source.bad_rows_error(bad, first)
+            raise DataError(
+                f"{bad:,} of {source.n_samples:,} rows have no finite prediction, the first at "
+                f"{source.locate(first)}, because their inputs are NaN, infinite or overflow; give "
+                f"--on-bad-rows skip to write NaN for them."
+            )
     return bad
 
 
@@ -142,6 +146,11 @@ def evaluate(
         raise source.bad_rows_error(columns.n_bad_rows, columns.first_bad_row or 0)
     if not result.n_rows:
         raise DataError(f"all {source.n_samples:,} rows were skipped; none is left to evaluate.")
+    if not np.isfinite(errors.squared).all():
+        raise DataError(
+            "predictions or their squared errors overflow on rows far outside of those that were "
+            "fitted; look at the largest inputs with `streamkern inspect`, or rescale them."
+        )
     found: dict[str, Any] = {"rows": result.n_rows, "skipped_rows": result.n_skipped}
     for name in ("rmse", "mae", "r2"):
         values = getattr(errors, name)

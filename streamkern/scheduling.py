@@ -68,11 +68,12 @@ def _local_threads() -> int:
     return int(dask.config.get("num_workers", None) or dask.system.CPU_COUNT)
 
 
-def run(root: Any) -> Any:
+def run(root: Any, n_threads: int | None = None) -> Any:
     """Return the value of a Dask task, or raise what it raised."""
     client = current_client()
     if client is None:
-        return dask.compute(root, scheduler=_local_scheduler())[0]
+        threads = {"num_workers": n_threads} if n_threads else {}
+        return dask.compute(root, scheduler=_local_scheduler(), **threads)[0]
     future = client.compute(root)
     try:
         return _result(future)

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import eigh, lapack
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
-from streamkern.errors import ParameterError, SingularSystemError
+from streamkern.errors import OverflowedError, ParameterError, SingularSystemError
 
 if TYPE_CHECKING:
     from streamkern._typing import Floats
@@ -36,7 +36,8 @@ class RidgeSolution:
     effective_dof : float
         tr (G + alpha I)^-1 G, plus 1 for an intercept.
     train_rss : ndarray of shape (q,)
-        Residual sum of squares on the rows of the moments.
+        Residual sum of squares on the rows of the moments; a difference of sums, so that below
+        about 1e-7 of the sum of squares of the targets it is rounding in single precision.
     floor : float
         The penalty below which the precision of G decides the solution, not the data.
     n_clipped : int
@@ -113,12 +114,19 @@ def solve_ridge(moments: CentredMoments, alpha: float) -> RidgeSolution:
         If alpha is negative or not a number.
     SingularSystemError
         If alpha is 0 and some eigenvalue of G is below the floor.
+    OverflowedError
+        If the moments are not finite.
 
     References
     ----------
     Hastie, Tibshirani and Friedman (2009), "The elements of statistical learning", section 3.4.
     """
     alpha = checked_alpha(alpha)
+    if not all(np.isfinite(part).all() for part in (moments.gram, moments.cross, moments.target)):
+        raise OverflowedError(
+            f"sums of features or targets overflowed in {moments.precision} precision; standardise "
+            f"or rescale the inputs."
+        )
     floor = precision_floor(moments)
     if alpha > 0 and alpha >= floor:
         solution = _by_cholesky(moments, alpha, floor)

@@ -25,7 +25,7 @@ def _controller() -> threadpoolctl.ThreadpoolController:
 
 
 def _let_any_thread_set_limits() -> None:
-    """Lift the rule of threadpoolctl 3.7 and later that only the first thread to set limits may.
+    """Lift the rule of threadpoolctl 3.8 that only the first thread to set limits may.
 
     Without it a limit set from another thread is silently ignored; the lock here keeps threads
     from setting limits at the same time, which is what the rule is against.

@@ -21,7 +21,9 @@ def rows(n=300, seed=0, q=None):
 
 
 def model(kernel=Gaussian(1.0), **options):  # noqa: B008  immutable
-    return RandomFeatureRidge(kernel, **{"alpha": 0.1, "precision": "double"} | options)
+    return RandomFeatureRidge(
+        kernel, **{"alpha": 0.1, "precision": "double", "random_state": 1} | options
+    )
 
 
 @pytest.fixture(scope="module")

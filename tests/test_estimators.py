@@ -550,8 +550,21 @@ def test_the_linear_kernel_is_linear_ridge(q, intercept, alpha, standardize):
     assert pytest.approx(linear.coef_, rel=1e-8) == model.coef_.T
 
 
+def test_the_estimator_works_inside_dask_mls_wrapper():
+    from dask_ml.wrappers import ParallelPostFit
+
+    X, y = rows()
+    wrapped = ParallelPostFit(ridge()).fit(X, y)
+    lazy = wrapped.predict(da.from_array(X, chunks=(50, -1)))
+    assert isinstance(lazy, da.Array)
+    assert np.array_equal(lazy.compute(), ridge().fit(X, y).predict(X))
+
+
 def test_the_identity_map_takes_inputs_as_features():
     X, y = rows()
-    model = ridge(feature_map="identity", standardize=False, alpha=2.0).fit(X, y)
+    options = {"feature_map": "identity", "standardize": False, "alpha": 2.0}
+    model = ridge(kernel=Linear(), **options).fit(X, y)
     assert np.array_equal(model.transform(X), X)
+    with pytest.raises(ParameterError, match="no kernel but the linear one"):
+        ridge(kernel=Gaussian(1.5), **options).fit(X, y)
     assert model.coef_ == pytest.approx(Ridge(alpha=2.0).fit(X, y).coef_, rel=1e-8)

@@ -9,7 +9,14 @@ from typing import Any
 import click
 
 from streamkern.cli.fit import kernel_named, kernel_options
-from streamkern.cli.options import Say, bad_rows_option, common, data_options, force_option
+from streamkern.cli.options import (
+    Say,
+    bad_rows_option,
+    common,
+    data_options,
+    force_option,
+    place_options,
+)
 
 
 @click.command()
@@ -33,6 +40,7 @@ from streamkern.cli.options import Say, bad_rows_option, common, data_options, f
     help="Rows to fit, a uniform sample; exact kernel ridge needs their square.",
 )
 @bad_rows_option
+@place_options
 @force_option
 @common
 def compare(say: Say, **options: Any) -> None:
@@ -56,6 +64,17 @@ def compare(say: Say, **options: Any) -> None:
             f"{options['components']!r}; give some."
         ) from error
     pyplot()
+    source = open_hdf5(options["data"], options["x"], options["y"])
+    test = open_hdf5(options["test"], options["x"], options["y"]) if options["test"] else None
+    model = RandomFeatureRidge(
+        kernel_named(options["kernel"], options["length_scale"]),
+        alpha=DEFAULT_ALPHA if options["alpha"] is None else options["alpha"],
+        feature_map=options["feature_map"],
+        paired=not options["phase"],
+        on_bad_rows=options["on_bad_rows"],
+        random_state=options["seed"],
+    )
+    model.options()
     folder = Path(options["out"])
     try:
         folder.mkdir(exist_ok=True)
@@ -67,17 +86,7 @@ def compare(say: Say, **options: Any) -> None:
     results, picture = folder / "comparison.json", folder / "comparison.png"
     for path in (results, picture):
         check_output(path, force=force)
-    source = open_hdf5(options["data"], options["x"], options["y"])
-    test = open_hdf5(options["test"], options["x"], options["y"]) if options["test"] else None
-    model = RandomFeatureRidge(
-        kernel_named(options["kernel"], options["length_scale"]),
-        alpha=DEFAULT_ALPHA if options["alpha"] is None else options["alpha"],
-        feature_map=options["feature_map"],
-        paired=not options["phase"],
-        on_bad_rows=options["on_bad_rows"],
-        random_state=options["seed"],
-    )
-    with Place().entered(say):
+    with Place.of(options).entered(say):
         found = compare_source(
             source, model, n_components=components, n_train=options["rows"], test=test
         )

@@ -45,7 +45,11 @@ def kernel_options(command: Any) -> Any:
             help="In units of the standardised inputs; several: one per input.",
         ),
         click.option(
-            "--kernel", type=click.Choice(list(KERNELS)), default="gaussian", show_default=True
+            "--kernel",
+            type=click.Choice(list(KERNELS)),
+            default="gaussian",
+            show_default=True,
+            help="How similar two rows are.",
         ),
     ):
         command = option(command)
@@ -87,9 +91,13 @@ def kernel_named(name: str, length_scale: str) -> Kernel:
     help="The penalty, in units of the sum of squares.  [default: 0.1]",
 )
 @click.option(
-    "--precision", type=click.Choice(["single", "double"]), default="single", show_default=True
+    "--precision",
+    type=click.Choice(["single", "double"]),
+    default="single",
+    show_default=True,
+    help="Of features and products, which are summed in double.",
 )
-@click.option("--no-standardize", is_flag=True, help="Take the inputs as they are.")
+@click.option("--no-standardize", is_flag=True, help="Take the inputs in their own units.")
 @click.option("--no-intercept", is_flag=True, help="Fit through the origin.")
 @bad_rows_option
 @place_options
@@ -129,11 +137,17 @@ def fit(say: Say, **options: Any) -> None:
         n_workers=place.workers,
     )
     if options["dry_run"]:
+        if place.is_elsewhere:
+            raise ParameterError(
+                "--dry-run plans for this machine; leave out either it, or the cluster."
+            )
         say.table("Plan", plan.rows())
         plan.check()
         say.result(plan.as_dict())
         return
-    check_output(options["out"], force=options["force"])
+    check_output(
+        options["out"], force=options["force"], inputs=[file.path for file in source.files]
+    )
     if place.workers or not place.is_named:
         plan.check()
     with place.entered(say, plan):

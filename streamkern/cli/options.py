@@ -72,7 +72,7 @@ class Say:
     def result(self, values: dict[str, Any]) -> None:
         """Print the result for programs, as the last line."""
         if self.as_json:
-            click.echo(json.dumps(values, default=_plain))
+            click.echo(json.dumps(values, default=_plain, allow_nan=False))
 
     def note(self, text: str) -> None:
         """Print a note on standard error, for everyone."""
@@ -100,9 +100,19 @@ def common(command: Command) -> Command:
         except StreamkernError as error:
             _fail(str(error), error.exit_status, debug=debug)
         except KeyboardInterrupt:
-            _fail("interrupted; nothing was written.", 130, debug=debug)
+            _fail("interrupted; the output was not written.", 130, debug=debug)
         except MemoryError:
             _fail("out of memory; take fewer components, or shut other programs.", 1, debug=debug)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except Exception as error:  # noqa: BLE001  a user gets a sentence, whatever happens
+            reason = str(error).strip().partition("\n")[0].rstrip(".")
+            _fail(
+                f"unexpected {type(error).__name__} ({reason}); run again with --debug and report "
+                f"what it prints.",
+                1,
+                debug=debug,
+            )
 
     return run
 

@@ -40,6 +40,11 @@ class Place:
         options = (self.cluster, self.scheduler, self.scheduler_file, self.workers)
         return any(options) or bool(os.environ.get("DASK_SCHEDULER_ADDRESS"))
 
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether the user named a place other than workers on this machine."""
+        return any((self.cluster, self.scheduler, self.scheduler_file))
+
     @contextmanager
     def entered(self, say: Say, plan: Plan | None = None) -> Iterator[None]:
         """Run in that place, with a progress bar unless the command is quiet.

@@ -33,7 +33,8 @@ def predict(say: Say, **options: Any) -> None:
     predictor = load(options["model"]).predictor_
     source = open_hdf5(options["data"], options["x"], y=None)
     predictor.feature_map.check((source.n_samples, source.n_features))
-    check_output(options["out"], force=options["force"])
+    inputs = [options["model"], *(file.path for file in source.files)]
+    check_output(options["out"], force=options["force"], inputs=inputs)
     place = Place.of(options)
     begun = time.perf_counter()
     with place.entered(say):

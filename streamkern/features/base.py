@@ -126,10 +126,14 @@ class FeatureMap(ABC):
             and all(np.array_equal(mine[name], theirs[name]) for name in mine)
         )
 
-    def check(self, shape: tuple[int, ...]) -> None:
-        """Raise DataError unless `shape` is (n, p) with the p that the map was drawn for."""
+    def check_drawn(self) -> None:
+        """Raise ParameterError unless the map is drawn."""
         if not self.n_features:
             raise ParameterError("the map is not drawn yet; call fit(X) or draw(n_features) first.")
+
+    def check(self, shape: tuple[int, ...]) -> None:
+        """Raise DataError unless `shape` is (n, p) with the p that the map was drawn for."""
+        self.check_drawn()
         if len(shape) != 2 or shape[1] != self.n_features:
             raise DataError(
                 f"rows must have {self.n_features} columns, as the model was fitted on, but X has "

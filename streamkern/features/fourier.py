@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
 
 # Streams of random numbers, kept apart so that more of one never changes another.
-_DIRECTIONS, _UNIFORMS, _PHASES = range(3)
+_DIRECTIONS, _UNIFORMS, _PHASES, _LENGTHS = range(4)
 
 
 class RandomFourierFeatures(FeatureMap):
@@ -40,7 +40,7 @@ class RandomFourierFeatures(FeatureMap):
         Pairs (b = 2, L = D / 2) or the phase form (b = 1, L = D).
     random_state : int
         Seed.  Nested: the first features of a larger map are those of a smaller one with the same
-        seed, up to scale.
+        seed, up to scale (and the rounding of an orthogonalisation).
 
     Raises
     ------
@@ -120,6 +120,7 @@ class RandomFourierFeatures(FeatureMap):
 
     def first(self, n_components: int) -> RandomFourierFeatures:
         """Return the map of the first draws, which is the map with that many and the same seed."""
+        self.check_drawn()
         if not 1 <= n_components <= self.n_components:
             raise ParameterError(
                 f"a part of this map has between 1 and {self.n_components} features, not "
@@ -187,10 +188,11 @@ def orthogonal_rows(n_rows: int, n_features: int, seed: int) -> Floats:
     matrices from the classical compact groups", for the signs.
     """
     blocks = []
-    for block in range(-(-n_rows // n_features)):
-        rng = _stream(seed, _DIRECTIONS, block)
-        Q, R = np.linalg.qr(rng.standard_normal((n_features, n_features)))
+    for block, start in enumerate(range(0, n_rows, n_features)):
+        # No more of the p directions than are needed; those are the first of all p.
+        size = (min(n_features, n_rows - start), n_features)
+        Q, R = np.linalg.qr(_stream(seed, _DIRECTIONS, block).standard_normal(size).T)
         directions = (Q * np.sign(np.diagonal(R))).T
-        lengths = np.linalg.norm(rng.standard_normal((n_features, n_features)), axis=1)
+        lengths = np.linalg.norm(_stream(seed, _LENGTHS, block).standard_normal(size), axis=1)
         blocks.append(directions * lengths[:, None])
-    return np.concatenate(blocks)[:n_rows]
+    return np.concatenate(blocks)

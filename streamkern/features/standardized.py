@@ -111,5 +111,8 @@ class Standardized(FeatureMap):
                 f"expected {inner.n_features} columns, means and deviations, found shapes "
                 f"{columns.shape}, {mean.shape} and {deviation.shape}; the file is damaged."
             )
-        standardizer = Standardizer(columns, mean, deviation, int(parameters["n_features"]))
+        p = int(parameters["n_features"])
+        if columns.dtype.kind not in "iu" or (columns < 0).any() or (columns >= p).any():
+            raise ParameterError(f"columns must be from 0 to {p - 1}; the file is damaged.")
+        standardizer = Standardizer(columns, mean, deviation, p)
         return cls(standardizer, inner)

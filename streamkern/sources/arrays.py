@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.errors import DataError
-from streamkern.sources.base import Block, Reader, Segment, Shard, Source
+from streamkern.sources.base import Block, Reader, Segment, Shard, Source, rounding_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -89,6 +89,7 @@ class ArraySource(Source):
         self.n_targets = _n_targets(self.y)
         self.target_ndim = 1 if self.y is None else self.y.ndim
         self.dtype = self.X.dtype
+        self.rounding = rounding_of(self.dtype)
 
     def segments(self) -> list[Segment]:
         """Return one segment that may be cut anywhere."""
@@ -104,6 +105,9 @@ class ArraySource(Source):
             shard.start,
         )
 
+    def check_unchanged(self) -> None:
+        """Trust the arrays."""
+
     def locate(self, row: int) -> str:
         """Name the row."""
         return f"row {row:,}"
@@ -115,6 +119,8 @@ class ArraySource(Source):
 
 class DaskSource(Source):
     """Rows of Dask arrays, a shard being whole row chunks; parameters as in `as_source`."""
+
+    loads_whole_shards = True
 
     def __init__(self, X: Any, y: Any = None, sample_weight: Any = None) -> None:
         if sample_weight is not None:
@@ -140,6 +146,7 @@ class DaskSource(Source):
         self.n_targets = _n_targets(y)
         self.target_ndim = 1 if y is None else y.ndim
         self.dtype = X.dtype
+        self.rounding = rounding_of(self.dtype)
         self.chunk_bytes = max(X.chunks[0]) * self.row_bytes
 
     def segments(self) -> list[Segment]:
@@ -158,6 +165,9 @@ class DaskSource(Source):
         X = self.X.blocks[chunks].to_delayed().ravel().tolist()
         y = [] if self.y is None else self.y.blocks[chunks].to_delayed().ravel().tolist()
         return delayed(ArrayReader)(X, y, None, shard.start)
+
+    def check_unchanged(self) -> None:
+        """Trust the arrays."""
 
     def locate(self, row: int) -> str:
         """Name the row."""
@@ -185,10 +195,20 @@ class ArrayReader(Reader):
 
     def blocks(self, n_rows: int) -> Iterator[Block]:
         """Yield the shard's rows in order, views where that is possible."""
-        X = self.X[0] if len(self.X) == 1 else np.concatenate(self.X)
-        y = np.concatenate(self.y).astype(float) if len(self.y) else np.empty((len(X), 0))
-        y = y.reshape(len(X), -1)
-        for start in range(0, len(X), n_rows):
-            rows = slice(start, start + n_rows)
-            weights = None if self.weights is None else self.weights[rows]
-            yield Block(X[rows], y[rows], self.start + start, weights)
+        total = sum(map(len, self.X))
+        for start in range(0, total, n_rows):
+            stop = min(start + n_rows, total)
+            X = _rows(self.X, start, stop)
+            y = _rows(self.y, start, stop).astype(float) if self.y else np.empty((len(X), 0))
+            weights = None if self.weights is None else self.weights[start:stop]
+            yield Block(X, y.reshape(len(X), -1), self.start + start, weights)
+
+
+def _rows(parts: Sequence[Array], start: int, stop: int) -> Array:
+    """Return rows of arrays that follow each other, a view where they are in one of them."""
+    found = []
+    for part in parts:
+        if start < len(part) and stop > 0:
+            found.append(part[max(start, 0) : stop])
+        start, stop = start - len(part), stop - len(part)
+    return found[0] if len(found) == 1 else np.concatenate(found)

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
 
 
+def rounding_of(dtype: np.dtype[Any]) -> float:
+    """Return the relative rounding of a dtype, 0 for integers."""
+    return float(np.finfo(dtype).eps) if dtype.kind == "f" else 0.0
+
+
 @dataclass(frozen=True)
 class Shard:
     """A contiguous range of rows, start to stop, that one Dask task accumulates."""
@@ -105,6 +110,10 @@ class Source(ABC):
         1 where the target is stored as (n,), else 2.
     dtype : numpy.dtype
         Of X in a block.
+    rounding : float
+        Relative rounding of the values of X as they are stored, 0 for integers.
+    loads_whole_shards : bool
+        Whether a shard is in memory before its first block is.
     chunk_bytes : int
         What a reader keeps of the storage chunks it is in the middle of.
     """
@@ -114,6 +123,8 @@ class Source(ABC):
     n_targets: int
     target_ndim: int
     dtype: np.dtype[Any]
+    rounding: float
+    loads_whole_shards: bool = False
     chunk_bytes: int = 0
 
     @abstractmethod
@@ -123,6 +134,10 @@ class Source(ABC):
     @abstractmethod
     def reader(self, shard: Shard) -> Any:
         """Return a `Reader` of the shard, or a Dask task that makes one."""
+
+    @abstractmethod
+    def check_unchanged(self) -> None:
+        """Raise DataError if the rows are known not to be what they were."""
 
     @abstractmethod
     def locate(self, row: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streamkern.errors import DataError
-from streamkern.sources.base import Block, Reader, Segment, Shard, Source
+from streamkern.sources.base import Block, Reader, Segment, Shard, Source, rounding_of
 from streamkern.sources.headers import (
     CHUNK_CACHE_BYTES,
     FileRows,
@@ -67,6 +67,11 @@ def open_hdf5(
     if not names:
         raise DataError("no files are named; give at least one.")
     files = tuple(describe_rows(name, x, y) for name in names)
+    seen: set[str] = set()
+    for file in files:
+        if file.path in seen:
+            raise DataError(f"{file.path} is named twice, but its rows count once; name it once.")
+        seen.add(file.path)
     first = files[0]
     for file in files[1:]:
         if (file.n_features, file.target_shape) != (first.n_features, first.target_shape):
@@ -125,6 +130,11 @@ class HDF5Source(Source):
         """The decoded size of the largest row of storage chunks."""
         return max(file.chunk_bytes for file in self.files)
 
+    @property
+    def rounding(self) -> float:  # type: ignore[override]
+        """The relative rounding of the coarsest file."""
+        return max(rounding_of(np.dtype(file.dtype)) for file in self.files)
+
     def segments(self) -> list[Segment]:
         """Return one segment a file."""
         stops = np.cumsum([file.n_rows for file in self.files]).tolist()
@@ -146,7 +156,14 @@ class HDF5Source(Source):
         ]
         cache_bytes = max(CHUNK_CACHE_BYTES, self.chunk_bytes)
         return HDF5Reader(
-            tuple(pieces), self.x, self.y, shard.start, self.dtype.str, self.n_targets, cache_bytes
+            tuple(pieces),
+            self.x,
+            self.y,
+            shard.start,
+            self.dtype.str,
+            self.n_features,
+            self.n_targets,
+            cache_bytes,
         )
 
     def locate(self, row: int) -> str:
@@ -155,6 +172,17 @@ class HDF5Source(Source):
             if row < segment.stop:
                 return f"{file.path}, row {row - segment.start:,}"
         return f"row {row:,}"
+
+    def check_unchanged(self) -> None:
+        """Raise DataError if a file is not what it was when it was described."""
+        for file in self.files:
+            try:
+                status = Path(file.path).stat()
+                same = (status.st_size, status.st_mtime) == (file.file_bytes, file.modified)
+            except OSError:
+                same = False
+            if not same:
+                raise DataError(f"{file.path} changed while it was in use; start again.")
 
     def describe(self) -> dict[str, Any]:
         """Return paths, shapes and sizes."""
@@ -176,52 +204,49 @@ class HDF5Reader(Reader):
     y: str | None
     start: int
     dtype: str
+    n_features: int
     n_targets: int
     cache_bytes: int
 
     def blocks(self, n_rows: int) -> Iterator[Block]:
         """Yield the shard's rows in order; every block is read into the same memory."""
-        total = sum(piece.stop - piece.start for piece in self.pieces)
-        n_rows = min(n_rows, total)
-        with ExitStack() as stack:
-            files = [stack.enter_context(opened(p.path, self.cache_bytes)) for p in self.pieces]
-            tables = self._datasets(files, self.x)
-            X = np.empty((n_rows, tables[0].shape[1]), dtype=self.dtype)
-            y = np.empty((n_rows, self.n_targets))
-            targets = self._datasets(files, self.y) if self.y is not None else []
-            for start in range(0, total, n_rows):
-                stop = min(start + n_rows, total)
-                self._read(tables, start, stop, X)
-                if targets:
-                    self._read(targets, start, stop, y)
-                yield Block(X[: stop - start], y[: stop - start], self.start + start)
+        n_rows = min(n_rows, sum(piece.stop - piece.start for piece in self.pieces))
+        X = np.empty((n_rows, self.n_features), dtype=self.dtype)
+        y = np.empty((n_rows, self.n_targets))
+        place, filled = self.start, 0
+        for piece in self.pieces:
+            with opened(piece.path, self.cache_bytes) as file:
+                inputs = _table(file, piece, self.x, self.n_features)
+                targets = self.y and _table(file, piece, self.y, self.n_targets)
+                row = piece.start
+                while row < piece.stop:
+                    stop = min(row + n_rows - filled, piece.stop)
+                    part = slice(filled, filled + stop - row)
+                    _read(inputs, piece, slice(row, stop), X[part])
+                    if targets:
+                        _read(targets, piece, slice(row, stop), y[part])
+                    row, filled = stop, part.stop
+                    if filled == n_rows:
+                        yield Block(X, y, place)
+                        place, filled = place + filled, 0
+        if filled:
+            yield Block(X[:filled], y[:filled], place)
 
-    def _datasets(self, files: list[h5py.File], name: str) -> list[h5py.Dataset]:
-        found: list[h5py.Dataset] = []
-        for file, piece in zip(files, self.pieces, strict=True):
-            with undamaged(piece.path):
-                found.append(numbers_in(file, piece.path, name))
-            # h5py would repeat a single row as often as needed.
-            if len(found[-1]) < piece.stop or found[-1].shape[1:] != found[0].shape[1:]:
-                raise DataError(f"{piece.path} changed while it was in use; start again.")
-        return found
 
-    def _read(self, datasets: list[h5py.Dataset], start: int, stop: int, out: Array) -> None:
-        """Read rows start to stop of the shard, which may cross from one file into the next."""
-        done = 0
-        for piece, dataset in zip(self.pieces, datasets, strict=True):
-            n_rows = piece.stop - piece.start
-            first, last = max(start, 0), min(stop, n_rows)
-            start, stop = start - n_rows, stop - n_rows
-            if first >= last:
-                continue
-            rows = slice(piece.start + first, piece.start + last)
-            part = out[done : done + last - first]
-            try:
-                dataset.read_direct(part if dataset.ndim == 2 else part[:, 0], rows)
-            except OSError as error:
-                raise DataError(
-                    f"{piece.path}: rows {rows.start:,} to {rows.stop:,} of {dataset.name} cannot "
-                    f"be read ({error}); copy the file again."
-                ) from error
-            done += last - first
+def _table(file: h5py.File, piece: Piece, name: str, n_columns: int) -> h5py.Dataset:
+    with undamaged(piece.path):
+        found = numbers_in(file, piece.path, name)
+    # Beyond the end h5py would repeat a single row as often as needed.
+    if len(found) < piece.stop or math.prod(found.shape[1:]) != n_columns:
+        raise DataError(f"{piece.path} changed while it was in use; start again.")
+    return found
+
+
+def _read(dataset: h5py.Dataset, piece: Piece, rows: slice, out: Array) -> None:
+    try:
+        dataset.read_direct(out if dataset.ndim == 2 else out[:, 0], rows)
+    except OSError as error:
+        raise DataError(
+            f"{piece.path}: rows {rows.start:,} to {rows.stop:,} of {dataset.name} cannot be read "
+            f"({error}); copy the file again."
+        ) from error

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import h5py
+import numpy as np
 
 from streamkern.errors import DataError
 
@@ -35,7 +36,8 @@ class FileRows(NamedTuple):
     @property
     def columns(self) -> str:
         """How many columns there are, in words."""
-        return f"{self.n_features} inputs and {sum(self.target_shape) or 1} targets"
+        target = "".join(f", {q}" for q in self.target_shape)
+        return f"{self.n_features} inputs and targets (n{target or ','})"
 
 
 def matching(pattern: str) -> list[str]:
@@ -98,6 +100,7 @@ def describe_rows(path: str, x: str, y: str | None) -> FileRows:
         if not X.shape[1]:
             raise DataError(f"{path}: {x} has no columns; at least one is needed.")
         target_shape: tuple[int, ...] = (0,)
+        chunk_bytes = _chunk_bytes(X)
         if y is not None:
             target = numbers_in(file, path, y)
             if target.ndim not in (1, 2) or 0 in target.shape[1:]:
@@ -111,6 +114,7 @@ def describe_rows(path: str, x: str, y: str | None) -> FileRows:
                     f"equally long."
                 )
             target_shape = target.shape[1:]
+            chunk_bytes += _chunk_bytes(target)
         chunk_rows = X.chunks[0] if X.chunks else 1
         status = Path(path).stat()
         return FileRows(
@@ -120,7 +124,7 @@ def describe_rows(path: str, x: str, y: str | None) -> FileRows:
             target_shape=target_shape,
             dtype=X.dtype.str[1:],
             chunk_rows=chunk_rows,
-            chunk_bytes=chunk_rows * X.shape[1] * X.dtype.itemsize if X.chunks else 0,
+            chunk_bytes=chunk_bytes,
             file_bytes=status.st_size,
             modified=status.st_mtime,
             storage=_storage(X),
@@ -179,6 +183,13 @@ def _filters(dataset: h5py.Dataset) -> list[tuple[int, str]]:
     properties = dataset.id.get_create_plist()
     filters = [properties.get_filter(i) for i in range(properties.get_nfilters())]
     return [(code, label.decode(errors="replace")) for code, _, _, label in filters]
+
+
+def _chunk_bytes(dataset: h5py.Dataset) -> int:
+    """Return the decoded size of a row of storage chunks."""
+    if not dataset.chunks:
+        return 0
+    return int(dataset.chunks[0] * np.prod(dataset.shape[1:]) * dataset.dtype.itemsize)
 
 
 def _storage(dataset: h5py.Dataset) -> str:

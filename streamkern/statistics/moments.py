@@ -93,6 +93,7 @@ class Moments(Statistic):
     ) -> None:
         if precision not in ("single", "double"):
             raise ParameterError(f"precision must be 'single' or 'double', not {precision!r}.")
+        feature_map.check_drawn()
         D = feature_map.n_components
         self.feature_map = feature_map
         self.n_targets = n_targets
@@ -210,37 +211,35 @@ class Moments(Statistic):
         N, unit, scale = self.weight, self.target_unit, self.feature_map.scale
         features, targets = self.cross[:, -1] / N, self.target_sum / N
         gram, cross, target = self.gram.dense(), self.cross[:, :-1].copy(), self.target.copy()
-        if intercept:
-            _add_outer(gram, features, features, -N)
-            _add_outer(cross, features, targets, -N)
-            _add_outer(target, targets, targets, -N)
-            feature_mean = scale * (self.feature_shift + features)
-            target_mean = self.target_shift + unit * targets
-        else:
-            # Back from sums about the shifts a, b to sums about zero: (d + a)(e + b)^T.
-            a, b = self.feature_shift, self.target_shift / unit
-            for left, right in ((features, a), (a, features), (a, a)):
-                _add_outer(gram, left, right, N)
-            for left, right in ((features, b), (a, targets), (a, b)):
-                _add_outer(cross, left, right, N)
-            for left, right in ((targets, b), (b, targets), (b, b)):
-                _add_outer(target, left, right, N)
-            feature_mean, target_mean = np.zeros_like(a), np.zeros_like(b)
+        # Means about zero, and what sums about them differ by from sums about the shift.
+        feature_mean = self.feature_shift + features
+        target_mean = self.target_shift / unit + targets
+        corrections = [(-N, features, targets)]
+        if not intercept:
+            corrections.append((N, feature_mean, target_mean))
+            feature_mean, target_mean = np.zeros_like(feature_mean), np.zeros_like(target_mean)
+        for factor, left, right in corrections:
+            _add_outer(gram, left, left, factor)
+            _add_outer(cross, left, right, factor)
+            _add_outer(target, right, right, factor)
         gram *= scale**2
         return CentredMoments(
             gram,
             cross * (scale * unit),
             target * np.outer(unit, unit),
             N,
-            feature_mean,
-            target_mean,
+            scale * feature_mean,
+            unit * target_mean,
             self.precision,
             intercept,
         )
 
 
 def _add_outer(matrix: Array, left: Floats, right: Floats, factor: float) -> None:
-    """Add factor left right^T in place, a panel at a time so that no second matrix is made."""
+    """Add factor left right^T in place, a panel at a time so that no second matrix is made.
+
+    The factor comes last, so that a symmetric matrix stays one to the last bit.
+    """
     for start in range(0, len(left), 256):
         rows = slice(start, start + 256)
-        matrix[rows] += np.outer(factor * left[rows], right)
+        matrix[rows] += factor * np.outer(left[rows], right)

@@ -163,4 +163,6 @@ def _numbers(dataset: h5py.Dataset) -> Array:
     if dataset.dtype.kind not in "fiu":
         raise ValueError(f"{dataset.name} holds {dataset.dtype}, not numbers")
     array: Array = dataset[:]
+    if not np.isfinite(array).all():
+        raise ValueError(f"{dataset.name} holds values that are not finite")
     return array

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 from streamkern.errors import OutputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
-def check_output(path: str | Path, *, force: bool = False) -> Path:
+def check_output(
+    path: str | Path, *, force: bool = False, inputs: Iterable[str | Path] = ()
+) -> Path:
     """Raise OutputError unless `path` can be written, before the work that fills it is done.
 
     Parameters
@@ -25,17 +27,25 @@ def check_output(path: str | Path, *, force: bool = False) -> Path:
     path : path
     force : bool
         An existing file may be replaced.
+    inputs : iterable of path
+        Files that are read for the output, and so may not be replaced by it.
     """
-    target = Path(path)
     try:
-        is_folder, exists = target.is_dir(), target.exists()
-    except PermissionError as error:
-        raise OutputError(f"{target} cannot be written: permission denied.") from error
+        target = Path(path).resolve()
+        is_folder, exists, is_file = target.is_dir(), target.exists(), target.is_file()
+    except OSError as error:
+        raise OutputError(
+            f"{path} cannot be written ({error.strerror}); write elsewhere."
+        ) from error
     if is_folder:
-        raise OutputError(f"{target} is a folder; name a file to write.")
+        raise OutputError(f"{path} is a folder; name a file to write.")
+    if exists and not is_file:
+        raise OutputError(f"{path} is not a plain file; name a file to write.")
+    if any(target == Path(name).resolve() for name in inputs):
+        raise OutputError(f"{path} is an input of this job; name another file to write.")
     if exists and not force:
-        raise OutputError(f"{target} exists already; give --force to replace it, or another name.")
-    folder = target.resolve().parent
+        raise OutputError(f"{path} exists already; give --force to replace it, or another name.")
+    folder = target.parent
     if not folder.is_dir():
         raise OutputError(f"the folder {folder} does not exist; make it, or write elsewhere.")
     if not os.access(folder, os.W_OK | os.X_OK):
@@ -56,7 +66,7 @@ def replacing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
         If the file cannot be written; an OSError of the writer is turned into one.
     """
     target = check_output(path, force=force)
-    temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.partial")
+    temporary = target.with_name(f".{uuid.uuid4().hex}.partial")
     try:
         yield temporary
         with temporary.open("rb+") as file:

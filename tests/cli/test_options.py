@@ -194,12 +194,16 @@ def test_the_version_is_told():
     assert invoke("--version").stdout.strip().endswith(__version__)
 
 
-def test_an_error_that_is_nobodys_fault_is_not_hidden(monkeypatch):
+def test_an_error_that_nobody_thought_of_is_one_sentence_too(monkeypatch):
     def broken(*arguments):
-        raise ZeroDivisionError
+        raise ZeroDivisionError("no such luck")
 
     monkeypatch.setattr(RandomFeatureRidge, "fit", broken)
-    assert isinstance(invoke(*FIT).exception, ZeroDivisionError)
+    result = invoke(*FIT, "--quiet")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("Error: unexpected ZeroDivisionError (no such luck); run again")
+    assert "Traceback" not in result.stderr
+    assert "Traceback" in invoke(*FIT, "--quiet", "--debug").stderr
 
 
 def test_running_out_of_memory_is_one_sentence(folder, monkeypatch):
@@ -229,7 +233,7 @@ def test_an_interrupted_prediction_leaves_nothing_behind(folder, monkeypatch):
     result = invoke(*RUNS["predict"], "--quiet")
     assert len(calls) > 3
     assert result.exit_code == 130
-    assert result.stderr == "Error: interrupted; nothing was written.\n"
+    assert result.stderr == "Error: interrupted; the output was not written.\n"
     assert files(folder) == before
 
 
@@ -271,7 +275,7 @@ def interrupt_in_the_middle(folder, *options):
 def test_a_fit_is_interrupted_with_one_sentence_and_nothing_left_behind(folder):
     before = [*files(folder), "large.h5"]
     found = interrupt_in_the_middle(folder)
-    assert found == (130, "", "Error: interrupted; nothing was written.\n", [])
+    assert found == (130, "", "Error: interrupted; the output was not written.\n", [])
     assert files(folder) == sorted(before)
 
 
@@ -281,7 +285,7 @@ def test_a_fit_on_workers_is_interrupted_with_one_sentence_and_nothing_left_behi
     status, output, message, alive = interrupt_in_the_middle(folder, "--workers", "2")
     assert (status, output, alive) == (130, "", [])
     assert files(folder) == sorted(before)
-    assert message == "Error: interrupted; nothing was written.\n"
+    assert message == "Error: interrupted; the output was not written.\n"
 
 
 @pytest.mark.parametrize(

@@ -491,10 +491,28 @@ def test_named_integers_are_read_as_integers(tmp_path):
     np.testing.assert_array_equal(together(open_hdf5(path, y=None))[0], codes)
 
 
+def test_a_file_that_was_rewritten_meanwhile_is_found_out(tmp_path):
+    path = store(tmp_path / "a.h5", np.zeros((6, 2)), np.zeros(6))
+    source = open_hdf5(path)
+    source.check_unchanged()
+    os.utime(path, (1, 1))
+    with pytest.raises(DataError, match=r"a\.h5 changed while it was in use"):
+        source.check_unchanged()
+    path.unlink()
+    with pytest.raises(DataError, match=r"a\.h5 changed while it was in use"):
+        source.check_unchanged()
+
+
+def test_integers_have_no_rounding_and_floats_that_of_their_type(tmp_path):
+    for dtype, rounding in (("i8", 0.0), ("f4", np.finfo("f4").eps), ("f8", np.finfo("f8").eps)):
+        path = store(tmp_path / f"{dtype}.h5", np.zeros((6, 2), dtype), np.zeros(6))
+        assert open_hdf5(path).rounding == rounding
+
+
 def test_files_with_different_columns_are_refused(tmp_path):
     paths = [store(tmp_path / f"{p}.h5", np.zeros((6, p)), np.zeros(6)) for p in (2, 3)]
     with pytest.raises(
-        DataError, match=r"2\.h5 has 2 inputs and 1 targets and .*3\.h5 has 3 inputs"
+        DataError, match=r"2\.h5 has 2 inputs and targets \(n,\) and .*3\.h5 has 3 inputs"
     ):
         open_hdf5(paths)
 

@@ -30,6 +30,9 @@ class Cuts(Source):
     def reader(self, shard):
         raise NotImplementedError
 
+    def check_unchanged(self):
+        raise NotImplementedError
+
     def locate(self, row):
         raise NotImplementedError
 
