@@ -15,11 +15,13 @@ ROOT = Path(streamkern.__file__).parent
 # From the bottom up; a module imports from its own row or from rows above it in this table.
 LAYERS = [
     {"_version", "_typing", "errors", "memory", "threads"},
-    {"kernels", "sources"},
+    {"kernels"},
     {"features"},
     {"predictor"},
+    {"sources"},
     {"statistics"},
-    {"storage", "solve", "selection", "plan", "observing", "scheduling"},
+    {"solve"},
+    {"storage", "selection", "plan", "observing", "scheduling"},
     {"engine"},
     {"fitting", "prediction", "tables"},
     {"exact", "estimators", "conversion"},
@@ -60,6 +62,8 @@ def imports(module: str) -> set[str]:
             continue
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module == "streamkern":
+            found |= {f"streamkern.{streamkern._HOMES.get(a.name, a.name)}" for a in node.names}
         elif isinstance(node, ast.ImportFrom):
             found.add(node.module)
     return found
@@ -110,6 +114,12 @@ def test_importing_brings_in_nothing_heavy(code):
     ]
     loaded = run(f"{code}; import sys; print(*sys.modules)").split()
     assert not set(heavy) & set(loaded)
+
+
+@pytest.mark.parametrize("module", ["statistics", "features", "solve", "kernels"])
+def test_what_computes_knows_neither_dask_nor_hdf5(module):
+    loaded = run(f"import streamkern.{module}, sys; print(*sys.modules)").split()
+    assert not {"dask", "distributed", "h5py"} & set(loaded)
 
 
 def test_help_answers_in_half_a_second():

@@ -33,6 +33,9 @@ class Described(Source):
     def reader(self, shard):
         pytest.fail(f"a plan read {shard}")
 
+    def check_unchanged(self):
+        raise NotImplementedError
+
     def locate(self, row):
         return f"row {row}"
 

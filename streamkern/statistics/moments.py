@@ -125,6 +125,7 @@ class Moments(Statistic):
             target_unit=self.target_unit,
         )
 
+    @np.errstate(over="ignore", invalid="ignore")  # the solve says so, with what to do about it
     def update(self, blocks: Iterable[Block]) -> None:
         """Add rows: features, one rank-k update and one narrow product for every block."""
         D = self.feature_map.n_components
