@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import click
@@ -50,11 +49,11 @@ def compare(say: Say, **options: Any) -> None:
     """
     from streamkern.cli.place import Place
     from streamkern.comparison import compare as compare_source
-    from streamkern.errors import OutputError, ParameterError
+    from streamkern.errors import ParameterError
     from streamkern.estimators import DEFAULT_ALPHA, RandomFeatureRidge
     from streamkern.plots import plot_comparison, pyplot
     from streamkern.sources import open_hdf5
-    from streamkern.storage import check_output, replacing
+    from streamkern.storage import check_output, make_folder, replacing
 
     try:
         components = [int(text) for text in options["components"].split(",")]
@@ -75,13 +74,7 @@ def compare(say: Say, **options: Any) -> None:
         random_state=options["seed"],
     )
     model.options()
-    folder = Path(options["out"])
-    try:
-        folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise OutputError(
-            f"the folder {folder} cannot be made ({error.strerror}); write elsewhere."
-        ) from error
+    folder = make_folder(options["out"])
     force = options["force"]
     results, picture = folder / "comparison.json", folder / "comparison.png"
     for path in (results, picture):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,6 +12,7 @@ from streamkern.cli.options import Say, common
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from streamkern._typing import Floats
 
@@ -42,21 +42,15 @@ def demo(say: Say, out: str, rows: int, components: int) -> None:
     import numpy as np
 
     from streamkern.cli.place import Place
-    from streamkern.errors import OutputError
     from streamkern.estimators import RandomFeatureRidge
     from streamkern.exact import ExactKernelRidge
     from streamkern.kernels import Gaussian, Linear
     from streamkern.memory import in_words, total_bytes
     from streamkern.plan import plan_fit
     from streamkern.sources import open_hdf5
+    from streamkern.storage import make_folder
 
-    folder = Path(out)
-    try:
-        folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise OutputError(
-            f"the folder {folder} cannot be made ({error.strerror}); write elsewhere."
-        ) from error
+    folder = make_folder(out)
     train, test = folder / "train.h5", folder / "test.h5"
     say.line(f"Writing {rows:,} rows of {_INPUTS} inputs to {train}, {_TEST:,} to {test}.")
     _write(train, rows, seed=0)

@@ -53,6 +53,18 @@ def check_output(
     return target
 
 
+def make_folder(path: str | Path) -> Path:
+    """Make a folder for outputs unless it is there, or raise OutputError."""
+    folder = Path(path)
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise OutputError(
+            f"the folder {folder} cannot be made ({error.strerror}); write elsewhere."
+        ) from error
+    return folder
+
+
 @contextmanager
 def replacing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
     """Give a temporary path beside `path`, which takes its place when all is written.
