@@ -223,8 +223,9 @@ def _check_columns(
             f"every y equals {columns.mean[p]:g}, so there is nothing to learn; check which "
             f"dataset holds the target."
         )
-    flat = columns.constant(8 * source.rounding)
-    wild = np.flatnonzero(~flat & ~(np.isfinite(columns.variance) & (columns.variance > 0)))
+    wild = np.flatnonzero(
+        ~_constant(source, columns) & ~(np.isfinite(columns.variance) & (columns.variance > 0))
+    )
     if len(wild):
         j = wild[0]
         name = f"column {j} of X" if j < p else f"target {j - p}"
@@ -235,12 +236,16 @@ def _check_columns(
         )
 
 
+def _constant(source: Source, columns: ColumnStatistics) -> Array:
+    # A column stored in single precision is constant when it varies by its rounding only.
+    return columns.constant(8 * source.rounding)
+
+
 def _standardizer(
     source: Source, columns: ColumnStatistics, options: FitOptions
 ) -> tuple[Standardizer, list[int]]:
     p = source.n_features
-    # A column stored in single precision is constant when it varies by its rounding only.
-    constant = columns.constant(8 * source.rounding)[:p]
+    constant = _constant(source, columns)[:p]
     kept, dropped = np.flatnonzero(~constant), np.flatnonzero(constant).tolist()
     if not len(kept):
         raise DataError(

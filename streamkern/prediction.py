@@ -64,7 +64,7 @@ def predict_to_hdf5(
     ----------
     predictor : Predictor
     source : Source
-        Of n rows; its targets, if any, are not read.
+        Of n rows; one that was opened without targets saves reading them.
     path : path
     skip_bad_rows : bool
         Write NaN for rows with values that are not finite, instead of refusing them.
