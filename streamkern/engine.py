@@ -25,7 +25,7 @@ from tlz import partition_all
 from streamkern.errors import IncompletePassError
 from streamkern.memory import peak_bytes, reset_peak
 from streamkern.observing import listening, observed_pass, tell
-from streamkern.scheduling import current_client, run, stream
+from streamkern.scheduling import current_client, is_task, kept, run, stream, task
 from streamkern.threads import blas_threads
 
 if TYPE_CHECKING:
@@ -82,6 +82,8 @@ def accumulate(
     skip_bad_rows: bool = False,
     label: str | None = None,
     n_threads: int | None = None,
+    keep: bool = False,
+    group: Callable[[Shard], int] | None = None,
 ) -> PassResult[S]:
     """Read every row once and reduce the rows to a statistic.
 
@@ -92,7 +94,7 @@ def accumulate(
     Parameters
     ----------
     source : Source
-    statistic : Statistic
+    statistic : Statistic, or a task of one
         Its parameters say what to accumulate; its own sums, if any, do not count.
     shard_rows, block_rows : int
         Rows of one task, and of one product; shards end between storage chunks.
@@ -102,6 +104,10 @@ def accumulate(
         The name of the pass, for progress and for the dashboard.
     n_threads : int, optional
         Tasks at a time, where they run on threads of this process.
+    keep : bool
+        Leave the statistic where it was merged; the result then holds a Dask task in its place.
+    group : callable, optional
+        Shards for which it returns the same number are merged with each other first.
 
     Returns
     -------
@@ -121,10 +127,12 @@ def accumulate(
     job = uuid.uuid4().hex
     threads = dask.config.get("streamkern.blas-threads", 1)
     options = _PassOptions(block_rows, skip_bad_rows, threads, job)
-    zero = delayed(statistic.zero(), traverse=False, name=f"zero-{label}-{job}")
-    task = delayed(accumulate_shard, traverse=False)
+    zero: Any = statistic
+    if not is_task(statistic):
+        zero = delayed(statistic.zero(), traverse=False, name=f"zero-{label}-{job}")
+    accumulating = delayed(accumulate_shard, traverse=False)
     partials = [
-        task(
+        accumulating(
             zero,
             source.reader(shard),
             shard,
@@ -133,6 +141,9 @@ def accumulate(
         )
         for shard in shards
     ]
+    if group is not None:
+        numbers = [group(shard) for shard in shards]
+        partials = [partials[i] for i in sorted(range(len(shards)), key=numbers.__getitem__)]
     root = _merged(partials, label, job)
     client = current_client()
     if client is None:
@@ -142,7 +153,12 @@ def accumulate(
         observed_pass(label, source.n_samples) as observer,
         listening(job, observer, client) as attempts,
     ):
-        merged = run(root, n_threads)
+        if keep:
+            root = kept(root, n_threads)
+            merged = run(task(_without_statistic, root, name=f"rows-{label}"))
+            merged = merged._replace(statistic=task(_statistic_of, root, name=f"whole-{label}"))
+        else:
+            merged = run(root, n_threads)
     source.check_unchanged()
     _check_complete(merged, shards, source.n_samples)
     return PassResult(
@@ -183,6 +199,14 @@ def accumulate_shard(
         statistic.update(kept(reader.blocks(options.block_rows)))
     tell(options.job, shard.index, shard.n_rows)
     return Partial(statistic, counts["kept"], counts["skipped"], (shard.index,), peak_bytes())
+
+
+def _without_statistic(partial: Partial) -> Partial:
+    return partial._replace(statistic=None)
+
+
+def _statistic_of(partial: Partial) -> Any:
+    return partial.statistic
 
 
 def merge_partials(left: Partial, right: Partial) -> Partial:
@@ -241,7 +265,7 @@ def map_shards(
     Parameters
     ----------
     source : Source
-    function : callable
+    function : callable, or a task of one
         Takes a `Reader`; runs as one Dask task a shard.
     shard_rows : int
     label : str
@@ -249,10 +273,12 @@ def map_shards(
     """
     job = uuid.uuid4().hex
     shards = source.shards(shard_rows)
-    shipped = delayed(function, traverse=False, name=f"function-{label}-{job}")
-    task = delayed(_apply, traverse=False)
+    shipped: Any = function
+    if not is_task(function):
+        shipped = delayed(function, traverse=False, name=f"function-{label}-{job}")
+    applying = delayed(_apply, traverse=False)
     tasks = (
-        task(shipped, source.reader(shard), dask_key_name=f"{label}-{job}-{shard.index}")
+        applying(shipped, source.reader(shard), dask_key_name=f"{label}-{job}-{shard.index}")
         for shard in shards
     )
     with observed_pass(label, source.n_samples) as observer:

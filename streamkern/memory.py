@@ -9,6 +9,8 @@ from pathlib import Path
 
 import psutil
 
+from streamkern.errors import InsufficientMemoryError
+
 _CGROUP_LIMITS = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
@@ -67,3 +69,20 @@ def in_words(n_bytes: float) -> str:
             return f"{n_bytes:.0f} {unit}" if unit == "bytes" else f"{n_bytes:.3g} {unit}"
         n_bytes /= 1000
     return f"{n_bytes:.3g} TB"
+
+
+def check_free(n_bytes: int, what: str) -> None:
+    """Raise InsufficientMemoryError unless this process can take so much more memory.
+
+    Parameters
+    ----------
+    n_bytes : int
+    what : str
+        What needs it, as the beginning of a sentence.
+    """
+    free = available_bytes()
+    if n_bytes > free:
+        raise InsufficientMemoryError(
+            f"{what} needs {in_words(n_bytes)} in this process, but {in_words(free)} is free; take "
+            f"a machine with more memory, or fewer components."
+        )

@@ -23,8 +23,16 @@ _SHARDS = 128
 _SHARD_ROWS = (16384, 1 << 20)
 # Totals, and partials of finished shards that wait in a process to be merged into them.
 _WAITING = 4
+# Folds of fewer shards than this are too uneven to choose by; rows are dealt then.
+_SHARDS_A_FOLD = 4
+# Square matrices that are held while a fold is scored.
+_SQUARES_A_FOLD = 6
 # Interpreter, libraries and Dask's own needs in one process, as measured with some room.
 _PROCESS_BYTES = 256 << 20
+# A hash and a place of every row, where rows are to be known again.
+_INDEX_BYTES = 16
+# Copies of the index: in a process that merges it, and where it is put in order.
+_INDEX_MERGED, _INDEX_ORDERED = 3, 5
 # Rows of the spread sample travel with the first pass.
 SAMPLE_ROWS = 2048
 # Below this much work in seconds, starting worker processes costs more than it saves.
@@ -52,12 +60,16 @@ class Plan:
         Tasks that one process runs at a time.
     blas_threads : int
         BLAS threads of a task.
+    fold_by : {'shards', 'rows', 'blocks'}
+        What would be left out together.
     worker_bytes : int
-        Projected peak of a process that accumulates.
+        Projected peak of a process that accumulates and solves.
     client_bytes : int
-        Projected peak of the process that solves.
+        Projected peak of the process that plans, and receives the model.
     allowed_bytes : int
         What a process that accumulates may use.
+    index_bytes : int
+        Of these, what it takes to know every row again.
     """
 
     n_rows: int
@@ -74,9 +86,11 @@ class Plan:
     n_workers: int
     n_threads: int
     blas_threads: int
+    fold_by: str
     worker_bytes: int
     client_bytes: int
     allowed_bytes: int
+    index_bytes: int = 0
 
     @property
     def seconds(self) -> float:
@@ -90,17 +104,20 @@ class Plan:
 
     def check(self) -> None:
         """Raise InsufficientMemoryError unless the job fits."""
+        what, fewer = f"{self.n_components:,} components", "components"
+        if self.index_bytes:
+            what, fewer = f"{what} and an index of {self.n_rows:,} rows", f"{fewer} or rows"
         if self.worker_bytes > self.allowed_bytes:
             raise InsufficientMemoryError(
-                f"{self.n_components:,} components need {in_words(self.worker_bytes)} in a worker, "
-                f"but {in_words(self.allowed_bytes)} may be used; take fewer components, or "
-                f"workers with more memory."
+                f"{what} need {in_words(self.worker_bytes)} in a worker, but "
+                f"{in_words(self.allowed_bytes)} may be used; take fewer {fewer}, or workers with "
+                f"more memory."
             )
         free = available_bytes()
         if self.client_bytes > free:
             raise InsufficientMemoryError(
-                f"solving for {self.n_components:,} components needs {in_words(self.client_bytes)} "
-                f"in this process, but {in_words(free)} is free; take fewer components."
+                f"receiving {what} needs {in_words(self.client_bytes)} in this process, but "
+                f"{in_words(free)} is free; take fewer {fewer}."
             )
 
     def rows(self) -> list[tuple[str, str]]:
@@ -121,7 +138,7 @@ class Plan:
             ("BLAS threads a task", str(self.blas_threads)),
             ("memory of a worker", f"{in_words(self.worker_bytes)} projected"),
             ("memory allowed", in_words(self.allowed_bytes)),
-            ("memory of the solve", f"{in_words(self.client_bytes)} projected"),
+            ("memory of this process", f"{in_words(self.client_bytes)} projected"),
         ]
 
 
@@ -130,6 +147,10 @@ def plan_fit(
     n_components: int,
     *,
     precision: str = "single",
+    n_folds: int = 1,
+    fold_by: str = "auto",
+    n_sample: int = SAMPLE_ROWS,
+    indexed: bool = False,
     n_workers: int | None = None,
     n_threads: int | None = None,
     allowed_bytes: int | None = None,
@@ -142,6 +163,13 @@ def plan_fit(
     n_components : int
         D.
     precision : {'single', 'double'}
+    n_folds : int
+        K, 1 for no cross-validation.
+    fold_by : {'auto', 'shards', 'rows', 'blocks'}
+    n_sample : int
+        Rows of the spread sample.
+    indexed : bool
+        Moments that go to a file and know their rows, which takes memory for every row.
     n_workers : int, optional
         Worker processes there are, or 0 for this process; chosen where it is not given.
     n_threads : int, optional
@@ -158,30 +186,43 @@ def plan_fit(
     shard_rows, block_rows = cut(source, itemsize * D)
     shards = source.shards(shard_rows)
     block_rows = min(block_rows, max(shard.n_rows for shard in shards))
-    # A partial brings its map along.
+    if fold_by == "auto":
+        fold_by = "shards" if len(shards) >= _SHARDS_A_FOLD * n_folds else "rows"
+    # A partial brings its map along.  Rows that are dealt one by one reach every fold.
     accumulator = 8 * D * (D + 256) // 2 + 16 * D * (q + 1) + 8 * D * p
+    at_once = {"shards": 1, "blocks": min(2, n_folds), "rows": n_folds}[fold_by]
     task = (
-        accumulator
+        at_once * accumulator
         + itemsize * D * D  # the product of one block
         + block_rows * (itemsize * D + source.row_bytes + itemsize * p + 24 * (q + 1))
         + (shard_rows * source.row_bytes if source.loads_whole_shards else source.chunk_bytes)
         + (16 << 20)  # rows in cache, and chunks in the reader
     )
-    sample = 4 * SAMPLE_ROWS * (8 * p + 8 * q + 16)
-    waiting = _WAITING * accumulator
-    solve = 3 * 8 * D * D + accumulator + 8 * D * p + (16 << 20)
+    sample = 4 * n_sample * (8 * p + 8 * q + 16)
+    waiting = (n_folds + (_WAITING - 1) * at_once) * accumulator
+    index = _INDEX_BYTES * n if indexed else 0
+    received = (n_folds + 1 if indexed else 1) * accumulator
+    square = 8 * D * D
+    solve = (n_folds + 1) * accumulator + 3 * square + 8 * D * p + (16 << 20)
+    # A fold: its own matrix, the one without it, and a decomposition of that.
+    solve_fold = accumulator + _SQUARES_A_FOLD * square if n_folds > 1 else 0
 
     def process_bytes(threads: int) -> int:
-        return _PROCESS_BYTES + threads * task + waiting + sample
+        accumulating = threads * task + waiting + sample + _INDEX_MERGED * index
+        return _PROCESS_BYTES + max(accumulating, solve + threads * solve_fold)
 
-    flops = float(n) * D * (p + D) + D**3 / 3
+    def threads_that_fit(most: int, room: int) -> int:
+        return next((t for t in range(most, 1, -1) if process_bytes(t) <= room), 1)
+
+    solving = D**3 / 3 if n_folds == 1 else (1 + n_folds) * 5.0 * D**3
+    flops = float(n) * D * (p + D) + solving
     cores = usable_cores()
     blas = 1
     if n_workers is None:
         seconds = flops / (_FLOPS_PER_SECOND[precision] * cores)
         free = available_bytes() if allowed_bytes is None else allowed_bytes
         n_workers = 0
-        n_threads = _most_that_fit(cores, free - process_bytes(0), task)
+        n_threads = threads_that_fit(cores, free)
         if seconds > _IN_PROCESS_SECONDS:
             n_threads = 1
             n_workers = _most_that_fit(cores, free, process_bytes(1))
@@ -191,10 +232,7 @@ def plan_fit(
         allowed_bytes = available_bytes() // max(n_workers, 1)
     n_threads = n_threads or 1
     if n_workers == 0:
-        n_threads = _most_that_fit(n_threads, allowed_bytes - process_bytes(0), task)
-    worker_bytes = process_bytes(n_threads)
-    if n_workers == 0:
-        worker_bytes = max(worker_bytes, _PROCESS_BYTES + solve)
+        n_threads = threads_that_fit(n_threads, allowed_bytes)
     return Plan(
         n_rows=n,
         n_features=p,
@@ -210,10 +248,29 @@ def plan_fit(
         n_workers=n_workers,
         n_threads=n_threads,
         blas_threads=blas,
-        worker_bytes=worker_bytes,
-        client_bytes=_PROCESS_BYTES + solve,
+        fold_by=fold_by,
+        worker_bytes=process_bytes(n_threads),
+        client_bytes=_PROCESS_BYTES + received + sample + _INDEX_ORDERED * index,
         allowed_bytes=allowed_bytes,
+        index_bytes=index,
     )
+
+
+def solve_bytes(n_components: int, n_folds: int, n_threads: int) -> int:
+    """Return what solving takes in a process that holds the moments already.
+
+    Parameters
+    ----------
+    n_components : int
+        D.
+    n_folds : int
+        K, 1 for no cross-validation.
+    n_threads : int
+        Folds that are scored at a time.
+    """
+    D = n_components
+    a_fold = 4 * D * (D + 256) + 8 * _SQUARES_A_FOLD * D**2 if n_folds > 1 else 0
+    return 24 * D**2 + min(n_folds, n_threads) * a_fold
 
 
 def cut(source: Source, feature_bytes: int) -> tuple[int, int]:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import sys
+import uuid
 from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import dask
+from dask import delayed
 from dask.base import named_schedulers
+from dask.delayed import Delayed
 from tlz import partition_all
 
 from streamkern.errors import ClusterError
 from streamkern.memory import available_bytes
+from streamkern.threads import blas_threads
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,56 @@ def run(root: Any, n_threads: int | None = None) -> Any:
         return _result(future)
     finally:
         future.cancel()
+
+
+def run_all(tasks: Sequence[Any], n_threads: int | None = None) -> list[Any]:
+    """Return the values of Dask tasks that may run side by side."""
+    values: list[Any] = run(task(_listed, *tasks, name="gather"), n_threads)
+    return values
+
+
+def _listed(*values: Any) -> list[Any]:
+    return list(values)
+
+
+def task(function: Callable[..., Any], *arguments: Any, name: str) -> Any:
+    """Return a Dask task of a function, with BLAS held to one thread while it runs.
+
+    Parameters
+    ----------
+    function : callable
+    *arguments : object
+        Values, and tasks whose values are meant.
+    name : str
+        What the dashboard calls it.
+    """
+    run_alone = delayed(_alone, traverse=False)
+    return run_alone(function, *arguments, dask_key_name=f"{name}-{uuid.uuid4().hex}")
+
+
+def is_task(value: Any) -> bool:
+    """Say whether a value is a task, or stands for itself."""
+    return isinstance(value, Delayed)
+
+
+def _alone(function: Callable[..., Any], *arguments: Any) -> Any:
+    with blas_threads(1):
+        return function(*arguments)
+
+
+def shared(value: Any) -> Any:
+    """Return a value as an argument for many tasks: sent once, where tasks run elsewhere."""
+    client = current_client()
+    return value if client is None else client.scatter(value, hash=False)
+
+
+def kept(root: Any, n_threads: int | None = None) -> Any:
+    """Start a task whose value stays where it is made, as long as the returned task is held."""
+    client = current_client()
+    if client is None:
+        threads = {"num_workers": n_threads} if n_threads else {}
+        return dask.persist(root, scheduler=_local_scheduler(), **threads)[0]
+    return client.persist(root)
 
 
 def _result(future: Any) -> Any:

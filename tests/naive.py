@@ -135,18 +135,37 @@ def scores(predicted: Any, y: Any, weights: Any) -> dict[str, list[float]]:
     return said
 
 
-def smallest_hashes(places: Sequence[int], k: int, seed: int) -> list[int]:
-    """The k places whose SplitMix64 hashes are smallest, in the order of their hashes."""
+def split_mix(place: int, seed: int) -> int:
+    """The SplitMix64 hash of a place."""
     mask = (1 << 64) - 1
     key = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
+    z = (place * 0x9E3779B97F4A7C15 + key) & mask
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
+    return z ^ (z >> 31)
 
-    def hashed(place: int) -> int:
-        z = (place * 0x9E3779B97F4A7C15 + key) & mask
-        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
-        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
-        return z ^ (z >> 31)
 
-    return sorted(places, key=hashed)[:k]
+def smallest_hashes(places: Sequence[int], k: int, seed: int) -> list[int]:
+    """The k places whose hashes are smallest, in the order of their hashes."""
+    return sorted(places, key=lambda place: split_mix(place, seed))[:k]
+
+
+def fold_of_row(place: int, K: int, seed: int) -> int:
+    """The place modulo K, turned by the hash of which K rows it is among."""
+    return (place + split_mix(place // K, seed) % K) % K
+
+
+def folds_of_shards(n_shards: int, K: int, seed: int) -> list[int]:
+    """The fold of every shard: in the order of their hashes, they are dealt one by one."""
+    folds = [0] * n_shards
+    for i, shard in enumerate(smallest_hashes(range(n_shards), n_shards, seed)):
+        folds[shard] = i % K
+    return folds
+
+
+def fold_of_block(place: int, n_rows: int, K: int) -> int:
+    """Which of K equal parts of n rows a place is in."""
+    return max(k for k in range(K) if k * n_rows // K <= place)
 
 
 def median_distance(distance: Callable[[Any, Any], float], rows: Any) -> float:
@@ -180,6 +199,99 @@ def kernel_ridge(K: Any, y: Any, alpha: float, *, intercept: bool) -> tuple[Any,
     system = np.block([[K + alpha * np.eye(n), border], [border.T, np.zeros((1, 1))]])
     solution = np.linalg.solve(system, np.vstack([y, np.zeros((1, q))]))
     return solution[:n], solution[n]
+
+
+def weighted_ridge(Phi: Any, y: Any, s: Any, alpha: float, *, intercept: bool) -> tuple[Any, Any]:
+    """w (D, q) and mu (q,) of the weighted objective."""
+    level = np.array(weighted_mean(y, s)) if intercept else np.zeros(y.shape[1])
+    centre = np.array(weighted_mean(Phi, s)) if intercept else np.zeros(Phi.shape[1])
+    roots = np.sqrt(s)[:, None]
+    w = ridge(roots * (Phi - centre), roots * (y - level), alpha)
+    return w, level - centre @ w
+
+
+def leverages(Phi: Any, rows: Any, s: Any, alpha: float, *, intercept: bool) -> np.ndarray:
+    """1/N + c^T (G + alpha I)^-1 c of every row, c about the mean; without an intercept, no 1/N."""
+    base = 1.0 / math.fsum(s) if intercept else 0.0
+    centre = np.array(weighted_mean(Phi, s)) if intercept else np.zeros(Phi.shape[1])
+    system = products(Phi - centre, Phi - centre, s) + alpha * np.eye(len(centre))
+    values = []
+    for row in rows:
+        c = row - centre
+        values.append(base + c @ np.linalg.solve(system, c))
+    return np.array(values)
+
+
+def left_out_errors(Phi: Any, y: Any, s: Any, alpha: float, *, intercept: bool) -> np.ndarray:
+    """The error (n, q) of every row, from a fit to all the others."""
+    errors = np.empty_like(y)
+    for i in range(len(y)):
+        others = np.arange(len(y)) != i
+        w, mu = weighted_ridge(Phi[others], y[others], s[others], alpha, intercept=intercept)
+        errors[i] = y[i] - mu - Phi[i] @ w
+    return errors
+
+
+def error_without(
+    Phi: Any, y: Any, s: Any, alpha: float, held: Any, *, intercept: bool
+) -> np.ndarray:
+    """The sum of squared errors on rows that are held out (n,), bool, of every target."""
+    w, mu = weighted_ridge(Phi[~held], y[~held], s[~held], alpha, intercept=intercept)
+    return (s[held, None] * (y[held] - mu - Phi[held] @ w) ** 2).sum(axis=0)
+
+
+def hat_matrix(Phi: Any, alpha: float, *, intercept: bool) -> np.ndarray:
+    """The matrix (n, n) that takes targets to fitted values: 1 1^T / n + K (K + alpha I)^-1."""
+    n = len(Phi)
+    level = np.full((n, n), 1.0 / n) if intercept else np.zeros((n, n))
+    about = Phi - level @ Phi
+    K = about @ about.T
+    return level + np.linalg.solve(K + alpha * np.eye(n), K)
+
+
+def generalised_cross_validation(Phi: Any, y: Any, alpha: float, *, intercept: bool) -> np.ndarray:
+    """n |(I - H) y|^2 / tr(I - H)^2 of every target."""
+    n = len(Phi)
+    residual = np.eye(n) - hat_matrix(Phi, alpha, intercept=intercept)
+    return n * ((residual @ y) ** 2).sum(axis=0) / np.trace(residual) ** 2
+
+
+def marginal_likelihood(
+    Phi: Any, y: Any, alpha: float, variance: float, *, intercept: bool
+) -> float:
+    """log N(y; 0, s2 (I + K / alpha)), of the n - 1 contrasts of the rows with an intercept."""
+    n = len(Phi)
+    if intercept:
+        # An orthonormal basis of what is left when the mean is taken away.
+        contrasts = np.linalg.svd(np.eye(n) - np.full((n, n), 1.0 / n))[0][:, : n - 1]
+        Phi, y = contrasts.T @ Phi, contrasts.T @ y
+    covariance = variance * (np.eye(len(Phi)) + Phi @ Phi.T / alpha)
+    _, volume = np.linalg.slogdet(2.0 * math.pi * covariance)
+    return float(-0.5 * volume - 0.5 * y @ np.linalg.solve(covariance, y))
+
+
+def noise_variance(Phi: Any, y: Any, alpha: float, *, intercept: bool) -> float:
+    """The s2 that makes the marginal likelihood largest: y^T (I + K / alpha)^-1 y / m."""
+    n = len(Phi)
+    about, left = (Phi - Phi.mean(axis=0), y - y.mean()) if intercept else (Phi, y)
+    shape = np.eye(n) + about @ about.T / alpha
+    return float(left @ np.linalg.solve(shape, left) / (n - intercept))
+
+
+def objective(Phi: Any, y: Any, alpha: float) -> np.ndarray:
+    """|y - Phi w|^2 + alpha |w|^2 of every target, at the w that makes it least."""
+    w = ridge(Phi, y, alpha)
+    return ((y - Phi @ w) ** 2).sum(axis=0) + alpha * (w**2).sum(axis=0)
+
+
+def forward_selection(Phi: Any, y: Any, alpha: float, n_components: int) -> list[int]:
+    """The feature that lowers the objective most, again and again, each tried by a new fit."""
+    spread, order = (y**2).sum(axis=0), []
+    for _ in range(n_components):
+        others = [i for i in range(Phi.shape[1]) if i not in order]
+        left = [(objective(Phi[:, [*order, i]], y, alpha) / spread).sum() for i in others]
+        order.append(others[int(np.argmin(left))])
+    return order
 
 
 # Rows cut into blocks, and statistics merged, in any way.

@@ -11,7 +11,7 @@ import pytest
 from streamkern import plan as planning
 from streamkern.errors import InsufficientMemoryError
 from streamkern.memory import in_words
-from streamkern.plan import plan_fit
+from streamkern.plan import plan_fit, solve_bytes
 from streamkern.sources.base import Segment, Source
 
 GB = 1 << 30
@@ -98,6 +98,123 @@ def test_a_process_with_more_threads_is_projected_to_need_more():
     assert four > one + 3 * (4 * 2048**2)
 
 
+def accumulator(D):
+    """A triangle of sums in double precision."""
+    return 8 * D * D / 2
+
+
+def with_folds(by, n_folds, *, D=4096, **options):
+    """The projected bytes of a worker that cross-validates."""
+    return on_workers(Described(), D, n_folds=n_folds, fold_by=by, **options).worker_bytes
+
+
+def more(by, n_folds, *, n_threads=1):
+    """What ten folds more take, in accumulators."""
+    each = [with_folds(by, k, n_threads=n_threads) for k in (n_folds, n_folds + 10)]
+    return (each[1] - each[0]) / accumulator(4096)
+
+
+@pytest.mark.parametrize("by", ["shards", "blocks"])
+def test_a_fold_of_whole_shards_costs_one_total(by):
+    assert more(by, 20) == pytest.approx(10, rel=0.1)
+
+
+def test_a_fold_of_rows_costs_a_sum_in_every_partial_that_is_held():
+    # In the total, in the task, and in three partials that wait.
+    assert more("rows", 20) == pytest.approx(10 * 5, rel=0.1)
+
+
+def test_a_task_holds_every_fold_by_rows_and_one_by_shards():
+    for by, folds_held in (("rows", 40), ("shards", 1)):
+        bytes_of = {
+            threads: with_folds(by, 40, n_threads=threads) for threads in (1, 2)
+        }  # fmt: skip
+        a_task = (bytes_of[2] - bytes_of[1]) / accumulator(4096)
+        assert a_task >= folds_held
+        assert a_task < folds_held + 20
+    none, some = (with_folds("shards", k, n_threads=2) for k in (20, 40))
+    alone = [with_folds("shards", k, n_threads=1) for k in (20, 40)]
+    assert none - alone[0] == some - alone[1]
+
+
+@pytest.mark.parametrize("D", [1024, 8192])
+@pytest.mark.parametrize("n_threads", [1, 3])
+@pytest.mark.parametrize("n_folds", [1, 5])
+def test_a_worker_is_projected_to_hold_what_solving_takes(D, n_threads, n_folds):
+    needed = solve_bytes(D, n_folds, n_threads) + (n_folds + 1) * accumulator(D)
+    for by in ("shards", "rows", "blocks"):
+        if n_threads <= n_folds:
+            assert with_folds(by, n_folds, D=D, n_threads=n_threads) >= needed
+
+
+def test_solving_takes_three_matrices_and_six_for_a_fold_that_is_scored():
+    D = 8192
+    assert solve_bytes(D, 1, 4) == 3 * 8 * D * D
+    one, two, many = (solve_bytes(D, 5, threads) for threads in (1, 2, 100))
+    assert two - one == pytest.approx(6.5 * 8 * D * D, rel=0.01)
+    assert many == solve_bytes(D, 5, 5)
+
+
+def test_this_process_receives_one_model_whoever_makes_it():
+    D = 8192
+    one = on_workers(Described(), D).client_bytes
+    for options in ({"n_folds": 40, "fold_by": "rows"}, {"n_threads": 9}, {"n_workers": 100}):
+        assert on_workers(Described(), D, **options).client_bytes == one
+    assert accumulator(D) <= one - on_workers(Described(), 2).client_bytes <= 1.1 * accumulator(D)
+    assert one < on_workers(Described(), D).worker_bytes / 2
+
+
+@pytest.mark.parametrize("process", ["worker_bytes", "client_bytes"])
+def test_a_larger_sample_is_counted(process):
+    source = Described(p=100)
+    small, large = (
+        getattr(on_workers(source, 64, n_sample=rows), process) for rows in (2048, 16_384)
+    )
+    assert large - small >= (16_384 - 2048) * 8 * 101
+
+
+def test_rows_cost_memory_where_they_are_to_be_known_again_only():
+    plans = [on_workers(Described(n), 2048, indexed=True) for n in (10**6, 10**8)]
+    for process in ("worker_bytes", "client_bytes"):
+        assert getattr(plans[1], process) - getattr(plans[0], process) >= 9 * 99 * 10**6
+    assert plans[1].index_bytes == 100 * plans[0].index_bytes
+    assert on_workers(Described(), 2048).index_bytes == 0
+
+
+@pytest.mark.parametrize(
+    ("n_shards", "n_folds", "by"),
+    [(20, 5, "shards"), (19, 5, "rows"), (8, 2, "shards"), (8, 3, "rows"), (1, 1, "rows")],
+)
+def test_rows_are_dealt_where_there_are_fewer_than_four_shards_a_fold(n_shards, n_folds, by):
+    source = Described(n_shards * 16_384)
+    plan = plan_fit(source, 64, n_folds=n_folds)
+    assert plan.n_shards == n_shards
+    assert plan.fold_by == by
+
+
+@pytest.mark.parametrize("by", ["shards", "rows", "blocks"])
+@pytest.mark.parametrize("n", [1000, 10**7])
+def test_a_way_to_deal_rows_that_is_given_is_taken(by, n):
+    assert plan_fit(Described(n), 64, n_folds=5, fold_by=by).fold_by == by
+
+
+def test_folds_change_no_cut():
+    source = Described(3_000_000, chunk_rows=1000)
+    cuts = {
+        tuple(getattr(plan_fit(source, 2048, n_folds=k, fold_by=by), name) for name in CUTS)
+        for k in (1, 2, 10)
+        for by in ("shards", "rows", "blocks")
+    }
+    assert len(cuts) == 1
+
+
+def test_folds_are_work_for_the_solve_only():
+    D = 2048
+    none, five = (on_workers(Described(), D, n_folds=k).flops for k in (1, 5))
+    assert none == pytest.approx(1e6 * D * (D + 10) + D**3 / 3)
+    assert five - none == pytest.approx(6 * 5 * D**3 - D**3 / 3)
+
+
 CUTS = ["shard_rows", "n_shards", "block_rows", "column_block_rows", "graph_tasks"]
 
 
@@ -115,8 +232,8 @@ def test_cuts_do_not_depend_on_who_does_the_work(machine):
     for cores, free in ((1, GB), (128, 4096 * GB)):
         machine(cores, free)
         for place in places:
-            plan = plan_fit(source, 2048, **place)
-            cuts.add(tuple(getattr(plan, name) for name in CUTS))
+            plan = plan_fit(source, 2048, n_folds=5, **place)
+            cuts.add(tuple(getattr(plan, name) for name in [*CUTS, "fold_by"]))
     assert len(cuts) == 1
 
 
@@ -198,16 +315,27 @@ def test_a_worker_without_room_is_refused_with_both_numbers(machine):
         plan.check()
 
 
-def test_a_solve_without_room_is_refused_with_both_numbers(machine):
+def test_a_model_without_room_to_receive_it_is_refused_with_both_numbers(machine):
     machine(8, 4 * GB)
     plan = on_workers(Described(), 40_000, allowed_bytes=1000 * GB)
-    message = f"needs {in_words(plan.client_bytes)} in this process, but {in_words(4 * GB)} is free"
+    message = (
+        f"40,000 components needs {in_words(plan.client_bytes)} in this process, but "
+        f"{in_words(4 * GB)} is free; take fewer components"
+    )
     with pytest.raises(InsufficientMemoryError, match=re.escape(message)):
         plan.check()
 
 
-def test_a_job_that_runs_and_solves_in_one_process_counts_the_solve(machine):
-    plan = plan_fit(Described(1000), 16_384, n_workers=0, n_threads=1)
+def test_an_index_without_room_is_refused_with_its_rows(machine):
+    plan = on_workers(Described(10**9), 64, indexed=True)
+    with pytest.raises(InsufficientMemoryError, match="64 components and an index of 1,000,000,00"):
+        plan.check()
+
+
+@pytest.mark.parametrize("n_folds", [1, 5])
+@pytest.mark.parametrize("D", [64, 2048, 16_384])
+def test_a_job_that_runs_in_one_process_counts_all_of_it(n_folds, D, machine):
+    plan = plan_fit(Described(10**6), D, n_folds=n_folds, n_workers=0, n_threads=1)
     assert plan.worker_bytes >= plan.client_bytes
 
 
@@ -217,6 +345,7 @@ def test_a_plan_is_json():
     assert said == plan.as_dict()
     assert said["n_rows"] == 1_000_000
     assert said["worker_bytes"] == plan.worker_bytes
+    assert said["fold_by"] == "shards"
     assert said["seconds"] > 0
 
 

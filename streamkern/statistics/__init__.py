@@ -1,17 +1,36 @@
 """Additive statistics: what one pass over the rows reduces them to, a kind a file."""
 
 from streamkern.statistics.base import Statistic, Together
+from streamkern.statistics.centred import CentredMoments
 from streamkern.statistics.columns import ColumnStatistics
-from streamkern.statistics.moments import CentredMoments, Moments
+from streamkern.statistics.folds import (
+    ByFold,
+    Folds,
+    ListedFolds,
+    RowFolds,
+    block_folds,
+    shard_folds,
+)
+from streamkern.statistics.leave_one_out import LeaveOneOut
+from streamkern.statistics.moments import Moments
+from streamkern.statistics.row_index import RowIndex
 from streamkern.statistics.sample import RowSample
 from streamkern.statistics.scores import PredictionErrors
 
 __all__ = [
+    "ByFold",
     "CentredMoments",
     "ColumnStatistics",
+    "Folds",
+    "LeaveOneOut",
+    "ListedFolds",
     "Moments",
     "PredictionErrors",
+    "RowFolds",
+    "RowIndex",
     "RowSample",
     "Statistic",
     "Together",
+    "block_folds",
+    "shard_folds",
 ]

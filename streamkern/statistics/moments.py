@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.statistics.base import Statistic
+from streamkern.statistics.centred import CentredMoments
 from streamkern.statistics.triangle import Triangle
 
 if TYPE_CHECKING:
@@ -18,40 +18,7 @@ if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
     from streamkern.features import FeatureMap
     from streamkern.sources import Block
-
-Precision = Literal["single", "double"]
-
-
-@dataclass(frozen=True)
-class CentredMoments:
-    """Moments about the weighted means, or about zero for a model without an intercept.
-
-    Parameters
-    ----------
-    gram : ndarray of shape (D, D)
-        G = sum s phi phi^T - N phibar phibar^T.
-    cross : ndarray of shape (D, q)
-        C = sum s phi y^T - N phibar ybar^T.
-    target : ndarray of shape (q, q)
-        S = sum s y y^T - N ybar ybar^T.
-    weight : float
-        N, the sum of the weights.
-    feature_mean : ndarray of shape (D,)
-    target_mean : ndarray of shape (q,)
-        Zero for a model without an intercept, as `feature_mean`.
-    precision : {'single', 'double'}
-        Of the products that were summed.
-    intercept : bool
-    """
-
-    gram: Floats
-    cross: Floats
-    target: Floats
-    weight: float
-    feature_mean: Floats
-    target_mean: Floats
-    precision: Precision = "double"
-    intercept: bool = True
+    from streamkern.statistics.centred import Precision
 
 
 class Moments(Statistic):
@@ -59,7 +26,7 @@ class Moments(Statistic):
 
     Products are made in the precision asked for and summed in double.  Everything is accumulated
     about a fixed shift, which keeps the subtraction of the means from losing digits; two moments
-    merge only if map and shift are the same.
+    merge only if their maps are the same, and shifts that differ are reconciled.
 
     Parameters
     ----------
@@ -170,34 +137,106 @@ class Moments(Statistic):
         Raises
         ------
         ParameterError
-            If the two have another precision, number of targets, map or shift.
+            If the two have another precision, number of targets, or map.
         """
-        if not self._alike(other):
+        return self._combined(other, 1)
+
+    def without(self, other: Moments) -> Moments:
+        """Return the moments of the rows that are not among those of `other`.
+
+        Raises
+        ------
+        ParameterError
+            If the two have another precision, number of targets, or map, or `other` has more rows.
+        """
+        if other.n_rows > self.n_rows:
             raise ParameterError(
-                "moments merge only when map, shift, precision and targets are the same; compute "
-                "both with the same options and seed."
+                f"moments of {other.n_rows:,} rows cannot be taken from those of {self.n_rows:,}; "
+                f"take away rows that are in."
             )
+        return self._combined(other, -1)
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def _combined(self, other: Moments, sign: int) -> Moments:
+        if (self.precision, self.n_targets) != (other.precision, other.n_targets) or not (
+            self.feature_map.equals(other.feature_map)
+        ):
+            raise ParameterError(
+                "moments go together only when map, precision and targets are the same; compute "
+                "both with the same options and seed, and the standardisation of the first."
+            )
+        other = other.about(self.feature_shift, self.target_shift, self.target_unit)
         both = self.zero()
         if self.gram is not None and other.gram is not None:
-            both.gram = self.gram + other.gram
+            both.gram = self.gram + other.gram if sign > 0 else self.gram - other.gram
         elif self.gram is not None or other.gram is not None:
             both.gram = deepcopy(self.gram or other.gram)
-        both.cross = self.cross + other.cross
-        both.target = self.target + other.target
-        both.target_sum = self.target_sum + other.target_sum
-        both.weight = self.weight + other.weight
-        both.n_rows = self.n_rows + other.n_rows
+        both.cross = self.cross + sign * other.cross
+        both.target = self.target + sign * other.target
+        both.target_sum = self.target_sum + sign * other.target_sum
+        both.weight = self.weight + sign * other.weight
+        both.n_rows = self.n_rows + sign * other.n_rows
         return both
 
-    def _alike(self, other: Moments) -> bool:
-        return (
-            self.precision == other.precision
-            and self.n_targets == other.n_targets
-            and self.feature_map.equals(other.feature_map)
-            and np.array_equal(self.feature_shift, other.feature_shift)
-            and np.array_equal(self.target_shift, other.target_shift)
-            and np.array_equal(self.target_unit, other.target_unit)
+    def about(self, feature_shift: Floats, target_shift: Floats, target_unit: Floats) -> Moments:
+        """Return the same moments, summed about another shift and in other units of the targets."""
+        if (
+            np.array_equal(self.feature_shift, feature_shift)
+            and np.array_equal(self.target_shift, target_shift)
+            and np.array_equal(self.target_unit, target_unit)
+        ):
+            return self
+        moved = Moments(
+            self.feature_map,
+            self.n_targets,
+            precision=self.precision,
+            feature_shift=feature_shift,
+            target_shift=target_shift,
+            target_unit=target_unit,
         )
+        # Features become f - d and targets a t + b.
+        N, sums, d = self.weight, self.cross[:, -1], feature_shift - self.feature_shift
+        a, b = self.target_unit / target_unit, (self.target_shift - target_shift) / target_unit
+        if self.gram is not None:
+            gram = self.gram.dense()
+            _add_outer(gram, d, sums, -1.0)
+            _add_outer(gram, sums, d, -1.0)
+            _add_outer(gram, d, d, N)
+            moved.gram = Triangle(len(gram))
+            moved.gram.add(gram)
+        centred = sums - N * d
+        cross = self.cross[:, :-1] - np.outer(d, self.target_sum)
+        moved.cross = np.column_stack([cross * a + np.outer(centred, b), centred])
+        scaled = a * self.target_sum
+        mixed = np.outer(scaled, b)
+        moved.target = self.target * np.outer(a, a) + mixed + mixed.T + N * np.outer(b, b)
+        moved.target_sum = scaled + N * b
+        moved.weight, moved.n_rows = self.weight, self.n_rows
+        return moved
+
+    def leading(self, n_components: int) -> Moments:
+        """Return the moments of the map of the first D' features, from the leading block.
+
+        Raises
+        ------
+        ParameterError
+            If the map has no such part.
+        """
+        if n_components == self.feature_map.n_components:
+            return self
+        part = Moments(
+            self.feature_map.first(n_components),
+            self.n_targets,
+            precision=self.precision,
+            feature_shift=self.feature_shift[:n_components],
+            target_shift=self.target_shift,
+            target_unit=self.target_unit,
+        )
+        part.gram = None if self.gram is None else self.gram.leading(n_components)
+        part.cross = self.cross[:n_components]
+        part.target, part.target_sum = self.target, self.target_sum
+        part.weight, part.n_rows = self.weight, self.n_rows
+        return part
 
     def centred(self, *, intercept: bool = True) -> CentredMoments:
         """Return the moments about the means, or about zero where there is no intercept.

@@ -89,14 +89,19 @@ class RowSample(Statistic):
 
 
 def hashed(places: Array, seed: int) -> Array:
-    """Return a 64-bit hash of every row number.
+    """Return a 64-bit hash of every row number."""
+    key = np.random.SeedSequence(seed).generate_state(1, np.uint64)
+    return mixed(places.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + key)
+
+
+def mixed(words: Array) -> Array:
+    """Return 64-bit words, mixed one to one so that every bit depends on all bits.
 
     References
     ----------
     Steele, Lea and Flood (2014), "Fast splittable pseudorandom number generators", for the mixer.
     """
-    key = np.random.SeedSequence(seed).generate_state(1, np.uint64)
-    z = places.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + key
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z: Array = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+    z ^= z >> np.uint64(31)
+    return z

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from streamkern.errors import ParameterError
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
@@ -21,12 +24,14 @@ class Triangle:
     ----------
     order : int
         D.
+    dtype : numpy.dtype
+        Of the panels.
     """
 
-    def __init__(self, order: int) -> None:
+    def __init__(self, order: int, dtype: Any = np.float64) -> None:
         self.order = order
-        self.panels: list[Floats] = [
-            np.zeros((min(_PANEL, order - start), min(start + _PANEL, order)))
+        self.panels: list[Any] = [
+            np.zeros((min(_PANEL, order - start), min(start + _PANEL, order)), dtype=dtype)
             for start in range(0, order, _PANEL)
         ]
 
@@ -38,10 +43,65 @@ class Triangle:
 
     def __add__(self, other: Triangle) -> Triangle:
         """Return the sum, leaving the two as they are."""
-        total = Triangle(0)
-        total.order = self.order
-        total.panels = [a + b for a, b in zip(self.panels, other.panels, strict=True)]
-        return total
+        pairs = zip(self.panels, other.panels, strict=True)
+        return self._of(self.order, [a + b for a, b in pairs])
+
+    def __sub__(self, other: Triangle) -> Triangle:
+        """Return the difference, leaving the two as they are."""
+        pairs = zip(self.panels, other.panels, strict=True)
+        return self._of(self.order, [a - b for a, b in pairs])
+
+    def leading(self, order: int) -> Triangle:
+        """Return the leading (order, order) block, a view of this one."""
+        starts = range(0, order, _PANEL)
+        panels = [
+            panel[: order - start, : min(start + _PANEL, order)]
+            for start, panel in zip(starts, self.panels, strict=False)
+        ]
+        return self._of(order, panels)
+
+    @classmethod
+    def _of(cls, order: int, panels: list[Any]) -> Triangle:
+        triangle = cls(0)
+        triangle.order, triangle.panels = order, panels
+        return triangle
+
+    def packed(self) -> Array:
+        """Return the rows of the triangle up to the diagonal, one after the other."""
+        i = 0
+        rows = []
+        for panel in self.panels:
+            for row in panel:
+                i += 1
+                rows.append(row[:i])
+        return np.concatenate(rows) if rows else np.empty(0)
+
+    @classmethod
+    def unpacked(cls, packed: Array) -> Triangle:
+        """Return the triangle that `packed` made an array of D (D + 1) / 2 numbers.
+
+        Raises
+        ------
+        ParameterError
+            If there is no D of so many numbers.
+        """
+        order = (math.isqrt(8 * len(packed) + 1) - 1) // 2
+        if order * (order + 1) // 2 != len(packed):
+            raise ParameterError(
+                f"a packed triangle has D (D + 1) / 2 numbers, not {len(packed):,}; the file is "
+                f"damaged."
+            )
+        triangle = cls(order, packed.dtype)
+        start = 0
+        for p, panel in enumerate(triangle.panels):
+            for i, row in enumerate(panel):
+                stop = start + p * _PANEL + i + 1
+                row[: stop - start] = packed[start:stop]
+                start = stop
+            # The diagonal block is kept whole.
+            block = panel[:, p * _PANEL :]
+            block += np.tril(block, -1).T
+        return triangle
 
     def dense(self) -> Floats:
         """Return the whole matrix, (D, D)."""

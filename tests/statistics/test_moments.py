@@ -236,23 +236,259 @@ OTHERS = {
     "map": Moments(Identity().draw(6)),
     "precision": Moments(MAPS["paired"](), precision="double"),
     "number of targets": Moments(MAPS["paired"](), 2),
-    "feature shift": Moments(MAPS["paired"](), feature_shift=np.ones(6)),
-    "target shift": Moments(MAPS["paired"](), target_shift=np.ones(1)),
-    "target unit": Moments(MAPS["paired"](), target_unit=np.full(1, 2.0)),
 }
+TOGETHER = (
+    "go together only when map, precision and targets are the same; compute both with the same"
+)
 
 
 @pytest.mark.parametrize("other", list(OTHERS.values()), ids=list(OTHERS))
-def test_moments_that_differ_in_an_option_do_not_merge(other):
+@pytest.mark.parametrize("way", ["merge", "without"])
+def test_moments_that_differ_in_an_option_do_not_go_together(other, way):
     mine = Moments(MAPS["paired"]())
     for left, right in ((mine, other), (other, mine)):
-        with pytest.raises(ParameterError, match="merge only when map, shift, precision and targ"):
-            left.merge(right)
+        with pytest.raises(ParameterError, match=TOGETHER):
+            getattr(left, way)(right)
 
 
 def test_moments_of_differently_standardised_rows_do_not_merge():
-    with pytest.raises(ParameterError, match="merge only when map, shift"):
+    with pytest.raises(ParameterError, match=TOGETHER):
         Moments(standardized(0.5)).merge(Moments(standardized(0.6)))
+
+
+def other_shifts(feature_map, q: int) -> dict[str, np.ndarray]:
+    return {
+        "feature_shift": np.linspace(0.9, -0.4, feature_map.n_components),
+        "target_shift": np.linspace(-3.0, 4.0, q),
+        "target_unit": np.linspace(2.0, 0.25, q),
+    }
+
+
+@every_map
+@every_precision
+@pytest.mark.parametrize(
+    "changed",
+    [["feature_shift"], ["target_shift"], ["target_unit"], list(shifts(standardized(), 1))],
+)
+def test_moments_with_different_shifts_merge_to_those_of_all_rows(feature_map, precision, changed):
+    X, y, s = rows(2)
+    mine = shifts(feature_map, 2)
+    theirs = mine | {name: other_shifts(feature_map, 2)[name] for name in changed}
+    left, right = (
+        naive.accumulated(Moments(feature_map, 2, precision=precision, **options), [block])
+        for options, block in zip((mine, theirs), naive.blocks(X, y, [13], s), strict=True)
+    )
+    assert_centres(left.merge(right), X, y, s)
+    assert_centres(right.merge(left), X, y, s)
+
+
+@every_map
+@naive.quick
+@given(cuts=naive.cuts(N), seed=st.integers(0, 2**32))
+def test_any_number_of_different_shifts_merge_to_those_of_all_rows(feature_map, cuts, seed):
+    X, y, s = rows(2)
+    rng = np.random.default_rng(seed)
+    parts = []
+    for block in naive.blocks(X, y, cuts, s):
+        options = {
+            "feature_shift": rng.standard_normal(feature_map.n_components),
+            "target_shift": rng.standard_normal(2),
+            "target_unit": 0.5 + rng.random(2),
+        }
+        zero = Moments(feature_map, 2, precision="double", **options)
+        parts.append(naive.accumulated(zero, [block]))
+    total = parts.pop(rng.integers(len(parts)))
+    while parts:
+        total = total.merge(parts.pop(rng.integers(len(parts))))
+    assert_centres(total, X, y, s, steps=1000)
+
+
+def test_a_merge_takes_the_shift_of_the_left_and_leaves_both_as_they_are():
+    X, y, _ = rows(2)
+    phi = MAPS["paired"]()
+    left, right = (
+        naive.accumulated(Moments(phi, 2, precision="double", **options), naive.blocks(X, y))
+        for options in (shifts(phi, 2), other_shifts(phi, 2))
+    )
+    before = copy.deepcopy(left), copy.deepcopy(right)
+    both = left.merge(right)
+    both.update(naive.blocks(X, y))
+    for name, shift in shifts(phi, 2).items():
+        assert np.array_equal(getattr(both, name), shift)
+    for moments, as_before in zip((left, right), before, strict=True):
+        for field in FIELDS:
+            assert np.array_equal(
+                getattr(moments.centred(), field), getattr(as_before.centred(), field)
+            )
+
+
+@every_map
+@every_precision
+def test_moments_about_another_shift_say_the_same(feature_map, precision):
+    X, y, s = rows(2)
+    zero = Moments(feature_map, 2, precision=precision, **shifts(feature_map, 2))
+    moments = naive.accumulated(zero, naive.blocks(X, y, [9], s))
+    before = copy.deepcopy(moments).centred()
+    moved = moments.about(**other_shifts(feature_map, 2))
+    for name, shift in other_shifts(feature_map, 2).items():
+        assert np.array_equal(getattr(moved, name), shift)
+    assert_centres(moved, X, y, s)
+    for field in FIELDS:
+        assert np.array_equal(getattr(moments.centred(), field), getattr(before, field))
+
+
+def test_moments_about_another_shift_are_those_that_are_summed_about_it():
+    X, y, s = rows(2)
+    phi = MAPS["phase"]()
+    here, there = (
+        naive.accumulated(
+            Moments(phi, 2, precision="double", **options), naive.blocks(X, y, [9], s)
+        )
+        for options in (shifts(phi, 2), other_shifts(phi, 2))
+    )
+    moved = here.about(**other_shifts(phi, 2))
+    for name in ("cross", "target", "target_sum", "weight", "n_rows"):
+        assert_close(getattr(moved, name), getattr(there, name), size=100.0 * N)
+    assert_close(moved.gram.dense(), there.gram.dense(), size=100.0 * N)
+
+
+def test_moments_of_no_rows_can_be_moved():
+    phi = MAPS["paired"]()
+    X, y, s = rows(2)
+    moved = Moments(phi, 2, precision="double").about(**other_shifts(phi, 2))
+    assert moved.n_rows == 0
+    moved.update(naive.blocks(X, y, [9], s))
+    assert_centres(moved, X, y, s)
+
+
+@every_map
+@every_precision
+@pytest.mark.parametrize("shifted", [True, False], ids=["shifted", "alike"])
+def test_what_is_left_without_some_rows_are_the_moments_of_the_others(
+    feature_map, precision, shifted
+):
+    X, y, s = rows(2)
+    options = shifts(feature_map, 2)
+    zero = Moments(feature_map, 2, precision=precision, **options)
+    other = Moments(
+        feature_map,
+        2,
+        precision=precision,
+        **(other_shifts(feature_map, 2) if shifted else options),
+    )
+    cut = naive.blocks(X, y, [11, 19], s)
+    whole, part = naive.accumulated(zero, cut), naive.accumulated(other, cut[1:2])
+    before = copy.deepcopy(whole), copy.deepcopy(part)
+    kept = np.r_[:11, 19:N]
+    assert_centres(whole.without(part), X[kept], y[kept], s[kept])
+    for moments, as_before in zip((whole, part), before, strict=True):
+        for field in FIELDS:
+            assert np.array_equal(
+                getattr(moments.centred(), field), getattr(as_before.centred(), field)
+            )
+
+
+@naive.quick
+@given(cuts=naive.cuts(N))
+def test_rows_that_are_taken_away_one_part_after_the_other_leave_none(cuts):
+    X, y, s = rows(2)
+    zero = Moments(MAPS["paired"](), 2, precision="double")
+    cut = naive.blocks(X, y, cuts, s)
+    left = naive.accumulated(zero, cut)
+    for block in cut:
+        left = left.without(naive.accumulated(zero, [block]))
+    assert left.n_rows == 0
+    assert_close(left.weight, 0.0, size=float(N))
+    assert_close(left.gram.dense(), np.zeros((6, 6)), size=float(N))
+
+
+def test_nothing_is_taken_away_by_moments_of_no_rows():
+    X, y, s = rows()
+    moments = naive.accumulated(Moments(MAPS["paired"]()), naive.blocks(X, y, [], s))
+    for nothing in (moments.zero(), naive.accumulated(moments, naive.blocks(X[:0], y[:0]))):
+        for field in FIELDS:
+            assert np.array_equal(
+                getattr(moments.without(nothing).centred(), field),
+                getattr(moments.centred(), field),
+            )
+
+
+def test_more_rows_than_there_are_cannot_be_taken_away():
+    X, y, _ = rows()
+    zero = Moments(MAPS["paired"]())
+    few, many = (naive.accumulated(zero, naive.blocks(X[:n], y[:n])) for n in (9, 10))
+    with pytest.raises(ParameterError, match="of 10 rows cannot be taken from those of 9; take"):
+        few.without(many)
+
+
+LEADING = {
+    "paired": (RandomFourierFeatures(Gaussian(1.5), 12).draw(P), 6),
+    "phase": (RandomFourierFeatures(Laplacian(), 9, paired=False).draw(P), 5),
+    "one pair": (RandomFourierFeatures(Gaussian(), 12).draw(P), 2),
+    "panels": (RandomFourierFeatures(Gaussian(), 600).draw(P), 300),
+    "one panel": (RandomFourierFeatures(Gaussian(), 600).draw(P), 256),
+    "standardised": (
+        Standardized(standardized().standardizer, RandomFourierFeatures(Gaussian(), 8).draw(2)),
+        4,
+    ),
+}
+
+
+@pytest.mark.parametrize(("feature_map", "D"), list(LEADING.values()), ids=list(LEADING))
+@every_precision
+@pytest.mark.parametrize("intercept", [True, False])
+def test_leading_moments_are_those_of_the_smaller_map(feature_map, D, precision, intercept):
+    X, y, s = rows(2)
+    whole = naive.accumulated(
+        Moments(feature_map, 2, precision=precision, **shifts(feature_map, 2)),
+        naive.blocks(X, y, [9], s),
+    )
+    part = whole.leading(D)
+    smaller = feature_map.first(D)
+    expected = naive.accumulated(
+        Moments(smaller, 2, precision=precision), naive.blocks(X, y, [], s)
+    )
+    assert part.feature_map.equals(smaller)
+    assert part.n_rows == N
+    found, expected = (moments.centred(intercept=intercept) for moments in (part, expected))
+    for field in FIELDS:
+        assert_close(
+            getattr(found, field), getattr(expected, field), dtype=DTYPES[precision], size=20.0 * N
+        )
+
+
+def test_leading_moments_merge_and_leave_the_whole_as_it_was():
+    X, y, s = rows(2)
+    phi = LEADING["paired"][0]
+    zero = Moments(phi, 2, precision="double", **shifts(phi, 2))
+    left, right = (naive.accumulated(zero, [b]) for b in naive.blocks(X, y, [9], s))
+    before = copy.deepcopy(left).centred()
+    both = left.leading(6).merge(right.leading(6))
+    assert_centres(both, X, y, s)
+    assert_centres(both.without(left.leading(6)), X[9:], y[9:], s[9:])
+    for field in FIELDS:
+        assert np.array_equal(getattr(left.centred(), field), getattr(before, field))
+
+
+def test_all_leading_moments_are_the_moments_and_those_of_no_rows_have_none():
+    moments = Moments(LEADING["paired"][0])
+    assert moments.leading(12) is moments
+    assert moments.leading(6).n_rows == 0
+    with pytest.raises(ParameterError, match="moments of no rows"):
+        moments.leading(6).centred()
+
+
+@pytest.mark.parametrize(
+    ("feature_map", "D", "match"),
+    [
+        (MAPS["identity"](), 2, "no part of 2 features"),
+        (MAPS["paired"](), 8, "between 1 and 6 features, not 8"),
+        (MAPS["paired"](), 3, "n_components must be even"),
+    ],
+)
+def test_a_map_without_such_a_part_has_no_leading_moments(feature_map, D, match):
+    with pytest.raises(ParameterError, match=match):
+        Moments(feature_map).leading(D)
 
 
 def test_moments_of_equal_maps_drawn_twice_merge():

@@ -16,13 +16,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tolerances import assert_close
 
+from streamkern.deviation import Deviation
 from streamkern.features import Identity, RandomFourierFeatures
 from streamkern.kernels import Gaussian
 from streamkern.predictor import Predictor
 from streamkern.statistics import (
+    ByFold,
     ColumnStatistics,
+    LeaveOneOut,
     Moments,
     PredictionErrors,
+    RowFolds,
     RowSample,
     Statistic,
     Together,
@@ -38,12 +42,22 @@ def fourier() -> RandomFourierFeatures:
     return RandomFourierFeatures(Gaussian(), 6).draw(P)
 
 
+def predictor() -> Predictor:
+    return Predictor(fourier(), np.ones((6, Q)), np.zeros(Q))
+
+
+def deviation() -> Deviation:
+    return Deviation(fourier(), np.zeros(6), 0.3 * np.eye(6), np.ones((6, 1)), 0.1, np.ones(Q))
+
+
 STATISTICS: dict[str, Any] = {
     "columns": lambda: ColumnStatistics(P + Q),
     "sample": lambda: RowSample(7, 3),
     "moments": lambda: Moments(fourier(), Q, precision="double", feature_shift=np.ones(6)),
     "moments-single": lambda: Moments(Identity().draw(P), Q),
-    "errors": lambda: PredictionErrors(Predictor(fourier(), np.ones((6, Q)), np.zeros(Q))),
+    "errors": lambda: PredictionErrors(predictor()),
+    "leave-one-out": lambda: LeaveOneOut(predictor(), deviation(), 4),
+    "folds": lambda: ByFold(RowFolds(3, 0), Moments(fourier(), Q)),
     "together": lambda: Together(ColumnStatistics(P + Q), RowSample(7), Moments(fourier(), Q)),
 }
 every_statistic = pytest.mark.parametrize("made", list(STATISTICS.values()), ids=list(STATISTICS))
@@ -72,6 +86,9 @@ def _numbers(values: Mapping[str, Any], prefix: str) -> dict[str, np.ndarray]:
         elif isinstance(value, tuple):
             for i, part in enumerate(value):
                 numbers |= said(part, f"{prefix}{name}.{i}.")
+        elif isinstance(value, dict):
+            for key, part in value.items():
+                numbers |= said(part, f"{prefix}{name}.{key}.")
     return numbers
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 import pytest
+from tolerances import assert_close
 
+from streamkern.errors import ParameterError
 from streamkern.statistics.triangle import Triangle
 
 every_order = pytest.mark.parametrize("order", [0, 1, 2, 255, 256, 257, 600])
@@ -63,6 +67,42 @@ def test_a_sum_leaves_the_two_as_they_are(order):
 
 
 @every_order
+def test_a_difference_leaves_the_two_as_they_are(order):
+    left, right = holding(symmetric(order)), holding(symmetric(order, 1))
+    difference = left - right
+    difference.add(symmetric(order, 2))
+    assert np.array_equal(left.dense(), symmetric(order))
+    assert np.array_equal(right.dense(), symmetric(order, 1))
+    expected = symmetric(order) - symmetric(order, 1) + symmetric(order, 2)
+    assert np.array_equal(difference.dense(), expected)
+    assert difference.order == order
+
+
+@pytest.mark.parametrize("part", [0, 1, 2, 255, 256, 257, 511, 512, 513, 599, 600])
+def test_the_leading_block_is_that_of_the_matrix(part):
+    matrix = symmetric(600)
+    leading = holding(matrix).leading(part)
+    assert leading.order == part
+    assert np.array_equal(leading.dense(), matrix[:part, :part])
+
+
+@pytest.mark.parametrize("part", [1, 256, 300])
+def test_the_leading_block_takes_no_memory_of_its_own(part):
+    whole = holding(symmetric(600))
+    for mine, panel in zip(whole.leading(part).panels, whole.panels, strict=False):
+        assert np.shares_memory(mine, panel)
+
+
+@pytest.mark.parametrize("part", [1, 255, 256, 257])
+def test_leading_blocks_add_and_subtract(part):
+    left, right = (holding(symmetric(300, seed)).leading(part) for seed in (0, 1))
+    one, other = (symmetric(300, seed)[:part, :part] for seed in (0, 1))
+    assert np.array_equal((left + right).dense(), one + other)
+    assert np.array_equal((left - right).dense(), one - other)
+    assert np.array_equal((left - holding(other)).dense(), one - other)
+
+
+@every_order
 def test_a_triangle_holds_no_more_numbers_than_it_says(order):
     held = sum(panel.size for panel in Triangle(order).panels)
     assert order * (order + 1) / 2 <= held <= order * (order + 256) / 2
@@ -70,5 +110,43 @@ def test_a_triangle_holds_no_more_numbers_than_it_says(order):
 
 @pytest.mark.parametrize(("left", "right"), [(300, 200), (256, 512), (600, 257)])
 def test_triangles_of_other_orders_do_not_add(left, right):
-    with pytest.raises(ValueError, match=r"broadcast|longer|shorter"):
-        Triangle(left) + Triangle(right)
+    for combined in (operator.add, operator.sub):
+        with pytest.raises(ValueError, match=r"broadcast|longer|shorter"):
+            combined(Triangle(left), Triangle(right))
+
+
+@every_order
+def test_a_packed_triangle_is_its_rows_up_to_the_diagonal(order):
+    matrix = symmetric(order)
+    packed = holding(matrix).packed()
+    assert packed.shape == (order * (order + 1) // 2,)
+    assert np.array_equal(packed, matrix[np.tril_indices(order)])
+
+
+@every_order
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_triangle_comes_back_from_its_packed_form(order, dtype):
+    triangle = Triangle(order, dtype)
+    triangle.add(np.random.default_rng(0).standard_normal((order, order)))
+    symmetric_again = np.tril(triangle.dense()) + np.tril(triangle.dense(), -1).T
+    again = Triangle.unpacked(triangle.packed().astype(dtype))
+    assert again.order == order
+    assert {panel.dtype for panel in again.panels} <= {np.dtype(dtype)}
+    assert np.array_equal(again.dense(), symmetric_again)
+    assert np.array_equal(again.packed(), triangle.packed())
+    again.add(np.ones((order, order)))
+    assert_close(again.dense(), symmetric_again + 1, dtype=dtype)
+
+
+@pytest.mark.parametrize("part", [1, 255, 256, 257, 600])
+def test_a_leading_block_can_be_packed(part):
+    matrix = symmetric(600)
+    packed = holding(matrix).leading(part).packed()
+    assert np.array_equal(Triangle.unpacked(packed).dense(), matrix[:part, :part])
+
+
+@pytest.mark.parametrize("length", [2, 4, 5, 7, 32_895, 32_897])
+def test_a_length_that_no_triangle_has_is_refused(length):
+    message = rf"has D \(D \+ 1\) / 2 numbers, not {length:,}; the file is damaged"
+    with pytest.raises(ParameterError, match=message):
+        Triangle.unpacked(np.zeros(length))

@@ -14,7 +14,7 @@ from tolerances import assert_close
 
 from streamkern.errors import DataError
 from streamkern.kernels import Gaussian, Laplacian, Matern
-from streamkern.selection import MEDIAN_ROWS, median_length_scale
+from streamkern.selection.length_scale import MEDIAN_ROWS, median_length_scale
 
 
 def manhattan(x, z) -> float:

@@ -1,0 +1,148 @@
+"""What a fit takes as given, and what that will take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern.errors import DataError, ParameterError
+from streamkern.features import FeatureMap, Identity, RandomFourierFeatures
+from streamkern.features.base import checked_seed
+from streamkern.kernels import Gaussian, Kernel, Linear, ShiftInvariantKernel
+from streamkern.plan import SAMPLE_ROWS, Plan, plan_fit
+from streamkern.scheduling import current_resources
+from streamkern.selection import median_length_scale
+
+if TYPE_CHECKING:
+    from streamkern._typing import Array, Floats
+    from streamkern.sources import Source
+    from streamkern.statistics.centred import Precision
+
+MAPS = ("orthogonal", "iid", "identity")
+FOLDS_BY = ("auto", "shards", "rows", "blocks")
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """What a fit takes as given, checked when it is made.
+
+    Parameters are those of `RandomFeatureRidge`.
+
+    Raises
+    ------
+    ParameterError
+        If an option has a value that it cannot have.
+    """
+
+    kernel: Kernel
+    n_components: int
+    feature_map: str
+    paired: bool
+    standardize: bool
+    fit_intercept: bool
+    precision: Precision
+    on_bad_rows: str
+    random_state: int
+    n_folds: int = 1
+    fold_by: str = "auto"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.kernel, Kernel):
+            raise ParameterError(
+                f"kernel must be a kernel such as Gaussian(), not {self.kernel!r}; make one."
+            )
+        for name, value, allowed in (
+            ("feature_map", self.feature_map, MAPS),
+            ("precision", self.precision, ("single", "double")),
+            ("on_bad_rows", self.on_bad_rows, ("error", "skip")),
+            ("fold_by", self.fold_by, FOLDS_BY),
+        ):
+            if value not in allowed:
+                raise ParameterError(
+                    f"{name} must be one of {', '.join(allowed)}, not {value!r}; choose one."
+                )
+        checked_seed(self.random_state)
+        checked_n_folds(self.n_folds)
+        if self.feature_map == "identity":
+            default = Gaussian("median")
+            other = not isinstance(self.kernel, Linear) and self.kernel != default
+            if other or not self.paired:
+                raise ParameterError(
+                    "the identity map has no kernel but the linear one, and no phases; leave them "
+                    "out, or take another map."
+                )
+        if isinstance(self.kernel, ShiftInvariantKernel) and not self.is_identity:
+            self._fourier(self.kernel)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the options as parameters of `RandomFeatureRidge`."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether the features are the inputs."""
+        return self.feature_map == "identity" or isinstance(self.kernel, Linear)
+
+    def components_for(self, n_features: int) -> int:
+        """Return D for rows of p inputs, and check that the length scales fit them."""
+        if self.is_identity:
+            return n_features
+        if isinstance(self.kernel, ShiftInvariantKernel) and self.kernel.length_scale != "median":
+            self.kernel.scales(n_features)
+        return self.n_components
+
+    def _fourier(self, kernel: ShiftInvariantKernel) -> RandomFourierFeatures:
+        return RandomFourierFeatures(
+            kernel,
+            self.n_components,
+            orthogonal=self.feature_map == "orthogonal",
+            paired=self.paired,
+            random_state=self.random_state,
+        )
+
+    def map_for(self, kept: Array, rows: Floats) -> tuple[FeatureMap, Kernel]:
+        """Draw the map for the inputs that are kept, with the length scale that suits `rows`."""
+        if self.is_identity or not isinstance(self.kernel, ShiftInvariantKernel):
+            return Identity().draw(len(kept)), Linear()
+        kernel, scale = self.kernel, self.kernel.length_scale
+        if scale == "median":
+            kernel = kernel.with_length_scale(median_length_scale(kernel, rows))
+        elif isinstance(scale, tuple):
+            kernel = kernel.with_length_scale(tuple(np.asarray(scale)[kept].tolist()))
+        return self._fourier(kernel).draw(len(kept)), kernel
+
+
+def checked_n_folds(n_folds: Any) -> int:
+    """Return K, or raise ParameterError unless it is a whole number; 1 is for no folds at all."""
+    if isinstance(n_folds, bool) or not isinstance(n_folds, (int, np.integer)) or n_folds < 1:
+        raise ParameterError(
+            f"n_folds must be a whole number of at least 2, not {n_folds!r}; give how many parts "
+            f"to leave out in turn."
+        )
+    return int(n_folds)
+
+
+def plan_for(
+    source: Source, options: FitOptions, n_sample: int = SAMPLE_ROWS, *, indexed: bool = False
+) -> Plan:
+    """Plan a fit on what the current scheduler offers, and refuse what does not fit."""
+    if not source.n_targets:
+        raise DataError("a fit needs targets, but the source has none; name a dataset with y.")
+    D = options.components_for(source.n_features)
+    resources = current_resources()
+    plan = plan_fit(
+        source,
+        D,
+        precision=options.precision,
+        n_folds=options.n_folds,
+        fold_by=options.fold_by,
+        n_sample=n_sample,
+        indexed=indexed,
+        n_workers=resources.n_workers,
+        n_threads=resources.n_threads,
+        allowed_bytes=resources.worker_bytes,
+    )
+    plan.check()
+    return plan

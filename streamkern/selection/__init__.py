@@ -1,0 +1,18 @@
+"""Choosing what the data can choose, from statistics alone."""
+
+from streamkern.selection.length_scale import median_length_scale
+from streamkern.selection.penalty import PenaltyCurve, checked_penalty, default_grid
+from streamkern.selection.sparsity import SparsityCurve, sparse_errors, sparse_sizes
+from streamkern.selection.validation import HeldOut, held_out_errors
+
+__all__ = [
+    "HeldOut",
+    "PenaltyCurve",
+    "SparsityCurve",
+    "checked_penalty",
+    "default_grid",
+    "held_out_errors",
+    "median_length_scale",
+    "sparse_errors",
+    "sparse_sizes",
+]

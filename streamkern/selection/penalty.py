@@ -1,0 +1,208 @@
+"""Choosing the penalty: the grid, the curve over it, and the rules that pick from the curve."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern.errors import ParameterError
+from streamkern.solve import checked_alpha
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamkern._typing import Array, Floats
+    from streamkern.selection.validation import HeldOut
+    from streamkern.solve import Spectrum
+
+CRITERIA = ("cv", "gcv", "evidence")
+N_ALPHAS = 30
+# Random folds of N rows differ by about sqrt(kurtosis / N); ordered ones by much more.
+_ORDERED = 0.25, 6.0
+
+
+def checked_penalty(alpha: Any) -> str | float | tuple[float, ...]:
+    """Return a criterion, a number, or an ascending grid of numbers.
+
+    Raises
+    ------
+    ParameterError
+        If it is none of these; the numbers of a grid must be positive and different.
+    """
+    if isinstance(alpha, str):
+        if alpha not in CRITERIA:
+            raise ParameterError(
+                f"alpha must be 'cv', 'gcv', 'evidence' or numbers, not {alpha!r}; give one of "
+                f"these."
+            )
+        return alpha
+    if np.ndim(alpha) == 0:
+        return checked_alpha(alpha)
+    grid = sorted(checked_alpha(value) for value in alpha)
+    if not grid:
+        raise ParameterError("a grid of alphas must hold a number at least; give one, or 'cv'.")
+    if grid[0] == 0:
+        raise ParameterError(
+            "a grid of alphas must hold positive numbers only; leave out the 0, or give it alone."
+        )
+    if len(set(grid)) < len(grid):
+        twice = next(a for a, b in pairwise(grid) if a == b)
+        raise ParameterError(f"alpha {twice:g} is in the grid twice; name every penalty once.")
+    return tuple(grid)
+
+
+def default_grid(spectrum: Spectrum, n_alphas: int = N_ALPHAS) -> Floats:
+    """Return penalties from the precision floor to the largest eigenvalue, evenly in their log."""
+    largest = float(spectrum.values[-1])
+    if not largest > 0:
+        return np.ones(1)
+    grid: Floats = np.geomspace(spectrum.floor, largest, n_alphas)
+    return grid
+
+
+@dataclass(frozen=True)
+class PenaltyCurve:
+    """What a criterion says of every penalty.
+
+    Parameters
+    ----------
+    criterion : {'cv', 'gcv', 'evidence'}
+    alphas : ndarray of shape (A,)
+        Ascending.
+    scores : ndarray of shape (A, q)
+        Less is better: the mean squared error left out for 'cv', GCV, or minus the log evidence.
+    scale : ndarray of shape (q,)
+        What targets are divided by before they are averaged: their variances, or 1 for logs.
+    fold_scores : ndarray of shape (K, A, q), optional
+        The mean squared errors of the folds.
+    fold_rows : ndarray of shape (K,), optional
+        Rows of the folds.
+    """
+
+    criterion: str
+    alphas: Floats
+    scores: Floats
+    scale: Floats
+    fold_scores: Floats | None = None
+    fold_rows: Array | None = None
+
+    @classmethod
+    def of_folds(
+        cls, alphas: Floats, folds: Sequence[HeldOut], target_variance: Floats
+    ) -> PenaltyCurve:
+        """Return the curve of cross-validation."""
+        weights = np.array([fold.weight for fold in folds])
+        sse = np.array([fold.sse for fold in folds])
+        return cls(
+            "cv",
+            alphas,
+            sse.sum(axis=0) / weights.sum(),
+            np.where(target_variance > 0, target_variance, 1.0),
+            sse / weights[:, None, None],
+            np.array([fold.n_rows for fold in folds]),
+        )
+
+    @classmethod
+    def of_spectrum(cls, criterion: str, alphas: Floats, spectrum: Spectrum) -> PenaltyCurve:
+        """Return the curve of GCV or of the evidence."""
+        if criterion == "evidence":
+            evidence = spectrum.log_evidence(alphas)
+            return cls(criterion, alphas, -evidence, np.ones(evidence.shape[1]))
+        variance = spectrum.target / spectrum.weight
+        return cls(criterion, alphas, spectrum.gcv(alphas), np.where(variance > 0, variance, 1.0))
+
+    def _combined(self, scores: Floats, *, per_target: bool) -> Floats:
+        """Return the scores that are compared, (..., q) or (..., 1)."""
+        return scores if per_target else (scores / self.scale).mean(axis=-1, keepdims=True)
+
+    def standard_errors(self, *, per_target: bool = True) -> Floats | None:
+        """Return the standard error of the scores across folds, (A, q) or (A, 1)."""
+        if self.fold_scores is None:
+            return None
+        folds = self._combined(self.fold_scores, per_target=per_target)
+        errors: Floats = folds.std(axis=0, ddof=1) / np.sqrt(len(folds))
+        return errors
+
+    def choose(self, *, per_target: bool = False, one_standard_error: bool = False) -> Array:
+        """Return the index of the chosen penalty: for every target, or one for all.
+
+        Parameters
+        ----------
+        per_target : bool
+        one_standard_error : bool
+            Take the largest penalty whose score is within one standard error of the best.
+
+        References
+        ----------
+        Hastie, Tibshirani and Friedman (2009), "The elements of statistical learning", 7.10.
+        """
+        scores = self._combined(self.scores, per_target=per_target)
+        best: Array = scores.argmin(axis=0)
+        if one_standard_error:
+            errors = self.standard_errors(per_target=per_target)
+            if errors is None:
+                raise ParameterError(
+                    f"the one-standard-error rule needs folds, but the criterion is "
+                    f"{self.criterion}; take alpha 'cv', or leave the rule out."
+                )
+            every = np.arange(scores.shape[1])
+            enough = scores <= (scores + errors)[best, every]
+            best = len(scores) - 1 - enough[::-1].argmax(axis=0)
+        return best
+
+    def at(self, chosen: Array) -> Floats:
+        """Return the scores at the chosen penalties, (q,)."""
+        scores: Floats = self.scores[chosen, np.arange(self.scores.shape[1])]
+        return scores
+
+    def combined(self, chosen: Array) -> tuple[float, float]:
+        """Return the mean score of the targets at the chosen penalties, and its standard error."""
+        score = float((self.at(chosen) / self.scale).mean())
+        if self.fold_scores is None:
+            return score, 0.0
+        folds = self.fold_scores[:, chosen, np.arange(self.scores.shape[1])] / self.scale
+        each = folds.mean(axis=1)
+        return score, float(each.std(ddof=1) / np.sqrt(len(each)))
+
+    def ordered_rows(self, chosen: Array) -> str:
+        """Say so where the folds' errors lie further apart than random folds' would, else ''."""
+        if self.fold_scores is None or self.fold_rows is None:
+            return ""
+        at = self.fold_scores[:, chosen, np.arange(self.fold_scores.shape[2])] / self.scale
+        errors = at.mean(axis=1)
+        mean = float(errors.mean())
+        base, slope = _ORDERED
+        if not mean > 0 or float(errors.std()) / mean <= base + slope / np.sqrt(
+            self.fold_rows.min()
+        ):
+            return ""
+        low, high = np.sqrt(errors.min() / mean), np.sqrt(errors.max() / mean)
+        return (
+            f"the folds' errors are {low:.2f} to {high:.2f} times their mean, further apart than "
+            f"chance: the rows look ordered; --fold-by rows deals them evenly, --fold-by blocks "
+            f"says how well the rows of other times are predicted."
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the curve as plain JSON values; errors as roots of mean squares."""
+        if self.criterion == "evidence":
+            values, errors = -self.scores, None
+        else:
+            values, errors = np.sqrt(self.scores), self.standard_errors()
+        if errors is not None:
+            # Of a root: the standard error over twice the root.
+            errors = errors / (2.0 * np.where(values > 0, values, 1.0))
+        flat = values.shape[1] == 1
+        said: Any = values.astype(object)
+        said[~np.isfinite(values)] = None  # JSON has no infinity
+        return {
+            "criterion": self.criterion,
+            "alphas": self.alphas.tolist(),
+            "values": said[:, 0].tolist() if flat else said.tolist(),
+            "standard_errors": errors
+            if errors is None
+            else (errors[:, 0].tolist() if flat else errors.tolist()),
+        }

@@ -1,0 +1,280 @@
+"""From the moments of folds to a solution: what is factorised runs where the moments are.
+
+    folds --> total --> eigenbasis --+-- errors of fold 0 --.
+                                     +-- errors of fold 1 ---+--> curve --> alpha --> solution
+                                     +-- ...               --'
+
+Smaller maps are leading blocks of the same moments.  The caller's process sees spectra, curves,
+coefficients, and the one packed G that a model keeps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern.errors import ParameterError
+from streamkern.scheduling import is_task, kept, run, run_all, shared, task
+from streamkern.selection import PenaltyCurve, checked_penalty, default_grid, held_out_errors
+from streamkern.solve import Eigenbasis, NormalEquations, solve_ridge
+from streamkern.statistics import Moments
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamkern._typing import Array, Floats
+    from streamkern.selection import SparsityCurve
+    from streamkern.solve import RidgeSolution, Spectrum
+    from streamkern.statistics import ByFold
+
+_SMALLEST_SIZE = 64
+
+
+@dataclass(frozen=True)
+class PenaltyOptions:
+    """How the penalty is chosen, checked when it is made.
+
+    Parameters
+    ----------
+    alpha : float, sequence of float, or {'cv', 'gcv', 'evidence'}
+        A penalty, penalties to choose from by cross-validation, or how to choose from a grid of
+        30 between the precision floor and the largest eigenvalue of G.
+    per_target : bool
+        One penalty for every target.
+    one_standard_error : bool
+        The largest penalty within a standard error of the best.
+    """
+
+    alpha: Any
+    per_target: bool = False
+    one_standard_error: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "alpha", checked_penalty(self.alpha))
+        if self.per_target and self.is_fixed:
+            raise ParameterError(
+                f"one penalty for every target is a choice, but alpha is {self.alpha:g}; take "
+                f"alpha 'cv', 'gcv', 'evidence' or a grid, or leave per_target out."
+            )
+        if self.one_standard_error and not self.needs_folds:
+            raise ParameterError(
+                f"the one-standard-error rule needs folds, but alpha is {self.alpha!r}; take alpha "
+                f"'cv' or a grid, or leave the rule out."
+            )
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether there is nothing to choose."""
+        return isinstance(self.alpha, float)
+
+    @property
+    def needs_folds(self) -> bool:
+        """Whether the choice is by cross-validation."""
+        return self.alpha == "cv" or isinstance(self.alpha, tuple)
+
+
+@dataclass(frozen=True)
+class Size:
+    """The leading features of the map, with the penalty that suits them.
+
+    Parameters
+    ----------
+    n_components : int
+        D'.
+    curve : PenaltyCurve
+    chosen : ndarray of shape (q,) or (1,)
+        Indices of penalties on the curve.
+    total, basis : tasks of Moments and Eigenbasis
+    """
+
+    n_components: int
+    curve: PenaltyCurve
+    chosen: Any
+    total: Any
+    basis: Any
+
+    @property
+    def cv_rmse(self) -> Floats | None:
+        """The root mean squared error left out, (q,), where there were folds."""
+        if self.curve.fold_scores is None:
+            return None
+        rmse: Floats = np.sqrt(self.curve.at(self.chosen))
+        return rmse
+
+
+@dataclass(frozen=True)
+class Solved:
+    """A solution, and what it was chosen by.
+
+    Parameters
+    ----------
+    solution : RidgeSolution
+    equations : NormalEquations
+    size : Size, optional
+        The one that was solved for, unless the penalty was given.
+    sizes : tuple of Size
+        All that were tried, ascending.
+    support : ndarray of shape (K,), int, optional
+        The features that a sparse solution is on.
+    sparsity : SparsityCurve, optional
+        The errors of sparse solutions, where there were folds.
+    """
+
+    solution: RidgeSolution
+    equations: NormalEquations
+    size: Size | None = None
+    sizes: tuple[Size, ...] = ()
+    support: Array | None = None
+    sparsity: SparsityCurve | None = None
+
+    @property
+    def cv_rmse(self) -> Floats | None:
+        """The root mean squared error left out, (q,), where there were folds."""
+        if self.sparsity is not None:
+            return self.sparsity.rmse_of(len(self.solution.coef))
+        return self.size.cv_rmse if self.size else None
+
+    @property
+    def ordered_rows(self) -> str:
+        """One sentence where the folds' errors lie far apart, else ''."""
+        return self.size.curve.ordered_rows(self.size.chosen) if self.size else ""
+
+
+def nested_sizes(n_components: int) -> list[int]:
+    """Return D, D / 2, D / 4 and so on, ascending from 64, all even."""
+    sizes = [n_components]
+    while sizes[-1] % 4 == 0 and sizes[-1] >= 2 * _SMALLEST_SIZE:
+        sizes.append(sizes[-1] // 2)
+    return sizes[::-1]
+
+
+def solve_folds(
+    folds: Any,
+    options: PenaltyOptions,
+    *,
+    intercept: bool,
+    sizes: Sequence[int] | None = None,
+) -> Solved:
+    """Choose the penalty, and the number of features, from the moments of folds, and solve.
+
+    Parameters
+    ----------
+    folds : ByFold, or a task of one
+    options : PenaltyOptions
+    intercept : bool
+    sizes : sequence of int, optional
+        Numbers of leading features to choose from: the smallest whose error is within one
+        standard error of the best.  By default all features.
+
+    Returns
+    -------
+    Solved
+
+    Raises
+    ------
+    ParameterError
+        If there are several sizes to choose from and no cross-validation to choose by, or fewer
+        than 2 folds that have rows to validate on.
+    """
+    folds = folds if is_task(folds) else shared(folds)
+    if options.is_fixed and (sizes is None or len(sizes) == 1):
+        total = kept(task(total_of, folds, sizes and sizes[0], name="total"))
+        return Solved(*run(task(_solved, total, options.alpha, intercept, name="solve")))
+    if sizes is not None and len(sizes) > 1 and not options.needs_folds:
+        raise ParameterError(
+            "the number of components is chosen by cross-validation; take alpha 'cv' or a grid "
+            "of penalties, or give the number."
+        )
+    numbers: list[int] = run(task(folds_with_rows, folds, name="folds"))
+    if options.needs_folds and len(numbers) < 2:
+        raise ParameterError(
+            f"cross-validation needs at least 2 folds with rows, but the moments have "
+            f"{len(numbers)}; take alpha 'gcv' or 'evidence', give a number, or compute the "
+            f"moments with more folds."
+        )
+    each: Sequence[int | None] = sizes or [None]
+    tried = [_sized(folds, numbers, options, intercept, size) for size in each]
+    size = tried[0] if len(tried) == 1 else _smallest_good(tried)
+    alphas = size.curve.alphas[size.chosen]
+    alpha = alphas if len(alphas) > 1 else float(alphas[0])
+    solution, equations = run(task(_solved_in, size.basis, size.total, alpha, name="solve"))
+    return Solved(solution, equations, size, tuple(tried))
+
+
+def _smallest_good(tried: Sequence[Size]) -> Size:
+    """Return the smallest size within one standard error of the best."""
+    best = min(tried, key=lambda size: size.curve.combined(size.chosen)[0])
+    score, error = best.curve.combined(best.chosen)
+    return next(size for size in tried if size.curve.combined(size.chosen)[0] <= score + error)
+
+
+def _sized(
+    folds: Any,
+    numbers: Sequence[int],
+    options: PenaltyOptions,
+    intercept: bool,
+    n_components: int | None,
+) -> Size:
+    """Choose the penalty for the leading features."""
+    total = kept(task(total_of, folds, n_components, name="total"))
+    basis = kept(task(_eigenbasis, total, intercept, name="eigenbasis"))
+    spectrum: Spectrum = run(task(_spectrum, basis, name="spectrum"))
+    given = options.alpha
+    alphas = np.array(given) if isinstance(given, tuple) else default_grid(spectrum)
+    if options.needs_folds:
+        parts = [task(part_of, folds, k, n_components, name=f"part-{k}") for k in numbers]
+        held_out = [
+            task(held_out_errors, basis, total, part, alphas, name=f"fold-{k}")
+            for k, part in zip(numbers, parts, strict=True)
+        ]
+        variance = spectrum.target / spectrum.weight
+        curve = PenaltyCurve.of_folds(alphas, run_all(held_out), variance)
+    else:
+        curve = PenaltyCurve.of_spectrum(given, alphas, spectrum)
+    chosen = curve.choose(
+        per_target=options.per_target, one_standard_error=options.one_standard_error
+    )
+    return Size(len(spectrum.values), curve, chosen, total, basis)
+
+
+def folds_with_rows(folds: ByFold) -> list[int]:
+    """Return the numbers of the folds that have rows, ascending."""
+    return sorted(folds.parts)
+
+
+def total_of(folds: ByFold, n_components: int | None) -> Moments:
+    """Return the moments of all folds together, of all or of the leading features."""
+    parts = [part_of(folds, fold, n_components) for fold in sorted(folds.parts)]
+    return reduce(Moments.merge, parts)
+
+
+def part_of(folds: ByFold, fold: int, n_components: int | None) -> Moments:
+    """Return the moments of one fold, of all or of the leading features."""
+    part: Any = folds.parts[fold]
+    moments: Moments = part
+    return moments if n_components is None else moments.leading(n_components)
+
+
+def _solved(total: Moments, alpha: float, intercept: bool) -> tuple[RidgeSolution, NormalEquations]:
+    moments = total.centred(intercept=intercept)
+    solution = solve_ridge(moments, alpha)
+    return solution, NormalEquations.of(moments, solution)
+
+
+def _solved_in(
+    basis: Eigenbasis, total: Moments, alpha: float | Floats
+) -> tuple[RidgeSolution, NormalEquations]:
+    solution = basis.solve(alpha)
+    moments = total.centred(intercept=basis.spectrum.intercept)
+    return solution, NormalEquations.of(moments, solution)
+
+
+def _eigenbasis(total: Moments, intercept: bool) -> Eigenbasis:
+    return Eigenbasis.of(total.centred(intercept=intercept))
+
+
+def _spectrum(basis: Eigenbasis) -> Spectrum:
+    return basis.spectrum

@@ -1,0 +1,54 @@
+"""Moments about the means: what a solver is given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from streamkern._typing import Array, Floats
+
+Precision = Literal["single", "double"]
+
+
+@dataclass(frozen=True)
+class CentredMoments:
+    """Moments about the weighted means, or about zero for a model without an intercept.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (D, D)
+        G = sum s phi phi^T - N phibar phibar^T.
+    cross : ndarray of shape (D, q)
+        C = sum s phi y^T - N phibar ybar^T.
+    target : ndarray of shape (q, q)
+        S = sum s y y^T - N ybar ybar^T.
+    weight : float
+        N, the sum of the weights.
+    feature_mean : ndarray of shape (D,)
+    target_mean : ndarray of shape (q,)
+        Zero for a model without an intercept, as `feature_mean`.
+    precision : {'single', 'double'}
+        Of the products that were summed.
+    intercept : bool
+    """
+
+    gram: Floats
+    cross: Floats
+    target: Floats
+    weight: float
+    feature_mean: Floats
+    target_mean: Floats
+    precision: Precision = "double"
+    intercept: bool = True
+
+    def subset(self, indices: Array) -> CentredMoments:
+        """Return the moments of some of the features, (K,) indices, with all targets."""
+        return replace(
+            self,
+            gram=self.gram[np.ix_(indices, indices)],
+            cross=self.cross[indices],
+            feature_mean=self.feature_mean[indices],
+        )

@@ -1,0 +1,186 @@
+"""The first pass of a fit, a light one: what the columns hold, and a sample of the rows."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern.engine import accumulate
+from streamkern.errors import DataError, StreamkernWarning
+from streamkern.features import Standardizer
+from streamkern.plan import SAMPLE_ROWS
+from streamkern.statistics import ColumnStatistics, RowIndex, RowSample, Together
+
+if TYPE_CHECKING:
+    from streamkern._typing import Array
+    from streamkern.engine import PassResult
+    from streamkern.fitoptions import FitOptions
+    from streamkern.pattern import Pattern
+    from streamkern.plan import Plan
+    from streamkern.sources import Source
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What the first pass over the rows says of them.
+
+    Parameters
+    ----------
+    columns : ColumnStatistics
+        Of X and then y.
+    sample : RowSample
+        Rows spread over the whole source.
+    standardizer : Standardizer
+    dropped : list of int
+        Constant columns, which are left out.
+    passed : PassResult
+        Rows, seconds and memory of the pass.
+    index : RowIndex, optional
+        Of all rows, in order.
+    """
+
+    columns: ColumnStatistics
+    sample: RowSample
+    standardizer: Standardizer
+    dropped: list[int]
+    passed: PassResult[Any]
+    index: RowIndex | None = None
+
+
+def survey(
+    source: Source,
+    options: FitOptions,
+    plan: Plan,
+    n_sample: int = SAMPLE_ROWS,
+    *,
+    index: RowIndex | None = None,
+    like: Pattern | None = None,
+) -> Survey:
+    """Read the rows once, lightly.
+
+    Parameters
+    ----------
+    source : Source
+    options : FitOptions
+    plan : Plan
+    n_sample : int
+        Rows of the sample.
+    index : RowIndex, optional
+        Without rows; filled on the way.
+    like : Pattern, optional
+        Whose standardisation is taken, whatever these columns hold.
+
+    Raises
+    ------
+    DataError
+        If rows cannot be used: not finite, all targets equal, all inputs constant.
+    """
+    passed = accumulate(
+        source,
+        Together(
+            ColumnStatistics(source.n_features + source.n_targets),
+            RowSample(n_sample, options.random_state),
+            *([] if index is None else [index]),
+        ),
+        shard_rows=plan.shard_rows,
+        block_rows=plan.column_block_rows,
+        skip_bad_rows=options.on_bad_rows == "skip",
+        label="columns",
+        n_threads=plan.n_threads,
+    )
+    columns, sample, *indices = passed.statistic.parts
+    assert isinstance(columns, ColumnStatistics)  # noqa: S101  for the type checker
+    assert isinstance(sample, RowSample)  # noqa: S101
+    check_rows(source, columns, passed)
+    if like is None:
+        _check_columns(source, columns)
+        standardizer, dropped = _standardizer(source, columns, options)
+    else:
+        standardizer = like.feature_map.standardizer
+        dropped = _left_out(source, columns, standardizer)
+    ordered = [found.in_order() for found in indices if isinstance(found, RowIndex)]
+    return Survey(columns, sample, standardizer, dropped, passed, *ordered)
+
+
+def _left_out(source: Source, columns: ColumnStatistics, standardizer: Standardizer) -> list[int]:
+    """Return the columns that a pattern leaves out, with a warning where they vary here."""
+    left_out = sorted(set(range(source.n_features)) - set(standardizer.columns.tolist()))
+    constant = _constant(source, columns)
+    varying = [j for j in left_out if not constant[j]]
+    if varying:
+        warnings.warn(
+            f"columns of X left out that are constant in the rows that these are to be like, but "
+            f"not here: {_listed(varying)}.",
+            StreamkernWarning,
+            stacklevel=4,
+        )
+    return left_out
+
+
+def _listed(columns: list[int]) -> str:
+    return ", ".join(map(str, columns[:10])) + (", ..." if len(columns) > 10 else "")
+
+
+def check_rows(source: Source, columns: ColumnStatistics, passed: PassResult[Any]) -> None:
+    """Raise DataError if rows are not finite and were not skipped, or if none is left."""
+    if columns.n_bad_rows:
+        raise source.bad_rows_error(columns.n_bad_rows, columns.first_bad_row or 0)
+    if not passed.n_rows:
+        raise DataError(
+            f"all {passed.n_skipped:,} rows hold NaN or infinite values and were skipped; none is "
+            f"left."
+        )
+
+
+def _check_columns(source: Source, columns: ColumnStatistics) -> None:
+    p = source.n_features
+    if columns.constant(0.0)[p:].all():
+        raise DataError(
+            f"every y equals {columns.mean[p]:g}, so there is nothing to learn; check which "
+            f"dataset holds the target."
+        )
+    wild = np.flatnonzero(
+        ~_constant(source, columns) & ~(np.isfinite(columns.variance) & (columns.variance > 0))
+    )
+    if len(wild):
+        j = wild[0]
+        name = f"column {j} of X" if j < p else f"target {j - p}"
+        how = "overflows" if columns.variance[j] != 0 else "underflows"
+        raise DataError(
+            f"{name} has values from {columns.minimum[j]:.3g} to {columns.maximum[j]:.3g}, whose "
+            f"variance {how}; rescale it."
+        )
+
+
+def _constant(source: Source, columns: ColumnStatistics) -> Array:
+    # A column stored in single precision is constant when it varies by its rounding only.
+    return columns.constant(8 * source.rounding)
+
+
+def _standardizer(
+    source: Source, columns: ColumnStatistics, options: FitOptions
+) -> tuple[Standardizer, list[int]]:
+    p = source.n_features
+    constant = _constant(source, columns)[:p]
+    kept, dropped = np.flatnonzero(~constant), np.flatnonzero(constant).tolist()
+    if not len(kept):
+        raise DataError(
+            f"all {p} columns of X are constant, so there is nothing to learn from; check which "
+            f"dataset holds the inputs."
+        )
+    if dropped:
+        warnings.warn(
+            f"{len(dropped)} constant column{'s' * (len(dropped) > 1)} of X left out: "
+            f"{_listed(dropped)}.",
+            StreamkernWarning,
+            stacklevel=4,
+        )
+    mean, deviation = columns.mean[kept], np.sqrt(columns.variance[kept])
+    if not options.standardize:
+        deviation = np.ones(len(kept))
+        # A shift-invariant kernel does not see the mean, but single precision does.
+        mean = np.zeros(len(kept)) if options.is_identity else mean
+    return Standardizer(kept, mean, deviation, p), dropped

@@ -1,0 +1,298 @@
+"""Which penalties are tried, what a criterion says of them, and which is chosen."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from naive import quick
+from tolerances import assert_close
+
+from streamkern.errors import ParameterError
+from streamkern.selection import HeldOut, PenaltyCurve, checked_penalty, default_grid
+from streamkern.solve import Spectrum
+
+
+@pytest.mark.parametrize("word", ["cv", "gcv", "evidence"])
+def test_a_criterion_is_a_word(word):
+    assert checked_penalty(word) == word
+
+
+@pytest.mark.parametrize("word", ["loo", "CV", "", "0.1", "cv,gcv"])
+def test_another_word_is_refused(word):
+    with pytest.raises(ParameterError, match="must be 'cv', 'gcv', 'evidence' or numbers, not"):
+        checked_penalty(word)
+
+
+@pytest.mark.parametrize("number", [0, 0.0, 1, 2.5, np.float32(0.5), np.int64(3), np.array(0.25)])
+def test_a_number_is_a_float(number):
+    found = checked_penalty(number)
+    assert isinstance(found, float)
+    assert found == float(number)
+
+
+@quick
+@given(grid=st.lists(st.floats(1e-300, 1e300), min_size=1, max_size=9, unique=True))
+@pytest.mark.parametrize("kind", [list, tuple, np.array])
+def test_a_grid_comes_back_ascending(grid, kind):
+    found = checked_penalty(kind(grid))
+    assert found == tuple(sorted(grid))
+    assert all(type(alpha) is float for alpha in found)
+
+
+NOT_PENALTIES = {
+    "negative": (-1.0, r"at least 0, not -1\.0"),
+    "not a number": (math.nan, "at least 0, not nan"),
+    "infinite": (math.inf, "at least 0, not inf"),
+    "none": (None, "at least 0, not None"),
+    "a set": ({1.0, 2.0}, "at least 0, not {"),
+    "a negative in a grid": ([1.0, -2.0], r"at least 0, not -2\.0"),
+    "not a number in a grid": ([1.0, math.nan], "at least 0, not nan"),
+    "infinite in a grid": ([math.inf, 1.0], "at least 0, not inf"),
+    "a word in a grid": ([1.0, "cv"], "at least 0, not 'cv'"),
+    "a grid in a grid": ([[1.0, 2.0], [3.0, 4.0]], r"at least 0, not \[1\.0, 2\.0\]"),
+    "nought in a grid": ([0.0, 1.0], "positive numbers only; leave out the 0, or give it alone"),
+    "nought alone in a grid": ([0], "positive numbers only"),
+    "an empty grid": ([], "must hold a number at least"),
+    "a number twice": ([1.0, 0.5, 2.0, 0.5], "alpha 0.5 is in the grid twice; name every"),
+}
+
+
+@pytest.mark.parametrize(("alpha", "match"), list(NOT_PENALTIES.values()), ids=list(NOT_PENALTIES))
+def test_what_is_no_penalty_is_refused(alpha, match):
+    with pytest.raises(ParameterError, match=match):
+        checked_penalty(alpha)
+
+
+def spectrum(values, *, floor: float = 1e-6, q: int = 2) -> Spectrum:
+    D = len(values)
+    projections = np.random.default_rng(0).standard_normal((D, q))
+    return Spectrum(np.array(values), projections, np.full(q, 50.0), 40.0, floor, intercept=True)
+
+
+@pytest.mark.parametrize("n_alphas", [2, 7, 30])
+def test_the_grid_goes_evenly_from_the_floor_to_the_largest_eigenvalue(n_alphas):
+    grid = default_grid(spectrum([0.1, 2.0, 300.0]), n_alphas)
+    assert len(grid) == n_alphas
+    assert_close(grid[[0, -1]] / [1e-6, 300.0], np.ones(2))
+    ratios = grid[1:] / grid[:-1]
+    assert_close(ratios / ratios[0], np.ones(n_alphas - 1))
+    assert ratios[0] > 1
+
+
+def test_the_grid_has_thirty_penalties_by_default():
+    assert len(default_grid(spectrum([0.1, 2.0]))) == 30
+
+
+def test_features_that_never_vary_have_a_grid_of_one():
+    assert default_grid(spectrum([0.0, 0.0], floor=0.0)).tolist() == [1.0]
+
+
+ALPHAS = np.array([0.1, 1.0, 10.0, 100.0])
+# Errors (K, A, q) of three folds of different weights; the variances of the targets.
+SSE = np.array(
+    [
+        [[4.0, 70.0], [3.0, 60.0], [3.1, 50.0], [9.0, 55.0]],
+        [[8.0, 150.0], [6.1, 130.0], [6.0, 115.0], [19.0, 120.0]],
+        [[3.0, 64.0], [2.2, 66.0], [2.5, 45.0], [8.0, 65.0]],
+    ]
+)
+WEIGHTS = np.array([10.0, 20.0, 8.0])
+VARIANCE = np.array([1.0, 25.0])
+
+
+def curve(sse=SSE, weights=WEIGHTS, variance=VARIANCE) -> PenaltyCurve:
+    folds = [HeldOut(float(w), part, 100) for w, part in zip(weights, sse, strict=True)]
+    return PenaltyCurve.of_folds(ALPHAS, folds, np.array(variance))
+
+
+def mean_errors(sse=SSE, weights=WEIGHTS) -> list[list[float]]:
+    """The squared error of a row, over all folds, at every penalty and of every target."""
+    return [
+        [math.fsum(sse[:, a, j]) / math.fsum(weights) for j in range(sse.shape[2])]
+        for a in range(sse.shape[1])
+    ]
+
+
+def standard_error(errors) -> float:
+    """Of the mean of K numbers."""
+    K, mean = len(errors), math.fsum(errors) / len(errors)
+    return math.sqrt(math.fsum((e - mean) ** 2 for e in errors) / (K - 1) / K)
+
+
+def test_the_curve_is_the_mean_error_of_a_row():
+    assert_close(curve().scores, mean_errors())
+    assert curve().criterion == "cv"
+    assert_close(curve().fold_scores, SSE / WEIGHTS[:, None, None])
+
+
+def test_standard_errors_are_those_of_the_folds():
+    found = curve().standard_errors()
+    for a in range(len(ALPHAS)):
+        for j in range(2):
+            errors = [SSE[k, a, j] / WEIGHTS[k] for k in range(3)]
+            assert_close(found[a, j], standard_error(errors))
+    together = curve().standard_errors(per_target=False)
+    for a in range(len(ALPHAS)):
+        errors = [math.fsum(SSE[k, a] / WEIGHTS[k] / VARIANCE) / 2 for k in range(3)]
+        assert_close(together[a, 0], standard_error(errors))
+
+
+def least(scores) -> int:
+    return scores.index(min(scores))
+
+
+def test_one_penalty_has_the_least_error_of_all_targets_in_units_of_their_spread():
+    scores = [math.fsum(np.array(row) / VARIANCE) / 2 for row in mean_errors()]
+    assert curve().choose().tolist() == [least(scores)]
+    # The second target alone, where its unit makes it the larger one.
+    assert curve(variance=[1e9, 25.0]).choose().tolist() == [2]
+    assert curve(variance=[1.0, 1e9]).choose().tolist() == [1]
+
+
+def test_every_target_has_the_penalty_of_its_least_error():
+    each = np.array(mean_errors()).T.tolist()
+    assert curve().choose(per_target=True).tolist() == [least(row) for row in each] == [1, 2]
+
+
+def test_the_largest_penalty_within_a_standard_error_of_the_best_is_chosen():
+    each = np.array(mean_errors()).T
+    expected = []
+    for j, scores in enumerate(each.tolist()):
+        best = least(scores)
+        allowed = scores[best] + standard_error([SSE[k, best, j] / WEIGHTS[k] for k in range(3)])
+        expected.append(max(a for a in range(4) if scores[a] <= allowed))
+    found = curve().choose(per_target=True, one_standard_error=True)
+    assert found.tolist() == expected
+    assert expected != curve().choose(per_target=True).tolist()
+
+
+@quick
+@given(
+    sse=st.lists(
+        st.lists(st.floats(0.1, 10), min_size=8, max_size=8).map(
+            lambda values: np.array(values).reshape(4, 2)
+        ),
+        min_size=2,
+        max_size=5,
+    ),
+    per_target=st.booleans(),
+)
+def test_one_standard_error_never_takes_a_smaller_penalty_nor_a_worse_than_allowed(sse, per_target):
+    errors = np.array(sse)
+    made = curve(errors, np.full(len(errors), 7.0))
+    best = made.choose(per_target=per_target)
+    taken = made.choose(per_target=per_target, one_standard_error=True)
+    assert (taken >= best).all()
+    scores = made.scores if per_target else (made.scores / VARIANCE).mean(axis=1, keepdims=True)
+    allowed = scores + made.standard_errors(per_target=per_target)
+    for j, (a, b) in enumerate(zip(best, taken, strict=True)):
+        assert scores[b, j] <= allowed[a, j]
+        assert (scores[b + 1 :, j] > allowed[a, j]).all()
+
+
+@pytest.mark.parametrize("criterion", ["gcv", "evidence"])
+def test_one_standard_error_needs_folds(criterion):
+    made = PenaltyCurve.of_spectrum(criterion, ALPHAS, spectrum([0.1, 2.0]))
+    assert made.standard_errors() is None
+    with pytest.raises(ParameterError, match=f"needs folds, but the criterion is {criterion}; tak"):
+        made.choose(one_standard_error=True)
+
+
+def test_gcv_is_that_of_the_spectrum():
+    made = PenaltyCurve.of_spectrum("gcv", ALPHAS, spectrum([0.1, 2.0, 30.0]))
+    expected = spectrum([0.1, 2.0, 30.0]).gcv(ALPHAS)
+    assert np.array_equal(made.scores, expected)
+    assert made.choose(per_target=True).tolist() == expected.argmin(axis=0).tolist()
+    # Both targets have the same spread.
+    assert made.choose().tolist() == [expected.mean(axis=1).argmin()]
+
+
+def test_the_evidence_of_all_targets_is_the_sum_of_their_logs():
+    made = PenaltyCurve.of_spectrum("evidence", ALPHAS, spectrum([0.1, 2.0, 30.0]))
+    evidence = spectrum([0.1, 2.0, 30.0]).log_evidence(ALPHAS)
+    assert made.choose().tolist() == [evidence.sum(axis=1).argmax()]
+    assert made.choose(per_target=True).tolist() == evidence.argmax(axis=0).tolist()
+    assert made.as_dict()["values"] == evidence.tolist()
+
+
+def test_a_target_without_spread_counts_in_its_own_unit():
+    # Every y of the second target is equal, and every model says so.
+    made = curve(SSE * [1.0, 0.0], variance=[1.0, 0.0])
+    assert np.isfinite(made.standard_errors(per_target=False)).all()
+    assert made.choose().tolist() == [1]
+
+
+def test_the_curve_as_plain_values_has_roots_of_mean_squares():
+    made = curve().as_dict()
+    assert json.loads(json.dumps(made)) == made
+    assert (made["criterion"], made["alphas"]) == ("cv", ALPHAS.tolist())
+    assert_close(made["values"], np.sqrt(mean_errors()))
+    # d sqrt(u) = du / (2 sqrt(u)).
+    expected = curve().standard_errors() / (2 * np.sqrt(mean_errors()))
+    assert_close(made["standard_errors"], expected)
+
+
+def test_the_curve_of_one_target_is_flat():
+    made = curve(SSE[:, :, :1], variance=[1.0]).as_dict()
+    assert np.shape(made["values"]) == np.shape(made["standard_errors"]) == (4,)
+    gcv = PenaltyCurve.of_spectrum("gcv", ALPHAS, spectrum([0.1, 2.0], q=1)).as_dict()
+    assert np.shape(gcv["values"]) == (4,)
+    assert gcv["standard_errors"] is None
+
+
+def test_a_score_that_is_infinite_is_none_in_plain_values():
+    # As many degrees of freedom as rows, but for the largest penalty.
+    full = Spectrum(np.ones(4), np.ones((4, 1)), np.full(1, 5.0), 4.0, 1e-15, intercept=False)
+    made = PenaltyCurve.of_spectrum("gcv", np.array([1e-300, 1.0]), full)
+    assert made.scores[0, 0] == math.inf
+    assert made.choose().tolist() == [1]
+    values = made.as_dict()["values"]
+    assert values[0] is None
+    assert isinstance(values[1], float)
+
+
+def folds_with(errors, n_rows: int = 1000) -> PenaltyCurve:
+    """A curve of one penalty and one target, whose folds have these mean squared errors."""
+    folds = [HeldOut(float(n_rows), np.full((1, 1), n_rows * e), n_rows) for e in errors]
+    return PenaltyCurve.of_folds(np.ones(1), folds, np.ones(1))
+
+
+def test_rows_look_ordered_where_folds_lie_far_apart():
+    said = folds_with([1.0, 1.0, 1.0, 4.0, 1.0]).ordered_rows(np.array([0]))
+    assert "times their mean, further apart than chance: the rows look ordered" in said
+    # Of the root mean squares: sqrt(1 / 1.6) and sqrt(4 / 1.6).
+    assert "0.79 to 1.58 times" in said
+    assert said.endswith(".")
+    assert "--fold-by rows" in said
+
+
+@pytest.mark.parametrize("errors", [[1.0, 1.1, 0.9, 1.2], [1.0] * 5, [0.0, 0.0]])
+def test_rows_do_not_look_ordered_where_folds_are_alike(errors):
+    assert folds_with(errors).ordered_rows(np.array([0])) == ""
+
+
+def test_small_folds_lie_apart_by_chance():
+    errors = [1.0, 1.0, 1.0, 4.0, 1.0]
+    assert folds_with(errors, 10).ordered_rows(np.array([0])) == ""
+
+
+def test_ordered_rows_are_seen_at_the_penalty_that_was_chosen():
+    ordered, even = np.array([1.0, 1.0, 9.0]), np.ones(3)
+    folds = [
+        HeldOut(1000.0, 1000 * np.array([[a, b], [b, b]]), 1000)
+        for a, b in zip(ordered, even, strict=True)
+    ]
+    made = PenaltyCurve.of_folds(np.array([1.0, 2.0]), folds, np.ones(2))
+    assert made.ordered_rows(np.array([0]))
+    assert made.ordered_rows(np.array([0, 1]))
+    assert made.ordered_rows(np.array([1])) == ""
+
+
+def test_without_folds_nothing_is_said_of_the_order_of_rows():
+    made = PenaltyCurve.of_spectrum("gcv", ALPHAS, spectrum([0.1, 2.0]))
+    assert made.ordered_rows(np.array([0])) == ""

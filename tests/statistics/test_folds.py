@@ -1,0 +1,205 @@
+"""Rows dealt to folds, and the statistic of every fold."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tolerances import assert_close
+
+from streamkern.errors import ParameterError
+from streamkern.features import Identity
+from streamkern.sources import Shard
+from streamkern.statistics import ByFold, Moments, RowFolds, RowSample, block_folds, shard_folds
+
+N, P, K = 47, 3, 5
+every_number = pytest.mark.parametrize("K", [1, 2, 3, 5, 10])
+
+
+def shards(lengths) -> tuple[Shard, ...]:
+    ends = np.concatenate([[0], np.cumsum(lengths)]).tolist()
+    return tuple(Shard(i, a, b) for i, (a, b) in enumerate(pairwise(ends)))
+
+
+def rules(n_rows=N, n_folds=K, seed=0):
+    """Every rule with the fold that the formula gives every row."""
+    cut = shards([7, 1, 9, 2, 3, 8, 4, 5, 6, n_rows - 45])
+    of_shards = naive.folds_of_shards(len(cut), n_folds, seed)
+    return {
+        "rows": (
+            RowFolds(n_folds, seed),
+            [naive.fold_of_row(i, n_folds, seed) for i in range(n_rows)],
+        ),
+        "shards": (
+            shard_folds(cut, n_folds, seed),
+            [fold for shard, fold in zip(cut, of_shards, strict=True) for _ in range(shard.n_rows)],
+        ),
+        "blocks": (
+            block_folds(n_rows, n_folds),
+            [naive.fold_of_block(i, n_rows, n_folds) for i in range(n_rows)],
+        ),
+    }
+
+
+KINDS = list(rules())
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+@every_kind
+@every_number
+@pytest.mark.parametrize("seed", [0, 1, 2**32])
+def test_every_row_is_in_the_fold_of_the_formula(kind, K, seed):
+    rule, expected = rules(n_folds=K, seed=seed)[kind]
+    assert rule.of(np.arange(N)).tolist() == expected
+    assert rule.n_folds == K
+
+
+@every_kind
+@naive.quick
+@given(places=st.lists(st.integers(0, N - 1), max_size=20))
+def test_the_fold_of_a_row_depends_on_its_place_alone(kind, places):
+    rule, expected = rules()[kind]
+    assert rule.of(np.array(places, dtype=np.int64)).tolist() == [expected[i] for i in places]
+
+
+@every_number
+@naive.quick
+@given(n_rows=st.integers(1, 200), seed=st.integers(0, 2**40))
+def test_folds_by_rows_differ_by_no_more_than_a_row(K, n_rows, seed):
+    sizes = np.bincount(RowFolds(K, seed).of(np.arange(n_rows)), minlength=K)
+    assert sizes.max() - sizes.min() <= 1
+    assert len(sizes) == K
+
+
+@every_number
+@naive.quick
+@given(group=st.integers(0, 10**15), seed=st.integers(0, 2**40))
+def test_each_group_of_as_many_rows_as_folds_has_one_in_every_fold(K, group, seed):
+    folds = RowFolds(K, seed).of(np.arange(group * K, (group + 1) * K))
+    assert sorted(folds.tolist()) == list(range(K))
+
+
+def test_folds_by_rows_have_no_period():
+    folds = RowFolds(4, 0).of(np.arange(4000))
+    for step in (4, 8, 12, 20, 400):
+        # By chance, a row and a later one of another group share a fold every fourth time.
+        assert abs((folds[step:] == folds[:-step]).mean() - 0.25) < 0.08
+
+
+@pytest.mark.parametrize("kind", ["rows", "shards"])
+def test_another_seed_deals_otherwise(kind):
+    assert rules(seed=0)[kind][1] != rules(seed=1)[kind][1]
+    assert rules(seed=0)[kind][0].of(np.arange(N)).tolist() != rules(seed=1)[kind][1]
+
+
+@every_number
+@naive.quick
+@given(n_shards=st.integers(1, 60), seed=st.integers(0, 2**40))
+def test_folds_by_shards_differ_by_no_more_than_a_shard(K, n_shards, seed):
+    rule = shard_folds(shards([2] * n_shards), K, seed)
+    folds = rule.of(np.arange(2 * n_shards))
+    # Both rows of a shard are together.
+    assert np.array_equal(folds[::2], folds[1::2])
+    sizes = np.bincount(folds[::2], minlength=K)
+    assert sizes.max() - sizes.min() <= 1
+
+
+@every_number
+@naive.quick
+@given(n_rows=st.integers(10, 10**12))
+def test_folds_by_blocks_are_contiguous_and_of_equal_size(K, n_rows):
+    rule = block_folds(n_rows, K)
+    bounds = [*rule.starts.tolist(), n_rows]
+    sizes = [b - a for a, b in pairwise(bounds)]
+    assert max(sizes) - min(sizes) <= 1
+    for k, (start, stop) in enumerate(pairwise(bounds)):
+        assert rule.of(np.array([start, stop - 1])).tolist() == [k, k]
+
+
+def table() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((N, P)), rng.standard_normal((N, 2)), rng.random(N) + 0.1
+
+
+def of_moments(rule) -> ByFold:
+    empty = Moments(Identity().draw(P), 2, precision="double", feature_shift=np.ones(P))
+    return ByFold(rule, empty)
+
+
+def assert_folds(statistic, expected, X, y, s) -> None:
+    """Every fold has the moments of its rows, by the formula."""
+    folds = np.array(expected)
+    assert sorted(statistic.parts) == sorted(set(expected))
+    for fold, part in statistic.parts.items():
+        rows = folds == fold
+        assert part.n_rows == rows.sum()
+        centred = part.centred()
+        for name, values in naive.moments(X[rows], y[rows], s[rows], intercept=True).items():
+            assert_close(getattr(centred, name), values, size=20.0 * N)
+
+
+@every_kind
+@naive.quick
+@given(cuts=naive.cuts(N), chance=st.randoms(use_true_random=False))
+def test_every_fold_has_the_statistic_of_its_rows_however_they_are_cut(kind, cuts, chance):
+    X, y, s = table()
+    rule, expected = rules()[kind]
+    cut = naive.blocks(X, y, cuts, s)
+    for statistic in (
+        naive.accumulated(of_moments(rule), cut),
+        naive.merged(of_moments(rule), cut, chance),
+    ):
+        assert_folds(statistic, expected, X, y, s)
+
+
+@every_kind
+def test_rows_that_were_left_out_change_the_fold_of_no_other(kind):
+    X, y, s = table()
+    rule, expected = rules()[kind]
+    good = np.random.default_rng(1).random(N) < 0.7
+    cut = [block.where(good[block.places()]) for block in naive.blocks(X, y, [3, 20], s)]
+    kept = [fold for fold, is_good in zip(expected, good, strict=True) if is_good]
+    statistic = naive.accumulated(of_moments(rule), cut)
+    assert_folds(statistic, kept, X[good], y[good], s[good])
+
+
+@every_kind
+def test_all_folds_merged_are_all_rows(kind):
+    X, y, s = table()
+    statistic = naive.accumulated(of_moments(rules()[kind][0]), naive.blocks(X, y, [9], s))
+    first, *rest = statistic.parts.values()
+    for part in rest:
+        first = first.merge(part)
+    whole = first.centred()
+    for name, values in naive.moments(X, y, s, intercept=True).items():
+        assert_close(getattr(whole, name), values, size=20.0 * N)
+    assert first.n_rows == N
+
+
+def test_a_fold_without_rows_has_no_statistic():
+    X, y, _ = table()
+    rule, expected = rules()["blocks"]
+    cut = naive.blocks(X, y, [12])
+    statistic = naive.accumulated(of_moments(rule), cut[:1])
+    assert sorted(statistic.parts) == sorted(set(expected[:12])) == [0, 1]
+    both = statistic.merge(naive.accumulated(of_moments(rule), cut[1:]))
+    assert sorted(both.parts) == list(range(K))
+
+
+def test_any_statistic_can_be_kept_by_fold():
+    X, y, _ = table()
+    rule, expected = rules()["rows"]
+    statistic = naive.accumulated(ByFold(rule, RowSample(4, 7)), naive.blocks(X, y, [9, 30]))
+    for fold, part in statistic.parts.items():
+        places = [i for i in range(N) if expected[i] == fold]
+        assert part.places.tolist() == naive.smallest_hashes(places, 4, 7)
+
+
+def test_statistics_with_other_numbers_of_folds_do_not_merge():
+    left, right = (of_moments(RowFolds(k, 0)) for k in (3, 4))
+    with pytest.raises(ParameterError, match="only with as many folds, not 3 and 4; compute both"):
+        left.merge(right)

@@ -1,0 +1,280 @@
+"""Leave-one-out errors without fitting again, and the rows that matter most."""
+
+from __future__ import annotations
+
+import pickle
+from itertools import pairwise
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tolerances import assert_close
+
+from streamkern.deviation import Deviation
+from streamkern.errors import ParameterError
+from streamkern.features import Identity, RandomFourierFeatures
+from streamkern.kernels import Gaussian
+from streamkern.predictor import Predictor
+from streamkern.solve import Eigenbasis, NormalEquations, solve_ridge
+from streamkern.statistics import LeaveOneOut, Moments
+from streamkern.statistics.leave_one_out import Largest
+
+N, P, D, Q = 40, 3, 14, 2
+every_intercept = pytest.mark.parametrize("intercept", [True, False])
+every_alpha = pytest.mark.parametrize("alpha", [0.2, (0.02, 3.0)], ids=["one", "each"])
+every_weight = pytest.mark.parametrize("weighted", [True, False])
+
+
+def table(n=N):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, P))
+    y = np.stack([np.sin(X[:, 0]), 3 + X[:, 1] * X[:, 2]], axis=1)
+    return X, y + 0.2 * rng.standard_normal(y.shape), rng.choice([0.5, 1.0, 2.0], n)
+
+
+def statistic(alpha, X, y, s, *, feature_map=None, intercept=True, n_largest=5):
+    """The statistic of no rows, for a model of these; and the features of the rows."""
+    feature_map = feature_map or RandomFourierFeatures(Gaussian(1.5), D).draw(P)
+    moments = naive.accumulated(
+        Moments(feature_map, y.shape[1], precision="double"), naive.blocks(X, y, (), s)
+    ).centred(intercept=intercept)
+    one = np.ndim(alpha) == 0
+    solution = solve_ridge(moments, alpha) if one else Eigenbasis.of(moments).solve(np.array(alpha))
+    predictor = Predictor(feature_map, solution.coef, solution.intercept, "double")
+    deviation = Deviation.of(feature_map, NormalEquations.of(moments, solution))
+    return LeaveOneOut(predictor, deviation, n_largest), feature_map.transform(X)
+
+
+def left_out(Phi, y, s, alpha, intercept):
+    """The errors of refitting without each row, (n, q), each target at its penalty."""
+    errors = [
+        naive.left_out_errors(Phi, y, s, each, intercept=intercept)[:, j]
+        for j, each in enumerate(np.broadcast_to(alpha, Q))
+    ]
+    return np.stack(errors, axis=1)
+
+
+def leverages(Phi, s, alpha, intercept):
+    """The leverages of the rows with their weights, (n, 1) or (n, q)."""
+    each = [
+        s * naive.leverages(Phi, Phi, s, value, intercept=intercept)
+        for value in np.atleast_1d(alpha)
+    ]
+    return np.stack(each, axis=1)
+
+
+@every_intercept
+@every_alpha
+@every_weight
+def test_errors_are_those_of_refitting_without_each_row(alpha, intercept, weighted):
+    X, y, s = table()
+    s = s if weighted else np.ones(N)
+    empty, Phi = statistic(alpha, X, y, s, intercept=intercept, n_largest=N)
+    found = naive.accumulated(empty, naive.blocks(X, y, [7, 30], s if weighted else None))
+    errors = left_out(Phi, y, s, alpha, intercept)
+    expected = np.sqrt(s @ errors**2 / s.sum())
+    assert found.rmse == pytest.approx(expected, rel=1e-8)
+    in_order = np.argsort(found.errors.places)
+    assert found.errors.places[in_order].tolist() == list(range(N))
+    assert_close(found.errors.facts[in_order, 1:], errors, steps=1e6)
+    assert found.weight == pytest.approx(s.sum(), rel=1e-14)
+    assert (found.n_rows, found.n_whole) == (N, 0)
+
+
+@every_intercept
+@every_alpha
+@every_weight
+def test_leverages_are_those_of_the_formula_and_sum_to_the_degrees_of_freedom(
+    alpha, intercept, weighted
+):
+    X, y, s = table()
+    s = s if weighted else np.ones(N)
+    empty, Phi = statistic(alpha, X, y, s, intercept=intercept, n_largest=N)
+    found = naive.accumulated(empty, naive.blocks(X, y, [7, 30], s if weighted else None))
+    expected = leverages(Phi, s, alpha, intercept)
+    assert found.leverage == pytest.approx(expected.sum(axis=0), rel=1e-9)
+    in_order = np.argsort(found.leverages.places)
+    largest = expected.max(axis=1)
+    assert found.leverages.facts[in_order, 0] == pytest.approx(largest, rel=1e-9)
+
+
+def test_a_row_of_weight_two_is_left_out_whole():
+    X, y, _ = table()
+    s = np.ones(N)
+    s[3] = 2.0
+    empty, Phi = statistic(0.2, X, y, s, n_largest=N)
+    found = naive.accumulated(empty, naive.blocks(X, y, (), s))
+    h = 2 * naive.leverages(Phi, Phi[3:4], s, 0.2, intercept=True)[0]
+    w, mu = naive.weighted_ridge(Phi, y, s, 0.2, intercept=True)
+    expected = (y[3] - mu - Phi[3] @ w) / (1 - h)
+    (row,) = np.flatnonzero(found.errors.places == 3)
+    assert found.errors.facts[row] == pytest.approx([h, *expected], rel=1e-8)
+
+
+@naive.quick
+@given(cuts=naive.cuts(N), chance=st.randoms(use_true_random=False))
+def test_merging_in_any_order_gives_the_same_errors(cuts, chance):
+    X, y, s = table()
+    empty, _ = statistic((0.02, 3.0), X, y, s)
+    whole = naive.accumulated(empty, naive.blocks(X, y, (), s))
+    rows = naive.blocks(X, y, cuts, s)
+    for found in (naive.merged(empty, rows, chance), naive.accumulated(empty, rows)):
+        assert_close(found.squared, whole.squared)
+        assert_close(found.leverage, whole.leverage)
+        assert found.weight == pytest.approx(whole.weight)
+        assert (found.n_rows, found.n_whole) == (N, 0)
+        for largest, expected in (
+            (found.leverages, whole.leverages),
+            (found.errors, whole.errors),
+        ):
+            assert largest.places.tolist() == expected.places.tolist()
+            assert_close(largest.values, expected.values)
+            assert_close(largest.facts, expected.facts)
+
+
+def test_merging_leaves_the_two_as_they_are():
+    X, y, s = table()
+    empty, _ = statistic(0.2, X, y, s)
+    left, right = (
+        naive.accumulated(empty, [block]) for block in naive.blocks(X, y, [15], s)
+    )  # fmt: skip
+    before = left.squared.copy(), left.errors.places.tolist()
+    both = left.merge(right)
+    assert np.array_equal(left.squared, before[0])
+    assert left.errors.places.tolist() == before[1]
+    assert both.n_rows == N
+    assert (left.n_rows, right.n_rows) == (15, N - 15)
+
+
+@every_alpha
+@pytest.mark.parametrize("k", [1, 5, N, N + 3])
+def test_the_largest_rows_are_the_first_of_a_full_sort(alpha, k):
+    X, y, s = table()
+    empty, Phi = statistic(alpha, X, y, s, n_largest=k)
+    found = naive.accumulated(empty, naive.blocks(X, y, [11, 12, 30], s))
+    h = leverages(Phi, s, alpha, intercept=True).max(axis=1)
+    errors = left_out(Phi, y, s, alpha, intercept=True)
+    size = np.abs(errors).max(axis=1)
+    assert found.leverages.places.tolist() == sorted(range(N), key=lambda i: -h[i])[:k]
+    assert found.errors.places.tolist() == sorted(range(N), key=lambda i: -size[i])[:k]
+    assert found.leverages.values == pytest.approx(np.sort(h)[::-1][:k], rel=1e-9)
+    assert found.errors.values == pytest.approx(np.sort(size)[::-1][:k], rel=1e-8)
+    for largest in (found.leverages, found.errors):
+        facts = np.column_stack([h, errors])[largest.places]
+        assert_close(largest.facts, facts, steps=1e6)
+
+
+@naive.quick
+@given(
+    values=st.lists(st.integers(0, 3), min_size=1, max_size=30),
+    k=st.integers(1, 8),
+    cuts=st.lists(st.integers(0, 30), max_size=5).map(sorted),
+    chance=st.randoms(use_true_random=False),
+)
+def test_rows_of_equal_value_are_named_by_their_place(values, k, cuts, chance):
+    places = list(range(len(values)))
+    expected = sorted(places, key=lambda i: (-values[i], i))[:k]
+    ends = [0, *(cut for cut in cuts if cut <= len(values)), len(values)]
+    parts = [slice(a, b) for a, b in pairwise(ends) if b > a]
+    chance.shuffle(parts)
+    largest = Largest(k)
+    for part in parts:
+        some = np.array(values[part], dtype=float)
+        facts = np.stack([some, np.array(places[part])], axis=1)
+        largest.add(some, np.array(places[part]), facts)
+    assert largest.places.tolist() == expected
+    assert largest.values.tolist() == [values[i] for i in expected]
+    assert largest.facts[:, 1].tolist() == expected
+
+
+def with_lonely_rows():
+    """Inputs of which two rows alone determine a coefficient each."""
+    X, y, s = table()
+    X = np.column_stack([X, np.zeros(N), np.zeros(N)])
+    X[4, 3], X[20, 4] = 1.0, -2.0
+    return X, y, s
+
+
+def test_rows_of_leverage_one_are_counted_and_left_out():
+    X, y, s = with_lonely_rows()
+    empty, Phi = statistic(0.0, X, y, s, feature_map=Identity().draw(P + 2), n_largest=N)
+    found = naive.accumulated(empty, naive.blocks(X, y, [10], s))
+    assert (found.n_rows, found.n_whole) == (N, 2)
+    others = ~np.isin(np.arange(N), [4, 20])
+    # Without the two rows their inputs are constant, and the fit to the others is the same.
+    errors = naive.left_out_errors(Phi[others, :P], y[others], s[others], 0.0, intercept=True)
+    assert found.weight == pytest.approx(s[others].sum())
+    assert found.rmse == pytest.approx(np.sqrt(s[others] @ errors**2 / found.weight), rel=1e-8)
+    assert sorted(found.leverages.places[:2].tolist()) == [4, 20]
+    assert found.leverages.values[:2] == pytest.approx(1.0)
+    assert found.leverage == pytest.approx(P + 3, rel=1e-9)
+    assert np.array_equal(
+        found.errors.facts[np.isin(found.errors.places, [4, 20]), 1:], [[0, 0]] * 2
+    )
+
+
+def test_where_every_row_has_leverage_one_no_error_is_known():
+    rng = np.random.default_rng(0)
+    X, y, s = rng.standard_normal((4, 3)), rng.standard_normal((4, Q)), np.ones(4)
+    empty, _ = statistic(0.0, X, y, s, feature_map=Identity().draw(3))
+    found = naive.accumulated(empty, naive.blocks(X, y))
+    assert (found.n_rows, found.n_whole, found.weight) == (4, 4, 0.0)
+    assert np.isnan(found.rmse).all()
+    assert found.rmse.shape == (Q,)
+
+
+def test_rows_that_are_left_out_keep_the_places_of_the_others():
+    X, y, s = table()
+    empty, _ = statistic(0.2, X, y, s, n_largest=N)
+    kept = np.random.default_rng(1).random(N) < 0.6
+    rows = [block.where(kept[block.places()]) for block in naive.blocks(X, y, [9, 20], s)]
+    found = naive.accumulated(empty, rows)
+    assert sorted(found.errors.places.tolist()) == np.flatnonzero(kept).tolist()
+    assert found.n_rows == kept.sum()
+
+
+def test_zero_has_the_model_and_no_rows():
+    X, y, s = table()
+    empty, _ = statistic(0.2, X, y, s)
+    full = naive.accumulated(empty, naive.blocks(X, y, (), s))
+    again = naive.accumulated(full, naive.blocks(X, y, (), s))
+    assert again.n_rows == N
+    assert np.array_equal(again.squared, full.squared)
+    assert (empty.n_rows, empty.weight) == (0, 0.0)
+
+
+def sent(value):
+    return pickle.loads(pickle.dumps(value))  # noqa: S301  made here
+
+
+def test_a_statistic_of_no_rows_can_be_sent_and_updated():
+    X, y, s = table()
+    empty, _ = statistic(0.2, X, y, s)
+    here = naive.accumulated(empty, naive.blocks(X, y, (), s))
+    there = naive.accumulated(sent(empty), naive.blocks(X, y, (), s))
+    assert np.array_equal(there.squared, here.squared)
+
+
+def test_a_partial_that_was_sent_merges_but_takes_no_more_rows():
+    X, y, s = table()
+    empty, _ = statistic(0.2, X, y, s)
+    first, second = naive.blocks(X, y, [15], s)
+    left, right = sent(naive.accumulated(empty, [first])), sent(naive.accumulated(empty, [second]))
+    whole = naive.accumulated(empty, [first, second])
+    both = left.merge(right)
+    assert_close(both.squared, whole.squared)
+    assert both.errors.places.tolist() == whole.errors.places.tolist()
+    for partial in (left, both, sent(both)):
+        with pytest.raises(ParameterError, match="can only be merged; add rows before"):
+            partial.update([first])
+
+
+def test_a_partial_leaves_the_model_behind_when_it_is_sent():
+    X, y, s = table()
+    empty, _ = statistic(
+        0.2, X, y, s, feature_map=RandomFourierFeatures(Gaussian(1.5), 512).draw(P)
+    )
+    partial = naive.accumulated(empty, naive.blocks(X, y, (), s))
+    assert len(pickle.dumps(partial)) < 10_000 < len(pickle.dumps(empty))

@@ -1,0 +1,374 @@
+"""Choosing the penalty, as a user of the estimator meets it."""
+
+from __future__ import annotations
+
+import json
+import warnings
+
+import dask
+import naive
+import numpy as np
+import pytest
+
+import streamkern
+from streamkern import Gaussian, Linear, RandomFeatureRidge
+from streamkern.errors import DataError, ParameterError, StreamkernWarning
+
+GRID = [1.0, 0.001, 100.0, 0.03]
+
+
+def rows(n=300, q=None, seed=0):
+    """Targets of which the second is noisier and less smooth than the first."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2, 2, (n, 2))
+    smooth = np.stack([np.sin(X[:, 0]), 20 + 4 * np.sin(3 * X[:, 0]) * X[:, 1]], axis=1)
+    y = smooth + [0.02, 4.0] * rng.standard_normal((n, 2))
+    return X, y[:, 0] if q is None else y[:, :q]
+
+
+def ridge(**options):
+    return RandomFeatureRidge(
+        Gaussian(1.0), **{"n_components": 32, "precision": "double"} | options
+    )
+
+
+def sorted_rows(n=4000):
+    """Rows in the order of an input, whose effect grows with it."""
+    X, _ = rows(n)
+    X = X[np.argsort(X[:, 0])]
+    return X, np.exp(X[:, 0]) * np.sin(4 * X[:, 1])
+
+
+FORMULAS = {
+    "rows": lambda i, _, K: naive.fold_of_row(i, K, 0),
+    "blocks": naive.fold_of_block,
+}
+
+
+@pytest.mark.parametrize("fold_by", list(FORMULAS))
+@pytest.mark.parametrize("K", [2, 5])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_the_error_left_out_is_that_of_fitting_again(fold_by, K, intercept):
+    X, y = rows(q=2)
+    model = ridge(alpha=GRID, n_folds=K, fold_by=fold_by, fit_intercept=intercept).fit(X, y)
+    Phi, s = model.transform(X), np.ones(len(X))
+    folds = np.array([FORMULAS[fold_by](i, len(X), K) for i in range(len(X))])
+    expected = []
+    for alpha in sorted(GRID):
+        parts = [
+            naive.error_without(Phi, y, s, alpha, folds == k, intercept=intercept) for k in range(K)
+        ]
+        expected.append(np.sqrt(sum(parts) / len(X)).tolist())
+    curve = model.report_["alpha_curve"]
+    assert curve["criterion"] == "cv"
+    assert curve["alphas"] == sorted(GRID)
+    assert np.array(curve["values"]) == pytest.approx(np.array(expected), rel=1e-8)
+    best = sorted(GRID).index(model.alpha_)
+    assert model.report_["cv_rmse"] == pytest.approx(expected[best], rel=1e-8)
+    assert (model.report_["n_folds"], model.report_["fold_by"]) == (K, fold_by)
+
+
+def test_the_penalty_is_chosen_by_five_folds_by_default():
+    X, y = rows()
+    report = RandomFeatureRidge(n_components=32).fit(X, y).report_
+    assert report["alpha_curve"]["criterion"] == "cv"
+    assert (report["n_folds"], report["fold_by"]) == (5, "rows")
+    alphas = report["alpha_curve"]["alphas"]
+    assert len(alphas) == 30
+    assert alphas[0] == pytest.approx(report["precision_floor"])
+    assert report["alpha"] in alphas
+    assert isinstance(report["cv_rmse"], float)
+
+
+@pytest.mark.parametrize("kind", [list, tuple, np.array])
+def test_a_grid_may_come_in_any_order_and_form(kind):
+    X, y = rows()
+    model = ridge(alpha=kind(GRID)).fit(X, y)
+    other = ridge(alpha=sorted(GRID)).fit(X, y)
+    assert np.array_equal(model.coef_, other.coef_)
+    assert model.report_["alpha_curve"] == other.report_["alpha_curve"]
+    assert isinstance(model.alpha_, float)
+
+
+def test_the_model_is_the_one_with_the_chosen_penalty():
+    X, y = rows()
+    chosen = ridge().fit(X, y)
+    given = ridge(alpha=chosen.alpha_).fit(X, y)
+    apart = np.abs(chosen.predict(X) - given.predict(X)).max()
+    assert apart < 1e-9 * np.abs(y).max()
+    for name in ("train_rmse", "effective_dof"):
+        assert chosen.report_[name] == pytest.approx(given.report_[name], rel=1e-8)
+
+
+@pytest.mark.parametrize("alpha", ["cv", "gcv", "evidence"])
+@pytest.mark.parametrize("precision", ["single", "double"])
+@pytest.mark.parametrize("D", [32, 512], ids=["fewer features", "more features than rows"])
+def test_the_chosen_penalty_predicts_new_rows_nearly_as_well_as_the_best(alpha, precision, D):
+    X, y = rows(q=2)
+    new, known = rows(2000, q=2, seed=1)
+    model = ridge(alpha=alpha, precision=precision, n_components=D)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(X, y[:, 1])
+
+    def error(fitted):
+        return np.sqrt(np.mean((fitted.predict(new) - known[:, 1]) ** 2))
+
+    others = [
+        error(ridge(alpha=other, precision=precision, n_components=D).fit(X, y[:, 1]))
+        for other in np.logspace(-3, 3, 13).tolist()
+    ]
+    assert error(model) < 1.05 * min(others)
+
+
+@pytest.mark.parametrize("alpha", ["gcv", "evidence"])
+def test_a_criterion_without_folds_has_no_error_left_out(alpha):
+    report = ridge(alpha=alpha).fit(*rows()).report_
+    assert report["alpha_curve"]["criterion"] == alpha
+    assert report["alpha_curve"]["standard_errors"] is None
+    assert report["cv_rmse"] is None
+    assert (report["n_folds"], report["fold_by"]) == (0, None)
+
+
+def test_every_target_has_the_penalty_that_it_would_have_alone():
+    X, y = rows(q=2)
+    together = ridge(per_target=True).fit(X, y)
+    alone = [ridge().fit(X, y[:, j]) for j in range(2)]
+    assert together.alpha_ == [model.alpha_ for model in alone]
+    assert together.alpha_[0] != together.alpha_[1]
+    for j, model in enumerate(alone):
+        assert together.report_["cv_rmse"][j] == pytest.approx(model.report_["cv_rmse"], rel=1e-8)
+        apart = np.abs(together.predict(X)[:, j] - model.predict(X)).max()
+        assert apart < 1e-8 * np.abs(y[:, j]).max()
+    assert isinstance(ridge().fit(X, y).alpha_, float)
+
+
+@pytest.mark.parametrize("q", [None, 2])
+@pytest.mark.parametrize("per_target", [True, False])
+def test_one_standard_error_takes_no_smaller_penalty_and_none_that_is_worse(q, per_target):
+    X, y = rows(q=q)
+    best = ridge(per_target=per_target).fit(X, y)
+    taken = ridge(per_target=per_target, one_standard_error=True).fit(X, y)
+    assert (np.array(taken.alpha_) >= np.array(best.alpha_)).all()
+    assert np.max(np.array(taken.alpha_) / np.array(best.alpha_)) > 1
+    curve = best.report_["alpha_curve"]
+    values = np.array(curve["values"]).reshape(30, -1)
+    # Of a root u the standard error is that of the square over 2 u.
+    errors = 2 * values * np.array(curve["standard_errors"]).reshape(30, -1)
+    spread = y.reshape(len(y), -1).var(axis=0) if not per_target else 1.0
+    at = [np.searchsorted(curve["alphas"], model.alpha_) for model in (best, taken)]
+    j = np.arange(values.shape[1])
+    least, found = ((values[i, j] ** 2 / spread) for i in at)
+    allowed = (errors[at[0], j] / spread).mean() if not per_target else errors[at[0], j]
+    if per_target:
+        assert (found <= (least + allowed) * (1 + 1e-9)).all()
+    else:
+        # The error of a mean is no larger than the mean of the errors.
+        assert found.mean() <= (least.mean() + allowed) * (1 + 1e-9)
+
+
+# The order of rows.
+
+
+def notes(model, X, y) -> list[str]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    return [str(w.message) for w in caught if issubclass(w.category, StreamkernWarning)]
+
+
+def test_rows_in_an_order_are_noted_where_folds_are_blocks():
+    model = ridge(fold_by="blocks")
+    (said,) = notes(model, *sorted_rows())
+    assert "the rows look ordered; --fold-by rows deals them evenly" in said
+    assert model.report_["note"] == said
+
+
+def test_rows_in_an_order_are_not_noted_where_folds_are_dealt_by_rows():
+    model = ridge(fold_by="rows")
+    assert notes(model, *sorted_rows()) == []
+    assert model.report_["note"] == ""
+
+
+def test_rows_that_were_shuffled_are_not_noted():
+    X, y = sorted_rows()
+    order = np.random.default_rng(0).permutation(len(X))
+    for fold_by in ("blocks", "rows", "auto"):
+        assert notes(ridge(fold_by=fold_by), X[order], y[order]) == []
+
+
+@pytest.fixture(scope="module")
+def long_rows():
+    """Eight shards of rows in an order, and the same shuffled."""
+    n = 8 * 16384
+    X = np.sort(np.random.default_rng(0).standard_normal((n, 1)), axis=0)
+    y = np.exp(X[:, 0]) * np.sin(40 * X[:, 0])
+    order = np.random.default_rng(1).permutation(n)
+    return (X, y), (X[order], y[order])
+
+
+def test_rows_in_an_order_are_noted_where_folds_are_shards(long_rows):
+    ordered, shuffled = long_rows
+    options = {"n_components": 8, "n_folds": 8, "fold_by": "shards"}
+    assert any("the rows look ordered" in said for said in notes(ridge(**options), *ordered))
+    assert notes(ridge(**options), *shuffled) == []
+
+
+@pytest.mark.parametrize(("K", "fold_by"), [(2, "shards"), (3, "rows")])
+def test_folds_are_shards_where_there_are_four_a_fold(long_rows, K, fold_by):
+    _, (X, y) = long_rows
+    model = ridge(n_components=8, n_folds=K, alpha=[0.1, 1.0]).fit(X, y)
+    assert (model.report_["n_folds"], model.report_["fold_by"]) == (K, fold_by)
+
+
+def test_folds_by_shards_have_the_errors_of_fitting_again(long_rows):
+    _, (X, y) = long_rows
+    y = y[:, None]
+    model = ridge(n_components=4, n_folds=2, fold_by="shards", alpha=[0.1, 1e4]).fit(X, y)
+    Phi, s = model.transform(X), np.ones(len(X))
+    folds = np.repeat(naive.folds_of_shards(8, 2, 0), 16384)
+    for a, alpha in enumerate([0.1, 1e4]):
+        parts = [
+            naive.error_without(Phi, y, s, alpha, folds == k, intercept=True) for k in range(2)
+        ]
+        found = model.report_["alpha_curve"]["values"][a]
+        assert found == pytest.approx(np.sqrt(sum(parts) / len(X)), rel=1e-8)
+
+
+# What does not go.
+
+REFUSED = {
+    "an unknown word": ({"alpha": "loo"}, "must be 'cv', 'gcv', 'evidence' or numbers, not 'loo'"),
+    "a negative number": ({"alpha": -0.1}, r"at least 0, not -0\.1"),
+    "no number": ({"alpha": float("nan")}, "at least 0, not nan"),
+    "none": ({"alpha": None}, "at least 0, not None"),
+    "an empty grid": ({"alpha": []}, "must hold a number at least"),
+    "a grid with nought": ({"alpha": [0.0, 1.0]}, "positive numbers only; leave out the 0"),
+    "a grid with a number twice": ({"alpha": [1.0, 2.0, 1.0]}, "alpha 1 is in the grid twice"),
+    "a grid with a negative": ({"alpha": [1.0, -1.0]}, r"at least 0, not -1\.0"),
+    "a grid with no number": ({"alpha": [1.0, np.nan]}, "at least 0, not nan"),
+    "a grid with a word": ({"alpha": [1.0, "cv"]}, "at least 0, not 'cv'"),
+    "one fold": ({"n_folds": 1}, "at least 2 folds, not 1; take 5"),
+    "one fold for a grid": ({"n_folds": 1, "alpha": [0.1, 1.0]}, "at least 2 folds, not 1"),
+    "no folds": ({"n_folds": 0}, "n_folds must be a whole number of at least 2, not 0"),
+    "negative folds": ({"n_folds": -5}, "n_folds must be a whole number of at least 2, not -5"),
+    "half a fold": ({"n_folds": 2.5}, r"n_folds must be a whole number of at least 2, not 2\.5"),
+    "folds that are a word": ({"n_folds": "5"}, "n_folds must be a whole number"),
+    "folds that are true": ({"n_folds": True}, "n_folds must be a whole number"),
+    "more folds than rows": ({"n_folds": 301}, "301 folds need as many rows, but there are 300"),
+    "more folds than blocks": (
+        {"n_folds": 301, "fold_by": "blocks"},
+        "301 folds need as many rows, but there are 300; take fewer folds",
+    ),
+    "more folds than shards": (
+        {"fold_by": "shards"},
+        "5 folds need as many shards, but there are 1; take fewer folds, or deal rows with",
+    ),
+    "an unknown kind of fold": (
+        {"fold_by": "time"},
+        "fold_by must be one of auto, shards, rows, blocks, not 'time'",
+    ),
+    "an unknown kind of fold for no folds": (
+        {"fold_by": "time", "alpha": 1.0},
+        "fold_by must be one of auto, shards, rows, blocks, not 'time'",
+    ),
+    "a standard error of no folds": (
+        {"alpha": "evidence", "one_standard_error": True},
+        "the one-standard-error rule needs folds, but alpha is 'evidence'",
+    ),
+}
+
+
+@pytest.mark.parametrize(("options", "match"), list(REFUSED.values()), ids=list(REFUSED))
+def test_impossible_choices_are_refused_with_one_sentence(options, match):
+    X, y = rows()
+    model = ridge(**options)
+    with pytest.raises(ParameterError, match=match) as caught:
+        model.fit(X, y)
+    sentence = str(caught.value)
+    assert sentence.endswith(".")
+    assert "\n" not in sentence
+    assert ". " not in sentence
+    assert not hasattr(model, "coef_")
+
+
+@pytest.mark.parametrize(("K", "lost", "fold"), [(2, slice(0, 150), 1), (3, slice(200, 300), 3)])
+def test_a_fold_that_lost_all_its_rows_is_refused(K, lost, fold):
+    X, y = rows()
+    X[lost] = np.nan
+    model = ridge(fold_by="blocks", n_folds=K, on_bad_rows="skip")
+    with pytest.raises(DataError, match=f"fold {fold} of {K} has no rows that could be used; take"):
+        model.fit(X, y)
+
+
+def test_rows_that_are_skipped_are_in_no_fold():
+    X, y = rows()
+    bad = np.random.default_rng(0).random(len(X)) < 0.2
+    X[bad] = np.nan
+    model = ridge(alpha=GRID, on_bad_rows="skip", n_folds=3).fit(X, y)
+    Phi, s = model.transform(X[~bad]), np.ones((~bad).sum())
+    # A row is in the fold of its place among all rows.
+    folds = np.array([naive.fold_of_row(i, 3, 0) for i in np.flatnonzero(~bad).tolist()])
+    for a, alpha in enumerate(sorted(GRID)):
+        parts = [
+            naive.error_without(Phi, y[~bad, None], s, alpha, folds == k, intercept=True)
+            for k in range(3)
+        ]
+        found = model.report_["alpha_curve"]["values"][a]
+        assert found == pytest.approx(np.sqrt(sum(parts) / len(s)), rel=1e-8)
+
+
+def test_a_weight_counts_in_the_error_left_out():
+    X, y = rows()
+    s = np.random.default_rng(0).random(len(X)) + 0.1
+    model = ridge(alpha=GRID, n_folds=3).fit(X, y, s)
+    Phi = model.transform(X)
+    folds = np.array([naive.fold_of_row(i, 3, 0) for i in range(len(X))])
+    for a, alpha in enumerate(sorted(GRID)):
+        parts = [
+            naive.error_without(Phi, y[:, None], s, alpha, folds == k, intercept=True)
+            for k in range(3)
+        ]
+        found = model.report_["alpha_curve"]["values"][a]
+        assert found == pytest.approx(np.sqrt(sum(parts) / s.sum()), rel=1e-8)
+
+
+@pytest.mark.parametrize("alpha", ["cv", "gcv", "evidence", GRID])
+@pytest.mark.parametrize("q", [None, 2])
+def test_a_chosen_penalty_is_saved_with_the_model(tmp_path, alpha, q):
+    X, y = rows(q=q)
+    model = ridge(alpha=alpha, per_target=q is not None).fit(X, y)
+    assert json.loads(json.dumps(model.report_)) == model.report_
+    model.save(tmp_path / "model.h5")
+    loaded = streamkern.load(tmp_path / "model.h5")
+    assert loaded.alpha_ == model.alpha_
+    assert loaded.report_ == model.report_
+    assert loaded.get_params(deep=False) == model.get_params(deep=False)
+
+
+def test_features_that_are_inputs_have_a_penalty_chosen_too():
+    X, y = rows()
+    model = RandomFeatureRidge(Linear(), precision="double").fit(X, y)
+    assert model.report_["alpha_curve"]["criterion"] == "cv"
+    assert model.report_["n_components"] == 2
+
+
+def test_every_row_can_be_left_out_alone():
+    X, y = rows(40)
+    model = ridge(alpha=[0.1, 1.0], n_folds=40, n_components=8).fit(X, y)
+    Phi = model.transform(X)
+    for a, alpha in enumerate([0.1, 1.0]):
+        left = naive.left_out_errors(Phi, y[:, None], np.ones(40), alpha, intercept=True)
+        found = model.report_["alpha_curve"]["values"][a]
+        assert found == pytest.approx(np.sqrt((left**2).mean()), rel=1e-8)
+
+
+def test_a_choice_is_the_same_bits_on_threads_and_alone():
+    X, y = rows(q=2)
+    with dask.config.set(scheduler="synchronous"):
+        expected = ridge(precision="single").fit(X, y)
+    for threads in (1, 3):
+        with dask.config.set(scheduler="threads", num_workers=threads):
+            model = ridge(precision="single").fit(X, y)
+        assert np.array_equal(model.coef_, expected.coef_)
+        assert model.report_["alpha_curve"] == expected.report_["alpha_curve"]

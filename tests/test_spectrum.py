@@ -1,0 +1,269 @@
+"""What the eigendecomposition says of every penalty, against matrices of rows by rows."""
+
+from __future__ import annotations
+
+import math
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tolerances import assert_close
+
+from streamkern.errors import OverflowedError, SingularSystemError
+from streamkern.solve import Eigenbasis, Spectrum, precision_floor, solve_ridge
+from streamkern.statistics import CentredMoments
+
+N = 30
+ALPHAS = np.array([0.1, 1.0, 20.0, 1e4])
+SIZES = {"fewer features than rows": 12, "as many": N, "more features than rows": 70}
+every_size = pytest.mark.parametrize("D", list(SIZES.values()), ids=list(SIZES))
+with_and_without = pytest.mark.parametrize("intercept", [True, False], ids=["intercept", "none"])
+
+
+def rows(D: int, q: int = 2, n: int = N) -> tuple[np.ndarray, np.ndarray]:
+    """Features of different sizes, and targets that they explain in part."""
+    rng = np.random.default_rng(D)
+    Phi = rng.standard_normal((n, D)) * np.logspace(0.5, -1, D) + rng.standard_normal(D)
+    y = Phi @ rng.standard_normal((D, q)) + rng.standard_normal((n, q)) + [3.0, -1.0][:q]
+    return Phi, y
+
+
+def moments_of(Phi, y, s=None, *, intercept: bool = True, precision="double") -> CentredMoments:
+    s = np.ones(len(Phi)) if s is None else s
+    made = naive.moments(Phi, y, s, intercept=intercept)
+    return CentredMoments(**made, weight=float(s.sum()), precision=precision, intercept=intercept)
+
+
+def spectrum_of(Phi, y, s=None, *, intercept: bool = True) -> Spectrum:
+    return Eigenbasis.of(moments_of(Phi, y, s, intercept=intercept)).spectrum
+
+
+@every_size
+@with_and_without
+def test_gcv_is_that_of_the_hat_matrix_of_all_rows(D, intercept):
+    Phi, y = rows(D)
+    found = spectrum_of(Phi, y, intercept=intercept).gcv(ALPHAS)
+    expected = [
+        naive.generalised_cross_validation(Phi, y, alpha, intercept=intercept) for alpha in ALPHAS
+    ]
+    assert found == pytest.approx(np.array(expected), rel=1e-8)
+
+
+@every_size
+@with_and_without
+def test_the_evidence_is_the_marginal_likelihood_of_all_rows(D, intercept):
+    Phi, y = rows(D)
+    found = spectrum_of(Phi, y, intercept=intercept).log_evidence(ALPHAS)
+    for alpha, evidence in zip(ALPHAS, found, strict=True):
+        for j in range(2):
+            noise = naive.noise_variance(Phi, y[:, j], alpha, intercept=intercept)
+            expected = naive.marginal_likelihood(Phi, y[:, j], alpha, noise, intercept=intercept)
+            assert evidence[j] == pytest.approx(expected, rel=1e-8)
+
+
+@every_size
+@with_and_without
+@pytest.mark.parametrize("factor", [0.5, 0.9, 1.1, 2.0])
+def test_no_other_noise_makes_the_rows_more_likely(D, intercept, factor):
+    Phi, y = rows(D, 1)
+    evidence = spectrum_of(Phi, y, intercept=intercept).log_evidence(ALPHAS)
+    for alpha, best in zip(ALPHAS, evidence[:, 0], strict=True):
+        noise = factor * naive.noise_variance(Phi, y[:, 0], alpha, intercept=intercept)
+        assert naive.marginal_likelihood(Phi, y[:, 0], alpha, noise, intercept=intercept) < best
+
+
+@every_size
+@with_and_without
+def test_degrees_of_freedom_are_the_trace_of_the_hat_matrix(D, intercept):
+    Phi, y = rows(D)
+    found = spectrum_of(Phi, y, intercept=intercept).effective_dof(ALPHAS)
+    expected = [np.trace(naive.hat_matrix(Phi, alpha, intercept=intercept)) for alpha in ALPHAS]
+    assert found == pytest.approx(np.array(expected), rel=1e-9)
+
+
+@every_size
+@with_and_without
+@pytest.mark.parametrize("weighted", [True, False], ids=["weighted", "plain"])
+def test_the_residual_sum_is_that_of_the_rows(D, intercept, weighted):
+    Phi, y = rows(D)
+    s = np.random.default_rng(1).random(N) + 0.1 if weighted else np.ones(N)
+    found = spectrum_of(Phi, y, s, intercept=intercept).rss(ALPHAS)
+    for alpha, rss in zip(ALPHAS, found, strict=True):
+        w, mu = naive.weighted_ridge(Phi, y, s, alpha, intercept=intercept)
+        expected = (s[:, None] * (y - mu - Phi @ w) ** 2).sum(axis=0)
+        assert rss == pytest.approx(expected, rel=1e-8)
+
+
+@every_size
+def test_a_residual_sum_far_below_that_of_the_targets_is_rounding_beside_them(D):
+    Phi, y = rows(D)
+    spectrum = spectrum_of(Phi, y)
+    for alpha in (1e-6, 1e-3):
+        w, mu = naive.weighted_ridge(Phi, y, np.ones(N), alpha, intercept=True)
+        expected = ((y - mu - Phi @ w) ** 2).sum(axis=0)
+        found = spectrum.rss(np.array([alpha]))[0]
+        assert_close(found, expected, steps=1e4, size=spectrum.target.max())
+        assert (found >= 0).all()
+
+
+@with_and_without
+@naive.quick
+@given(
+    some=st.lists(st.integers(1, 3), min_size=20, max_size=20),
+    others=st.lists(st.integers(0, 3), min_size=N - 20, max_size=N - 20),
+)
+def test_a_weight_is_a_row_that_occurs_so_often(intercept, some, others):
+    Phi, y = rows(12)
+    repeats = some + others
+    weighted = spectrum_of(Phi, y, np.array(repeats, dtype=float), intercept=intercept)
+    repeated = spectrum_of(
+        np.repeat(Phi, repeats, axis=0), np.repeat(y, repeats, axis=0), intercept=intercept
+    )
+    for name in ("rss", "effective_dof", "gcv", "log_evidence"):
+        expected = getattr(repeated, name)(ALPHAS)
+        assert_close(getattr(weighted, name)(ALPHAS), expected, steps=1e5)
+
+
+@every_size
+def test_criteria_do_not_depend_on_which_penalties_are_asked_for_together(D):
+    spectrum = spectrum_of(*rows(D))
+    for name in ("rss", "effective_dof", "gcv", "log_evidence"):
+        together = getattr(spectrum, name)(ALPHAS)
+        for i in range(len(ALPHAS)):
+            alone = getattr(spectrum, name)(ALPHAS[i : i + 1])[0]
+            assert_close(alone, together[i], steps=1e5, size=np.abs(together).max())
+
+
+def test_targets_that_are_fitted_exactly_have_a_residual_of_nought_and_no_warning():
+    Phi, _ = rows(12)
+    spectrum = spectrum_of(Phi, Phi[:, :2] @ np.array([[1.0, 0.0], [2.0, 1.0]]))
+    rss = spectrum.rss(np.array([1e-12]))
+    assert (rss >= 0).all()
+    assert_close(rss, np.zeros((1, 2)), steps=1000, size=spectrum.target.max())
+    assert not np.isnan(spectrum.gcv(np.array([1e-12]))).any()
+    assert (spectrum.log_evidence(np.array([1e-12])) > 100).all()
+
+
+@pytest.mark.parametrize("weight", [4.0, 3.0], ids=["as many", "fewer"])
+@pytest.mark.parametrize("target", [5.0, 4.0], ids=["noisy", "fitted exactly"])
+def test_no_more_rows_than_degrees_of_freedom_are_the_worst_gcv(weight, target):
+    # Rounding can make eigenvalues of features that no row spans, which count as well.
+    ones = np.ones((4, 1))
+    spectrum = Spectrum(ones[:, 0], ones, np.full(1, target), weight, 1e-15, intercept=False)
+    assert spectrum.gcv(np.array([1e-300])).tolist() == [[math.inf]]
+
+
+@every_size
+@with_and_without
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_the_solution_is_that_of_least_squares(D, intercept, alpha):
+    Phi, y = rows(D)
+    solution = Eigenbasis.of(moments_of(Phi, y, intercept=intercept)).solve(alpha)
+    w, mu = naive.weighted_ridge(Phi, y, np.ones(N), alpha, intercept=intercept)
+    size = max(1.0, np.abs(w).max()) * (1 + (Phi**2).sum() / alpha)
+    assert_close(solution.coef, w, size=size)
+    assert_close(solution.intercept, mu, size=10 * size)
+    assert (solution.solver, solution.alpha) == ("eigen", alpha)
+    assert isinstance(solution.effective_dof, float)
+
+
+@with_and_without
+def test_one_penalty_for_every_target_is_one_solution_for_every_target(intercept):
+    Phi, y = rows(12)
+    basis = Eigenbasis.of(moments_of(Phi, y, intercept=intercept))
+    alphas = np.array([0.1, 20.0])
+    together = basis.solve(alphas)
+    assert together.alpha is alphas
+    for j, alpha in enumerate(alphas.tolist()):
+        alone = basis.solve(alpha)
+        assert_close(together.coef[:, j], alone.coef[:, j])
+        assert_close(together.intercept[j], alone.intercept[j])
+        assert_close(together.train_rss[j], alone.train_rss[j])
+        assert_close(together.effective_dof[j], alone.effective_dof)
+    conditions = [basis.solve(alpha).condition for alpha in alphas.tolist()]
+    assert together.condition >= max(conditions)
+
+
+def test_what_is_said_at_a_penalty_is_what_the_solution_says():
+    basis = Eigenbasis.of(moments_of(*rows(12)))
+    for i, alpha in enumerate(ALPHAS.tolist()):
+        solution = basis.solve(alpha)
+        assert_close(solution.train_rss, basis.spectrum.rss(ALPHAS)[i])
+        assert_close(solution.effective_dof, basis.spectrum.effective_dof(ALPHAS)[i])
+
+
+SINGULAR = np.array([4.0, 2.0, 1.0, 0.0, 0.0, 0.0])
+
+
+def singular(precision: str = "double") -> CentredMoments:
+    rng = np.random.default_rng(0)
+    right = np.linalg.qr(rng.standard_normal((6, 6)))[0]
+    A = np.linalg.qr(rng.standard_normal((N, 6)))[0] * np.sqrt(SINGULAR) @ right.T
+    B = A @ rng.standard_normal((6, 2)) + 0.1 * rng.standard_normal((N, 2))
+    return moments_of(A, B, intercept=False, precision=precision)
+
+
+@pytest.mark.parametrize("precision", ["single", "double"])
+@pytest.mark.parametrize("first", [True, False])
+def test_only_targets_with_a_penalty_below_the_floor_lose_eigenvalues(precision, first):
+    basis = Eigenbasis.of(singular(precision))
+    below = 0.5 * basis.spectrum.floor
+    alphas = np.array([below, 1.0] if first else [1.0, below])
+    solution = basis.solve(alphas)
+    assert solution.n_clipped == 3
+    assert f"3 of 6 eigenvalues lie below the precision floor {basis.spectrum.floor:.3g}" in (
+        solution.note
+    )
+    assert f"noise beside alpha {below:.3g}, and were left out" in solution.note
+    for j, alpha in enumerate(alphas.tolist()):
+        alone = basis.solve(alpha)
+        assert alone.n_clipped == (3 if alpha == below else 0)
+        assert_close(solution.coef[:, j], alone.coef[:, j])
+        assert_close(solution.effective_dof[j], alone.effective_dof)
+
+
+@pytest.mark.parametrize("alpha", [0.0, np.array([1.0, 0.0])], ids=["one", "one for each"])
+def test_a_singular_system_without_penalty_is_refused(alpha):
+    with pytest.raises(SingularSystemError, match=r"alpha 0 needs .* 3 of 6 eigenvalues lie below"):
+        Eigenbasis.of(singular()).solve(alpha)
+
+
+@pytest.mark.parametrize("precision", ["single", "double"])
+def test_the_floor_is_that_of_the_largest_eigenvalue(precision):
+    moments = singular(precision)
+    spectrum = Eigenbasis.of(moments).spectrum
+    assert_close(spectrum.floor, precision_floor(moments, 4.0))
+    assert (spectrum.values >= 0).all()
+    assert_close(spectrum.values, np.sort(SINGULAR))
+
+
+@pytest.mark.parametrize("part", ["gram", "cross", "target"])
+def test_sums_that_overflowed_are_refused(part):
+    moments = singular("single")
+    getattr(moments, part)[0, 0] = np.inf
+    with pytest.raises(OverflowedError, match="overflowed in single precision; standardise or"):
+        Eigenbasis.of(moments)
+
+
+def test_decomposing_and_solving_leave_the_moments_as_they_are():
+    moments = singular()
+    before = {name: np.array(value) for name, value in vars(moments).items()}
+    basis = Eigenbasis.of(moments)
+    for alpha in (1e-20, 1.0, np.array([0.5, 1e-20])):
+        basis.solve(alpha)
+        solve_ridge(moments, float(np.max(alpha)))
+    for name, value in vars(moments).items():
+        assert np.array_equal(value, before[name])
+
+
+def test_features_that_never_vary_have_no_degrees_of_freedom():
+    zeros = np.zeros((3, 3))
+    moments = CentredMoments(zeros, zeros[:, :1], np.eye(1), 5.0, np.ones(3), np.full(1, 2.0))
+    basis = Eigenbasis.of(moments)
+    assert basis.spectrum.effective_dof(ALPHAS).tolist() == [1.0] * len(ALPHAS)
+    assert basis.spectrum.rss(ALPHAS).tolist() == [[1.0]] * len(ALPHAS)
+    solution = basis.solve(1.0)
+    assert not solution.coef.any()
+    assert (solution.intercept.tolist(), solution.note) == ([2.0], "")
