@@ -1,15 +1,24 @@
-"""What streamkern writes: model files, and tables of rows, whole or not at all."""
+"""What streamkern writes: files of models and moments, and tables of rows, whole or not at all."""
 
+from streamkern.storage.cards import MOMENTS, damaged, holds_moments, opened_card
 from streamkern.storage.models import ModelFile, read_model, write_model
+from streamkern.storage.moments import MomentsFile, read_moments, write_moments
 from streamkern.storage.outputs import check_output, make_folder, replacing
 from streamkern.storage.rows import RowWriter
 
 __all__ = [
+    "MOMENTS",
     "ModelFile",
+    "MomentsFile",
     "RowWriter",
     "check_output",
+    "damaged",
+    "holds_moments",
     "make_folder",
+    "opened_card",
     "read_model",
+    "read_moments",
     "replacing",
     "write_model",
+    "write_moments",
 ]

@@ -5,6 +5,7 @@
     /map/...      what the feature map drew
     /coef         (D, q)
     /intercept    (q,)
+    /equations/.. the normal equations, unless left out: gram, one packed triangle, and vectors
 
 Frequencies are stored, not drawn again from the seed: neither NumPy's random streams nor LAPACK's
 orthogonal matrices are promised to stay the same over the years, and a model must.
@@ -12,27 +13,21 @@ orthogonal matrices are promised to stay the same over the years, and a model mu
 
 from __future__ import annotations
 
-import io
-import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import h5py
-import numpy as np
-
-from streamkern.errors import ModelFileError
-from streamkern.features import MAPS
 from streamkern.predictor import Predictor
-from streamkern.storage.outputs import replacing
+from streamkern.solve import NormalEquations
+from streamkern.statistics.triangle import Triangle
+from streamkern.storage.cards import MODEL, numbers, opened_card, restored_map, write_card
+from streamkern.storage.disk import new_hdf5
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from pathlib import Path
 
-    from streamkern._typing import Array
+    import h5py
 
-FORMAT = "streamkern-model"
-FORMAT_VERSION = 1
+_VECTORS = ("feature_mean", "alphas", "effective_dof", "train_rss")
 
 
 @dataclass(frozen=True)
@@ -44,10 +39,12 @@ class ModelFile:
     predictor : Predictor
     card : dict
         Options, report, data and versions, as plain JSON values.
+    equations : NormalEquations, optional
     """
 
     predictor: Predictor
     card: dict[str, Any]
+    equations: NormalEquations | None = None
 
 
 def write_model(path: str | Path, model: ModelFile, *, force: bool = False) -> None:
@@ -59,110 +56,64 @@ def write_model(path: str | Path, model: ModelFile, *, force: bool = False) -> N
         If the file exists and `force` is not given, or cannot be written.
     """
     predictor = model.predictor
-    card = {
-        **model.card,
-        "map": predictor.feature_map.name,
-        "map_parameters": predictor.feature_map.parameters(),
-        "precision": predictor.precision,
-        "flat": predictor.flat,
-    }
-    # Made in memory first, so that a full disk is met by a plain write and not inside HDF5.
-    image = io.BytesIO()
-    with h5py.File(image, "w") as file:
-        file.attrs["format"] = FORMAT
-        file.attrs["format_version"] = FORMAT_VERSION
-        file["card"] = json.dumps(card, indent=1)
-        for name, array in predictor.feature_map.arrays().items():
-            file[f"map/{name}"] = array
+    card = {**model.card, "precision": predictor.precision, "flat": predictor.flat}
+    with new_hdf5(path, force=force) as (file, _):
+        write_card(file, MODEL, card, predictor.feature_map)
         file["coef"] = predictor.coef
         file["intercept"] = predictor.intercept
-    with replacing(path, force=force) as temporary:
-        temporary.write_bytes(image.getbuffer())
+        if model.equations is not None:
+            _write_equations(file.create_group("equations"), model.equations)
 
 
-def read_model(path: str | Path) -> ModelFile:
-    """Read a model file.
+def _write_equations(group: h5py.Group, equations: NormalEquations) -> None:
+    group["gram"] = equations.gram.packed()
+    for name in _VECTORS:
+        group[name] = getattr(equations, name)
+    group["weight"] = equations.weight
+    group["intercept"] = int(equations.intercept)
+    group["floor"] = equations.floor
+
+
+def _read_equations(group: h5py.Group, D: int, q: int) -> NormalEquations:
+    vectors = {
+        name: numbers(group, name, (D,) if name == "feature_mean" else (q,)) for name in _VECTORS
+    }
+    gram = Triangle.unpacked(numbers(group, "gram", (D * (D + 1) // 2,)))
+    weight, intercept = numbers(group, "weight", ()), numbers(group, "intercept", ())
+    if not weight > 0:
+        raise ValueError(f"equations of weight {weight:g}")
+    for name, values in vectors.items():
+        if name != "feature_mean" and (values < 0).any():
+            raise ValueError(f"{name} holds numbers below zero")
+    return NormalEquations(
+        gram=gram,
+        weight=float(weight),
+        intercept=bool(intercept),
+        floor=float(numbers(group, "floor", ())),
+        **vectors,
+    )
+
+
+def read_model(path: str | Path, *, with_equations: bool = True) -> ModelFile:
+    """Read a model file, without its normal equations if they are not wanted.
 
     Raises
     ------
     ModelFileError
         If there is none, or it is not a model, or damaged, or from a newer format.
     """
-    where = Path(path)
-    try:
-        if not where.is_file():
-            raise ModelFileError(f"{where} does not exist or is not a file; check the path.")
-        with h5py.File(where, "r", locking="best-effort") as file:
-            return _read(where, file)
-    except OSError as error:
-        if "truncated" in str(error):
-            raise ModelFileError(
-                f"{where} was cut short: it is smaller than its header says; copy it again."
-            ) from error
-        raise ModelFileError(
-            f"{where} is not a streamkern model ({_first_line(error)}); give a file that "
-            f"`streamkern fit` wrote."
-        ) from error
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().split("\n")[0]
-
-
-def _damaged(where: Path, error: Exception) -> ModelFileError:
-    return ModelFileError(f"{where} is a damaged model ({_first_line(error)}); copy it again.")
-
-
-def _read(where: Path, file: h5py.File) -> ModelFile:
-    try:
-        mark, version = file.attrs.get("format"), file.attrs.get("format_version")
-    except (KeyError, RuntimeError, TypeError, ValueError) as error:
-        raise _damaged(where, error) from error
-    if not isinstance(mark, str) or mark != FORMAT:
-        raise ModelFileError(
-            f"{where} is HDF5 but not a streamkern model; give a file that `streamkern fit` wrote."
-        )
-    if not isinstance(version, np.integer) or version < 1:
-        raise _damaged(where, ValueError(f"format version {version}"))
-    if version > FORMAT_VERSION:
-        raise ModelFileError(
-            f"{where} has format version {version}, but this streamkern reads up to "
-            f"{FORMAT_VERSION}; install a newer one."
-        )
-    try:
-        card = json.loads(file["card"].asstr()[()])
-        arrays = dict(_datasets(file["map"])) if "map" in file else {}
-        feature_map = MAPS[card["map"]].restore(card["map_parameters"], arrays)
+    with opened_card(path, MODEL) as (file, card):
+        feature_map = restored_map(file, card)
+        coef, intercept = numbers(file, "coef"), numbers(file, "intercept")
+        D = feature_map.n_components
+        if coef.ndim != 2 or len(coef) != D or intercept.shape != coef.shape[1:]:
+            raise ValueError(f"coefficients of shape {coef.shape} for {D} features")
+        if card["precision"] not in {"single", "double"}:
+            raise ValueError(f"precision {card['precision']!r}")
         predictor = Predictor(
-            feature_map,
-            _numbers(file["coef"]),
-            _numbers(file["intercept"]),
-            precision=card["precision"],
-            flat=card["flat"],
+            feature_map, coef, intercept, precision=card["precision"], flat=card["flat"]
         )
-    except (KeyError, ValueError, TypeError, AttributeError, RuntimeError) as error:
-        raise _damaged(where, error) from error
-    if predictor.precision not in {"single", "double"}:
-        raise _damaged(where, ValueError(f"precision {predictor.precision!r}"))
-    D = feature_map.n_components
-    coef, intercept = predictor.coef, predictor.intercept
-    if coef.ndim != 2 or len(coef) != D or intercept.shape != coef.shape[1:]:
-        raise ModelFileError(
-            f"{where} is a damaged model: coefficients of shape {coef.shape} for {D} features; "
-            f"copy it again."
-        )
-    return ModelFile(predictor, card)
-
-
-def _datasets(group: h5py.Group) -> Iterator[tuple[str, Array]]:
-    for name, item in group.items():
-        yield name, _numbers(item)
-
-
-def _numbers(dataset: h5py.Dataset) -> Array:
-    if dataset.dtype.kind not in "fiu":
-        raise ValueError(f"{dataset.name} holds {dataset.dtype}, not numbers")
-    array: Array = dataset[:]
-    if not np.isfinite(array).all():
-        raise ValueError(f"{dataset.name} holds values that are not finite")
-    return array
+        equations = None
+        if with_equations and "equations" in file:
+            equations = _read_equations(file["equations"], *coef.shape)
+        return ModelFile(predictor, card, equations)

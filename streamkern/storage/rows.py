@@ -3,61 +3,22 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from io import FileIO
 from typing import TYPE_CHECKING
 
-import h5py
 import numpy as np
 
-from streamkern.storage.outputs import replacing
+from streamkern.storage.disk import new_hdf5
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from typing_extensions import Buffer
+    import h5py
 
     from streamkern._typing import Array
+    from streamkern.storage.disk import Disk
 
 _CHUNK_BYTES = 1 << 20
-
-
-class _Disk(FileIO):
-    """A file that remembers its first error instead of raising it.
-
-    HDF5 cannot close a file that it cannot write, and takes the process down with it.  So it is
-    left to think that all is well, and the error is raised when it has let go.
-    """
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path, "w+")
-        self.error: OSError | None = None
-
-    def write(self, data: Buffer) -> int:
-        """Write all of `data`, or remember why not."""
-        view = memoryview(data).cast("B")
-        done = 0
-        try:
-            while done < len(view):
-                done += super().write(view[done:])
-        except OSError as error:
-            self.error = self.error or error
-        return len(view)
-
-    def truncate(self, size: int | None = None) -> int:
-        """Set the size, or remember why not."""
-        try:
-            return super().truncate(size)
-        except OSError as error:
-            self.error = self.error or error
-            return size or 0
-
-    def check(self) -> None:
-        """Raise the error that was met, if any."""
-        if self.error:
-            raise self.error
-
-
 # HDF5 refuses an attribute of 64 KiB.
 _ATTRIBUTE_BYTES = 60_000
 
@@ -68,11 +29,11 @@ class RowWriter:
     Parameters
     ----------
     file : h5py.File
-    disk : _Disk
+    disk : Disk
         What the file is written to.
     """
 
-    def __init__(self, file: h5py.File, disk: _Disk) -> None:
+    def __init__(self, file: h5py.File, disk: Disk) -> None:
         self.file = file
         self.disk = disk
 
@@ -80,10 +41,8 @@ class RowWriter:
     @contextmanager
     def create(cls, path: str | Path, *, force: bool = False) -> Iterator[RowWriter]:
         """Write a new file, which takes its name when everything is in it."""
-        with replacing(path, force=force) as temporary, _Disk(temporary) as disk:
-            with h5py.File(disk, "w") as file:
-                yield cls(file, disk)
-            disk.check()
+        with new_hdf5(path, force=force) as (file, disk):
+            yield cls(file, disk)
 
     def append(self, name: str, rows: Array) -> None:
         """Append rows (n, ...) to the dataset `name`, which the first rows make."""

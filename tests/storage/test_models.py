@@ -13,11 +13,14 @@ import numpy as np
 import pytest
 
 import streamkern
+from streamkern.deviation import Deviation
 from streamkern.errors import ModelFileError, OutputError
 from streamkern.features import Identity, RandomFourierFeatures, Standardized
 from streamkern.features.standardized import Standardizer
 from streamkern.kernels import Gaussian, Laplacian, Matern
 from streamkern.predictor import Predictor
+from streamkern.solve import NormalEquations
+from streamkern.statistics.triangle import Triangle
 from streamkern.storage import ModelFile, read_model, write_model
 
 P = 5
@@ -311,3 +314,169 @@ def test_a_model_is_a_plain_hdf5_file_that_says_what_it_is(path):
     with h5py.File(io.BytesIO(path.read_bytes())) as file:
         assert file.attrs["format"] == "streamkern-model"
         assert file.attrs["format_version"] == 1
+
+
+# The normal equations.
+
+
+def with_equations(name="orthogonal pairs", q=2, dtype=np.float32, *, intercept=True):
+    written = model(name, q)
+    D, rng = len(written.predictor.coef), np.random.default_rng(4)
+    rows = rng.standard_normal((3 * D, D))
+    gram = Triangle(D, dtype)
+    gram.add(rows.T @ rows)
+    mean = rng.standard_normal(D) if intercept else np.zeros(D)
+    vectors = rng.random(q) + 0.1, 10.0, rng.random(q) + 1, rng.random(q)
+    equations = NormalEquations(gram, mean, *vectors, intercept, 1e-6)
+    return ModelFile(written.predictor, written.card, equations)
+
+
+@pytest.fixture
+def whole(tmp_path):
+    write_model(tmp_path / "m.h5", with_equations())
+    return tmp_path / "m.h5"
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", MAPS)
+def test_normal_equations_come_back_bit_for_bit(tmp_path, name, dtype, intercept):
+    written = with_equations(name, dtype=dtype, intercept=intercept)
+    write_model(tmp_path / "m.h5", written)
+    before, after = written.equations, read_model(tmp_path / "m.h5").equations
+    for key in ("feature_mean", "alphas", "effective_dof", "train_rss"):
+        one, other = getattr(before, key), getattr(after, key)
+        assert (one.dtype, one.tobytes()) == (other.dtype, other.tobytes())
+    assert (after.weight, after.intercept) == (before.weight, before.intercept)
+    assert after.gram.packed().dtype == dtype
+    assert after.gram.packed().tobytes() == before.gram.packed().tobytes()
+    X = np.random.default_rng(3).standard_normal((40, P))
+    one, other = (
+        Deviation.of(written.predictor.feature_map, equations).standard_deviations(X)
+        for equations in (before, after)
+    )
+    assert one.tobytes() == other.tobytes()
+
+
+def test_a_matrix_of_several_panels_comes_back(tmp_path):
+    predictor = Predictor(
+        RandomFourierFeatures(Gaussian(0.7), 600).draw(P), np.zeros((600, 1)), np.zeros(1)
+    )
+    written = with_equations(q=1)
+    gram = Triangle(600, np.float32)
+    gram.add(np.random.default_rng(0).standard_normal((600, 600)))
+    fields = vars(written.equations) | {"gram": gram, "feature_mean": np.zeros(600)}
+    write_model(tmp_path / "m.h5", ModelFile(predictor, {}, NormalEquations(**fields)))
+    read = read_model(tmp_path / "m.h5").equations
+    assert read.gram.packed().tobytes() == gram.packed().tobytes()
+
+
+def test_a_model_without_normal_equations_is_smaller_and_says_so(tmp_path, whole):
+    assert read_model(whole).equations is not None
+    compact = ModelFile(with_equations().predictor, {})
+    write_model(tmp_path / "compact.h5", compact)
+    read = read_model(tmp_path / "compact.h5")
+    assert read.equations is None
+    difference = whole.stat().st_size - (tmp_path / "compact.h5").stat().st_size
+    assert difference > 4 * 16 * 17 / 2
+
+
+def test_normal_equations_that_are_not_wanted_are_not_read(whole):
+    with h5py.File(whole, "r+") as file:
+        file["equations/gram"][:] = np.nan
+    read = read_model(whole, with_equations=False)
+    assert read.equations is None
+    assert np.array_equal(read.predictor.coef, with_equations().predictor.coef)
+
+
+def replaced(value):
+    def change(file, part):
+        del file[part]
+        if value is not None:
+            file[part] = value
+
+    return change
+
+
+def with_element(value):
+    def change(file, part):
+        array = np.array(file[part])
+        array.flat[-1] = value
+        del file[part]
+        file[part] = array
+
+    return change
+
+
+TRIANGLE = 16 * 17 // 2
+EQUATIONS = {
+    "gram": [np.zeros(TRIANGLE - 1), np.zeros(120), np.zeros((TRIANGLE, 1)), np.float64(1)],
+    "feature_mean": [np.zeros(15), np.zeros((16, 1)), np.float64(0)],
+    "alphas": [np.zeros(1), np.zeros(3), np.zeros((2, 1)), np.float64(0)],
+    "effective_dof": [np.zeros(1), np.zeros((1, 2))],
+    "train_rss": [np.zeros(0), np.zeros(5)],
+    "weight": [np.zeros(2), np.float64(0), np.float64(-1)],
+    "intercept": [np.zeros(2)],
+}  # fmt: skip
+
+
+def refused_as_damaged(path):
+    with pytest.raises(
+        ModelFileError, match=r"m\.h5 is a damaged model \(.*\); copy it again"
+    ) as e:
+        read_model(path)
+    assert "\n" not in str(e.value)
+    assert read_model(path, with_equations=False).equations is None
+
+
+@pytest.mark.parametrize(
+    ("part", "value"), [(part, value) for part, values in EQUATIONS.items() for value in values]
+)
+def test_normal_equations_of_other_shapes_are_refused(whole, part, value):
+    with h5py.File(whole, "r+") as file:
+        replaced(value)(file, f"equations/{part}")
+    refused_as_damaged(whole)
+
+
+@pytest.mark.parametrize("part", list(EQUATIONS))
+def test_normal_equations_with_a_part_missing_are_refused(whole, part):
+    with h5py.File(whole, "r+") as file:
+        replaced(None)(file, f"equations/{part}")
+    refused_as_damaged(whole)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("part", [part for part in EQUATIONS if part != "intercept"])
+def test_normal_equations_that_are_not_finite_are_refused(whole, part, value):
+    with h5py.File(whole, "r+") as file:
+        with_element(value)(file, f"equations/{part}")
+    refused_as_damaged(whole)
+
+
+@pytest.mark.parametrize("part", ["alphas", "effective_dof", "train_rss", "weight"])
+def test_normal_equations_with_numbers_below_zero_are_refused(whole, part):
+    with h5py.File(whole, "r+") as file:
+        with_element(-1.0)(file, f"equations/{part}")
+    refused_as_damaged(whole)
+
+
+@pytest.mark.parametrize("part", list(EQUATIONS))
+def test_text_in_place_of_normal_equations_is_refused(whole, part):
+    with h5py.File(whole, "r+") as file:
+        shape = file[f"equations/{part}"].shape
+        replaced(np.full(shape, b"a"))(file, f"equations/{part}")
+    refused_as_damaged(whole)
+
+
+def test_a_group_in_place_of_a_part_is_refused(whole):
+    with h5py.File(whole, "r+") as file:
+        del file["equations/gram"]
+        file.create_group("equations/gram")
+    refused_as_damaged(whole)
+
+
+def test_an_array_in_place_of_the_normal_equations_is_refused(whole):
+    with h5py.File(whole, "r+") as file:
+        del file["equations"]
+        file["equations"] = np.zeros(3)
+    refused_as_damaged(whole)

@@ -1,0 +1,41 @@
+"""`streamkern forget`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from streamkern.cli.moments import report_on
+from streamkern.cli.options import Say, common, data_options, force_option, place_options
+
+
+@click.command()
+@click.argument("moments", metavar="M.h5")
+@data_options
+@click.option(
+    "--out", metavar="NEW.h5", help="The moments file to write; by default M.h5 is replaced."
+)
+@place_options
+@force_option
+@common
+def forget(say: Say, **options: Any) -> None:
+    """Take the rows of DATA out of the moments M.h5, as if they had never been read.
+
+    DATA is read twice, and refused if any row of it is not in M.h5. Models that were solved before
+    still know the rows: solve again.
+    """
+    from streamkern.cli.place import Place
+    from streamkern.datamoments import load_moments
+    from streamkern.sources import open_hdf5
+    from streamkern.storage import check_output
+
+    out = options["out"] or options["moments"]
+    source = open_hdf5(options["data"], options["x"], options["y"])
+    moments = load_moments(options["moments"])
+    force = options["force"] or options["out"] is None
+    check_output(out, force=force, inputs=[file.path for file in source.files])
+    with Place.of(options).entered(say):
+        left = moments.forget(source)
+    left.save(out, force=force)
+    report_on(say, "Left", left, out)

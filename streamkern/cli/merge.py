@@ -1,0 +1,45 @@
+"""`streamkern merge`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from streamkern.cli.moments import report_on
+from streamkern.cli.options import Say, common, force_option
+from streamkern.errors import DataError
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, metavar="A.h5 B.h5...")
+@click.option("--out", required=True, metavar="C.h5", help="The moments file to write.")
+@click.option(
+    "--repeated-rows",
+    is_flag=True,
+    help="Rows with equal values in two files are different observations, and count twice.",
+)
+@force_option
+@common
+def merge(say: Say, **options: Any) -> None:
+    """Merge the moments of different rows, as if all rows had been read together.
+
+    They must be of the same map: made with --like the first. Files that share rows are refused.
+    """
+    from streamkern.datamoments import load_moments
+    from streamkern.errors import ParameterError
+    from streamkern.storage import check_output
+
+    first, *rest = options["paths"]
+    if not rest:
+        raise ParameterError(f"merging takes two moments files or more, not {first} alone.")
+    check_output(options["out"], force=options["force"], inputs=options["paths"])
+    total = load_moments(first)
+    for path in rest:
+        more = load_moments(path)
+        try:
+            total = total.merge(more, repeated_rows=options["repeated_rows"])
+        except DataError as error:
+            raise DataError(f"{path}: {error}") from error
+    total.save(options["out"], force=options["force"])
+    report_on(say, "Merged", total, options["out"])

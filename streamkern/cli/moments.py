@@ -1,0 +1,100 @@
+"""`streamkern moments`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from streamkern.cli.model_options import (
+    check_like,
+    folds_of,
+    folds_options,
+    like_option,
+    map_options,
+    model_of,
+    prepared,
+)
+from streamkern.cli.options import (
+    Say,
+    bad_rows_option,
+    common,
+    data_options,
+    force_option,
+    place_options,
+)
+
+if TYPE_CHECKING:
+    from streamkern.datamoments import DataMoments
+
+
+@click.command()
+@data_options
+@click.option("--out", required=True, metavar="M.h5", help="The moments file to write.")
+@map_options
+@like_option
+@folds_options
+@bad_rows_option
+@place_options
+@click.option("--dry-run", is_flag=True, help="Print the plan, and read no rows.")
+@force_option
+@common
+def moments(say: Say, **options: Any) -> None:
+    """Reduce the rows of DATA to the moments that `solve` makes models of.
+
+    Moments can be merged with those of other rows, and rows be forgotten, as if the rest had been
+    read together. For that every row is known again: by 9 bytes, in memory and in the file.
+    Moments of further rows are made with --like M.h5.
+    """
+    from streamkern.estimators import pattern_of
+    from streamkern.storage import holds_moments
+
+    like_path = options["like"]
+    check_like(like_path, *(["folds"] if like_path and holds_moments(like_path) else []))
+    model = model_of(options, **folds_of(options))
+    like = pattern_of(like_path)
+    job = prepared(say, options, model.moments_options(like), indexed=True)
+    if job is None:
+        return
+    source, place, plan = job
+    with place.entered(say, plan):
+        found = model.moments(source, like=like).gathered()
+    found.save(options["out"], force=options["force"])
+    report_on(say, "Moments", found, options["out"])
+
+
+def report_on(say: Say, title: str, found: DataMoments, path: str) -> None:
+    """Say what a moments file holds, to people and to programs."""
+    report = moments_report(found, path)
+    say.table(title, moments_rows(report))
+    say.result(report)
+
+
+def moments_report(found: DataMoments, path: str) -> dict[str, Any]:
+    """Return the JSON of moments: the keys of the contract first."""
+    parameters = found.kernel.parameters()
+    report = {key: value for key, value in found.report.items() if key != "data"}
+    return {
+        **report,
+        "n_components": found.feature_map.n_components,
+        "kernel": found.kernel.name,
+        "kernel_parameters": parameters,
+        "length_scale": parameters.get("length_scale"),
+        "bytes": Path(path).stat().st_size,
+        "moments": str(path),
+    }
+
+
+def moments_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return what a person wants to know of moments, as pairs of a name and a value."""
+    from streamkern.cli.fit import data_rows, pass_rows
+    from streamkern.memory import in_words
+
+    n_folds = report["n_folds"]
+    return [
+        *data_rows(report),
+        ("folds", f"{n_folds} by {report['fold_by']}" if n_folds else "none"),
+        *pass_rows(report),
+        ("moments", f"{report['moments']}, {in_words(report['bytes'])}"),
+    ]

@@ -1,0 +1,66 @@
+"""`streamkern solve`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from streamkern.cli.model_options import (
+    alpha_of,
+    alpha_options,
+    components_of,
+    sparse_of,
+    sparse_options,
+)
+from streamkern.cli.options import Say, common, force_option, place_options
+
+
+@click.command()
+@click.argument("moments", metavar="M.h5")
+@click.option("--out", required=True, metavar="MODEL.h5", help="The model file to write.")
+@alpha_options
+@sparse_options
+@click.option(
+    "--components",
+    metavar="D|auto",
+    help="The first D features; auto: the smallest number that is good enough; by default all.",
+)
+@click.option("--no-intercept", is_flag=True, help="Fit through the origin.")
+@click.option(
+    "--compact",
+    is_flag=True,
+    help="Leave the normal equations out of MODEL.h5, and with them standard deviations.",
+)
+@place_options
+@force_option
+@common
+def solve(say: Say, **options: Any) -> None:
+    """Make the model that `fit` would make of the rows that the moments M.h5 are of."""
+    from streamkern.cli.fit import card_rows, fit_report
+    from streamkern.cli.place import Place
+    from streamkern.datamoments import load_moments
+    from streamkern.errors import ParameterError
+    from streamkern.estimators import RandomFeatureRidge
+    from streamkern.storage import check_output
+
+    chosen = alpha_of(options) | sparse_of(options)
+    components = options["components"] and components_of(options["components"])
+    check_output(options["out"], force=options["force"], inputs=[options["moments"]])
+    moments = load_moments(options["moments"])
+    D = moments.feature_map.n_components
+    if moments.options.is_identity and components not in (None, D):
+        raise ParameterError(
+            f"the identity map has {D:,} features and no smaller part; leave --components out."
+        )
+    model = RandomFeatureRidge(
+        **moments.options.parameters()
+        | chosen
+        | {"n_components": components or D, "fit_intercept": not options["no_intercept"]}
+    )
+    with Place.of(options).entered(say):
+        model.solve(moments)
+    model.save(options["out"], compact=options["compact"], force=options["force"])
+    report = fit_report(model, options["out"])
+    say.table("Solved", card_rows(report))
+    say.result(report)

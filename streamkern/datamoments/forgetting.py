@@ -1,0 +1,110 @@
+"""Rows taken out of moments again, once it is sure that they are in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern.engine import accumulate
+from streamkern.errors import DataError
+from streamkern.fitoptions import plan_for
+from streamkern.statistics import ByFold, ColumnStatistics, ListedFolds, RowIndex, Together
+from streamkern.survey import check_rows
+
+if TYPE_CHECKING:
+    from streamkern._typing import Array
+    from streamkern.engine import PassResult
+    from streamkern.fitoptions import FitOptions
+    from streamkern.sources import Source
+
+
+@dataclass(frozen=True)
+class Remaining:
+    """What is left of moments without some rows.
+
+    Parameters
+    ----------
+    folds : ByFold
+        Those that still have rows.
+    index : RowIndex
+    passes : tuple of PassResult
+        Over the rows that were taken out: one to know them again, one for their moments.
+    """
+
+    folds: ByFold
+    index: RowIndex
+    passes: tuple[PassResult[Any], PassResult[Any]]
+
+
+def without_rows(folds: ByFold, index: RowIndex, source: Source, options: FitOptions) -> Remaining:
+    """Take rows out of the moments of folds, each out of the fold that it is in.
+
+    Of rows with equal values in several folds, those of the first fold go first.
+
+    Parameters
+    ----------
+    folds : ByFold
+        Of `Moments`.
+    index : RowIndex
+        Of their rows, in order.
+    source : Source
+    options : FitOptions
+        By which the moments were made.
+
+    Raises
+    ------
+    DataError
+        If a row is not in the moments, or less often than in the source, or if no row would be
+        left.
+    """
+    plan = plan_for(source, replace(options, fold_by="rows"), indexed=True)
+
+    def read(statistic: Any, label: str, block_rows: int) -> PassResult[Any]:
+        return accumulate(
+            source,
+            statistic,
+            shard_rows=plan.shard_rows,
+            block_rows=block_rows,
+            skip_bad_rows=options.on_bad_rows == "skip",
+            label=label,
+            n_threads=plan.n_threads,
+        )
+
+    columns = ColumnStatistics(source.n_features + source.n_targets)
+    first = read(Together(columns, RowIndex()), "rows", plan.column_block_rows)
+    columns, found = first.statistic.parts
+    check_rows(source, columns, first)
+    found = found.in_order()
+    positions = index.positions(found.hashes)
+    _check_known(source, found.labels, positions < 0)
+    if len(found) == len(index):
+        raise DataError(
+            f"these are all {len(index):,} rows of the moments, and none would be left; delete the "
+            f"file instead."
+        )
+    listed = np.zeros(source.n_samples, dtype=index.labels.dtype)
+    listed[found.labels] = index.labels[positions]
+    rule = ListedFolds(folds.rule.n_folds, listed)
+    second = read(ByFold(rule, folds.empty), "forget", plan.block_rows)
+    left = ByFold(folds.rule, folds.empty)
+    gone: dict[int, Any] = second.statistic.parts
+    parts: dict[int, Any] = dict(folds.parts)
+    for fold, part in parts.items():
+        rest = part.without(gone[fold]) if fold in gone else part
+        if rest.n_rows:
+            left.parts[fold] = rest
+    kept = np.ones(len(index), dtype=bool)
+    kept[positions] = False
+    return Remaining(left, index.taking(kept), (first, second))
+
+
+def _check_known(source: Source, places: Array, unknown: Array) -> None:
+    if unknown.any():
+        n_unknown = int(unknown.sum())
+        raise DataError(
+            f"{n_unknown:,} of {source.n_samples:,} rows were never in these moments, or not as "
+            f"often as in this data, the first at {source.locate(int(places[unknown].min()))}; "
+            f"forget only rows that are in."
+        )

@@ -1,0 +1,126 @@
+"""Moments of two sets of rows made one: whether they go together, and what is said of both."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern.errors import DataError, OverflowedError
+from streamkern.statistics import ByFold
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from streamkern.datamoments.moments import DataMoments
+    from streamkern.statistics import Moments, RowIndex
+
+
+def check_alike(left: DataMoments, right: DataMoments) -> None:
+    """Raise DataError unless two moments are of the same map, and otherwise alike."""
+    for mine, theirs in zip_longest(_traits(left), _traits(right), fillvalue="nothing of the kind"):
+        if mine != theirs:
+            raise DataError(
+                f"moments merge only where they are alike, but the first have {mine} and the "
+                f"second have {theirs}; compute the second again with --like the first."
+            )
+    if not left.feature_map.equals(right.feature_map):
+        raise DataError(
+            "moments merge only where they are alike, but the inputs of the two are standardised "
+            "by other means or deviations; compute the second again with --like the first."
+        )
+
+
+def _traits(moments: DataMoments) -> Iterator[str]:
+    """Yield in words what two moments must have in common."""
+    feature_map = moments.feature_map
+    yield f"{feature_map.n_features} inputs"
+    yield f"{moments.n_targets} targets"
+    yield f"{moments.options.precision} precision"
+    yield f"{moments.n_folds} folds"
+    yield f"map {feature_map.name}"
+    yield from _named(feature_map.parameters())
+
+
+def _named(parameters: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in parameters.items():
+        if isinstance(value, dict):
+            yield from _named(value)
+        else:
+            yield f"{name} {value}"
+
+
+def check_disjoint(left: RowIndex, right: RowIndex) -> None:
+    """Raise DataError if rows are in both indices."""
+    common = int((left.positions(right.hashes) >= 0).sum())
+    if common:
+        raise DataError(
+            f"{common:,} of the {len(right):,} rows to be merged are in already, and would count "
+            f"twice; leave them out, or give --repeated-rows if they are other observations with "
+            f"equal values."
+        )
+
+
+def merged_folds(left: ByFold, right: ByFold) -> ByFold:
+    """Return the moments of both, fold by fold, all about the shifts of the first.
+
+    Raises
+    ------
+    OverflowedError
+        If the shifts lie so far apart that they cannot be reconciled.
+    """
+    both = ByFold(left.rule, left.empty)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for fold in sorted(left.parts.keys() | right.parts.keys()):
+            mine: Any = left.parts.get(fold, left.empty)
+            both.parts[fold] = part = mine.merge(right.parts.get(fold, right.empty))
+            if not is_finite(part):
+                raise OverflowedError(
+                    "the sums of the two overflow about the same shift; compute the second again "
+                    "with --like the first, from rows in the same units."
+                )
+    return both
+
+
+def is_finite(part: Moments) -> bool:
+    """Say whether all sums are finite."""
+    gram = part.gram.panels if part.gram else []
+    sums = (*gram, part.cross, part.target, part.target_sum, part.weight)
+    return all(np.isfinite(values).all() for values in sums)
+
+
+# What reports count, and what the largest of is meant.
+_COUNTS = ("rows", "skipped_rows", "forgotten_rows", "retried_shards", "resumed_shards")
+_PEAKS = ("peak_worker_bytes", "projected_worker_bytes")
+
+
+def joined_reports(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
+    """Return the report of both sets of rows."""
+    counts = {
+        name: left.get(name, 0) + right.get(name, 0)
+        for name in _COUNTS
+        if name in left or name in right
+    }
+    mine, theirs = left["seconds"], right["seconds"]
+    seconds = {name: mine.get(name, 0.0) + theirs.get(name, 0.0) for name in {**mine, **theirs}}
+    data = left["data"], right["data"]
+    return {
+        **left,
+        **counts,
+        **{name: max(left[name], right[name]) for name in _PEAKS},
+        "seconds": seconds,
+        "rows_per_second": counts["rows"] / seconds["pass"],
+        "fold_by": _both(left["fold_by"], right["fold_by"]),
+        "data": {
+            "kind": _both(*(part["kind"] for part in data)),
+            "rows": sum(part["rows"] for part in data),
+            "files": [file for part in data for file in part.get("files", [])],
+        },
+    }
+
+
+def _both(left: str | None, right: str | None) -> str | None:
+    """Return both words, each once."""
+    words = dict.fromkeys(word for word in (left, right) if word)
+    return " and ".join(words) or None

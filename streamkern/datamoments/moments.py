@@ -1,0 +1,281 @@
+"""The moments of the rows of a data set: kept, merged, and relieved of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from streamkern._version import __version__
+from streamkern.datamoments.forgetting import without_rows
+from streamkern.datamoments.merging import (
+    check_alike,
+    check_disjoint,
+    is_finite,
+    joined_reports,
+    merged_folds,
+)
+from streamkern.errors import OverflowedError, ParameterError
+from streamkern.fitoptions import FitOptions
+from streamkern.kernels import kernel_from
+from streamkern.memory import check_free
+from streamkern.pattern import Pattern, check_targets
+from streamkern.scheduling import is_task, run, task
+from streamkern.sources import as_source
+from streamkern.storage import MOMENTS, MomentsFile, damaged, read_moments, write_moments
+
+if TYPE_CHECKING:
+    from streamkern.features import FeatureMap
+    from streamkern.kernels import Kernel
+    from streamkern.statistics import ByFold, Moments, RowIndex
+
+
+@dataclass(frozen=True)
+class DataMoments:
+    """The moments of the rows of a data set: all that choosing and solving need.
+
+    Made by `RandomFeatureRidge.moments`, solved by `RandomFeatureRidge.solve`.
+
+    Parameters
+    ----------
+    folds : ByFold, or a task of one
+        Moments of every fold that has rows; they stay where they were merged.
+    n_folds : int
+        1 for no folds.
+    feature_map : FeatureMap
+        The whole map, from raw rows to features.
+    kernel : Kernel
+        With its length scale resolved.
+    flat : bool
+        Whether the single target is stored as (n,).
+    report : dict
+        Rows, seconds, memory and data, under the names of the command line's JSON.
+    options : FitOptions
+        By which they were made.
+    index : RowIndex, optional
+        Which rows are in, with their folds, in order: 9 bytes a row with up to 256 folds, the one
+        thing here that grows with their number.
+    """
+
+    folds: Any
+    n_folds: int
+    feature_map: FeatureMap
+    kernel: Kernel
+    flat: bool
+    report: dict[str, Any]
+    options: FitOptions
+    index: RowIndex | None = None
+
+    def gathered(self) -> DataMoments:
+        """Return the same moments, all in this process."""
+        return replace(self, folds=run(self.folds)) if is_task(self.folds) else self
+
+    @property
+    def n_targets(self) -> int:
+        """The number of targets, q."""
+        return int(self.report["n_targets"])
+
+    @property
+    def nbytes(self) -> int:
+        """What the moments take in memory."""
+        D = self.feature_map.n_components
+        part = 4 * D * (D + 256) + 16 * D * (self.n_targets + 1)
+        return self.n_folds * part + (9 * len(self.index) if self.index else 0)
+
+    def pattern(self) -> Pattern:
+        """Return what moments of more rows must take over to be merged with these."""
+        empty = run(task(_empty, self.folds, name="pattern"))
+        return Pattern.of(self.options, self.feature_map, self.kernel, empty)
+
+    def known_rows(self) -> RowIndex:
+        """Return the index of the rows, or raise ParameterError if there is none."""
+        if self.index is None:
+            raise ParameterError(
+                "these moments do not know their rows; take those of RandomFeatureRidge.moments."
+            )
+        return self.index
+
+    def _count_of(self, folds: ByFold) -> dict[str, int]:
+        return {"n_folds": len(folds.parts) if self.n_folds > 1 else 0}
+
+    def merge(self, other: DataMoments, *, repeated_rows: bool = False) -> DataMoments:
+        """Return the moments of both sets of rows, fold by fold.
+
+        Shifts that differ are reconciled.
+
+        Parameters
+        ----------
+        other : DataMoments
+            Made `like` these, so that the map is the same.
+        repeated_rows : bool
+            Rows of equal values in both are different observations, and count twice.
+
+        Raises
+        ------
+        DataError
+            If the two differ in map, standardisation, precision, targets or number of folds, or
+            if rows are in both.
+        InsufficientMemoryError
+            If this process cannot hold both, and what they make together.
+        """
+        check_alike(self, other)
+        mine, theirs = self.known_rows(), other.known_rows()
+        if not repeated_rows:
+            check_disjoint(mine, theirs)
+        remote = sum(part.nbytes for part in (self, other) if is_task(part.folds))
+        check_free(remote + max(self.nbytes, other.nbytes), "merging moments")
+        folds = merged_folds(self.gathered().folds, other.gathered().folds)
+        skip = "skip" in (self.options.on_bad_rows, other.options.on_bad_rows)
+        return replace(
+            self,
+            folds=folds,
+            report=joined_reports(self.report, other.report) | self._count_of(folds),
+            options=replace(self.options, on_bad_rows="skip" if skip else "error"),
+            index=mine.merge(theirs).in_order(),
+        )
+
+    def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> DataMoments:
+        """Return the moments without some rows, which are read twice.
+
+        Rows that were read in one pass and are forgotten in one leave nothing but rounding in
+        double.  Of others that were read in single precision, rounding of that remains: about
+        1e-7 of the moments of the rows that are forgotten.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `RandomFeatureRidge.fit`.  Rows with values that are not finite are left out if
+            they were when the moments were made.
+
+        Raises
+        ------
+        DataError
+            If a row was never in, or not as often as it is here, or if none would be left.
+        """
+        source = as_source(X, y, sample_weight)
+        self.feature_map.check((source.n_samples, source.n_features))
+        check_targets(source, self.n_targets)
+        index = self.known_rows()
+        check_free((3 if is_task(self.folds) else 2) * self.nbytes, "forgetting rows")
+        left = without_rows(self.gathered().folds, index, source, self.options)
+        report, seconds = self.report, self.report["seconds"]
+        spent = sum(passed.seconds for passed in left.passes)
+        gone = len(index) - len(left.index)
+        return replace(
+            self,
+            folds=left.folds,
+            index=left.index,
+            report=report
+            | self._count_of(left.folds)
+            | {
+                "rows": len(left.index),
+                "forgotten_rows": report.get("forgotten_rows", 0) + gone,
+                "seconds": seconds
+                | {
+                    "total": seconds["total"] + spent,
+                    "forget": seconds.get("forget", 0.0) + spent,
+                },
+            },
+        )
+
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write the moments to an HDF5 file, which `streamkern.load_moments` reads.
+
+        Parameters
+        ----------
+        path : path
+        force : bool
+            Replace an existing file.
+
+        Raises
+        ------
+        OutputError
+            If the file exists and `force` is not given, or cannot be written.
+        OverflowedError
+            If the sums are not finite.
+        """
+        index, folds = self.known_rows(), self.gathered().folds
+        if not all(map(is_finite, folds.parts.values())):
+            raise OverflowedError(
+                f"sums of features or targets overflowed in {self.options.precision} precision; "
+                f"standardise or rescale the inputs."
+            )
+        options = self.options.parameters() | {"kernel": _described(self.options.kernel)}
+        card = {
+            "options": options,
+            "kernel": _described(self.kernel),
+            "flat": self.flat,
+            "report": self.report,
+            "streamkern": __version__,
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        write_moments(path, MomentsFile(folds, index, card), force=force)
+
+
+def load_moments(path: str | Path) -> DataMoments:
+    """Read moments that `DataMoments.save` or `streamkern moments` wrote.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is missing, is not a moments file, is damaged, or has a newer format.
+    InsufficientMemoryError
+        If this process cannot hold them.
+    """
+    where = Path(path)
+    if where.is_file():
+        check_free(where.stat().st_size, f"reading {path}")
+    moments = _restored(path, read_moments(path))
+    n_rows = len(moments.known_rows())
+    if moments.report["rows"] != n_rows:
+        error = ValueError(f"{moments.report['rows']} rows, but {n_rows:,} in the index")
+        raise damaged(path, MOMENTS, error)
+    return moments
+
+
+def moments_header(path: str | Path) -> DataMoments:
+    """Read all of a moments file but its folds and their rows."""
+    return _restored(path, read_moments(path, with_folds=False))
+
+
+def _restored(path: str | Path, file: MomentsFile) -> DataMoments:
+    card, empty = file.card, file.folds.empty
+    try:
+        options = dict(card["options"])
+        kernel = options.pop("kernel")
+        report = card["report"]
+        missing = _REPORTED - report.keys() or _SECONDS - report["seconds"].keys()
+        if missing or "kind" not in report["data"]:
+            raise ValueError(f"the report lacks {min(missing or {'data'})}")  # noqa: TRY301
+        return DataMoments(
+            folds=file.folds,
+            n_folds=file.folds.rule.n_folds,
+            feature_map=empty.feature_map,  # type: ignore[attr-defined]
+            kernel=kernel_from(card["kernel"]["name"], card["kernel"]["parameters"]),
+            flat=bool(card["flat"]),
+            report=report,
+            options=FitOptions(kernel_from(kernel["name"], kernel["parameters"]), **options),
+            index=file.index,
+        )
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise damaged(path, MOMENTS, error) from error
+
+
+# What a solve repeats of the report.
+_REPORTED = {
+    *("rows", "n_features", "n_targets", "seconds", "rows_per_second", "peak_worker_bytes"),
+    *("projected_worker_bytes", "skipped_rows", "retried_shards", "resumed_shards", "n_folds"),
+    *("fold_by", "precision", "dropped_columns", "data"),
+}
+_SECONDS = {"total", "columns", "pass"}
+
+
+def _described(kernel: Kernel) -> dict[str, Any]:
+    return {"name": kernel.name, "parameters": kernel.parameters()}
+
+
+def _empty(folds: ByFold) -> Moments:
+    empty: Any = folds.empty
+    moments: Moments = empty.zero()
+    return moments

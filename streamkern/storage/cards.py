@@ -1,0 +1,176 @@
+"""What files of models and of moments have in common: HDF5 arrays beside one JSON text."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import h5py
+import numpy as np
+
+from streamkern.errors import ModelFileError
+from streamkern.features import MAPS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from streamkern._typing import Array
+    from streamkern.features import FeatureMap
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of file.
+
+    Parameters
+    ----------
+    name : str
+        As people call it.
+    format : str
+        The attribute by which a file says what it is.
+    version : int
+        The newest that this version reads.
+    command : str
+        What writes such files.
+    """
+
+    name: str
+    format: str
+    version: int
+    command: str
+
+
+MODEL = Kind("model", "streamkern-model", 1, "streamkern fit")
+MOMENTS = Kind("moments file", "streamkern-moments", 1, "streamkern moments")
+_KINDS = {kind.format: kind for kind in (MODEL, MOMENTS)}
+
+# What reading a file that was tampered with can meet.
+_DAMAGE = (KeyError, ValueError, TypeError, AttributeError, RuntimeError, OSError)
+
+
+def write_card(file: h5py.File, kind: Kind, card: dict[str, Any], feature_map: FeatureMap) -> None:
+    """Write what the file is, its card, and its feature map."""
+    file.attrs["format"] = kind.format
+    file.attrs["format_version"] = kind.version
+    card = {**card, "map": feature_map.name, "map_parameters": feature_map.parameters()}
+    file["card"] = json.dumps(card, indent=1, default=_plain)
+    for name, array in feature_map.arrays().items():
+        file[f"map/{name}"] = array
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    raise TypeError(f"{value!r} is not a plain value")
+
+
+@contextmanager
+def opened_card(path: str | Path, kind: Kind) -> Iterator[tuple[h5py.File, dict[str, Any]]]:
+    """Open a file of a kind, with its card; what its reader then stumbles over is damage.
+
+    Raises
+    ------
+    ModelFileError
+        If there is none, or it is of another kind, or damaged, or from a newer format.
+    """
+    where = Path(path)
+    try:
+        if not where.is_file():
+            raise ModelFileError(f"{where} does not exist or is not a file; check the path.")
+        file = h5py.File(where, "r", locking="best-effort")
+    except OSError as error:
+        raise ModelFileError(_why_not_opened(where, kind, error)) from error
+    with file:
+        try:
+            _check_kind(where, file, kind)
+            yield file, json.loads(file["card"].asstr()[()])
+        except ModelFileError:
+            raise
+        except _DAMAGE as error:
+            raise damaged(where, kind, error) from error
+
+
+def _why_not_opened(where: Path, kind: Kind, error: OSError) -> str:
+    if "truncated" in str(error):
+        return f"{where} was cut short: it is smaller than its header says; copy it again."
+    return (
+        f"{where} is not a streamkern {kind.name} ({_first_line(error)}); give a file that "
+        f"`{kind.command}` wrote."
+    )
+
+
+def _check_kind(where: Path, file: h5py.File, kind: Kind) -> None:
+    mark, version = file.attrs.get("format"), file.attrs.get("format_version")
+    if not isinstance(mark, str) or mark != kind.format:
+        other = _KINDS.get(mark) if isinstance(mark, str) else None
+        found = f"a streamkern {other.name}, not a {kind.name}" if other else (
+            f"HDF5 but not a streamkern {kind.name}"
+        )  # fmt: skip
+        raise ModelFileError(f"{where} is {found}; give a file that `{kind.command}` wrote.")
+    if not isinstance(version, np.integer) or version < 1:
+        raise ValueError(f"format version {version}")
+    if version > kind.version:
+        raise ModelFileError(
+            f"{where} has format version {version}, but this streamkern reads up to "
+            f"{kind.version}; install a newer one."
+        )
+
+
+def damaged(where: str | Path, kind: Kind, error: Exception) -> ModelFileError:
+    """Return the error that says what is wrong with a file."""
+    return ModelFileError(
+        f"{where} is a damaged {kind.name} ({_first_line(error)}); copy it again."
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().split("\n")[0]
+
+
+def holds_moments(path: str | Path) -> bool:
+    """Say whether a file calls itself a moments file."""
+    try:
+        with h5py.File(path, "r", locking="best-effort") as file:
+            return bool(file.attrs.get("format") == MOMENTS.format)
+    except _DAMAGE:
+        return False
+
+
+def restored_map(file: h5py.File, card: dict[str, Any]) -> FeatureMap:
+    """Return the feature map that `write_card` wrote."""
+    group = file.get("map", {})
+    arrays = {name: numbers(group, name) for name in group}
+    return MAPS[card["map"]].restore(card["map_parameters"], arrays)
+
+
+def numbers(
+    group: h5py.Group, name: str, shape: tuple[int, ...] | None = None, kinds: str = "fiu"
+) -> Array:
+    """Return a dataset of finite numbers.
+
+    Parameters
+    ----------
+    group : h5py.Group
+    name : str
+    shape : tuple of int, optional
+        That it must have.
+    kinds : str
+        Kinds of dtype that it may have.
+
+    Raises
+    ------
+    ValueError
+        If it is anything else.
+    """
+    dataset = group[name]
+    if dataset.dtype.kind not in kinds:
+        raise ValueError(f"{dataset.name} holds {dataset.dtype}, not numbers")
+    if shape is not None and dataset.shape != shape:
+        raise ValueError(f"{dataset.name} has shape {dataset.shape}, not {shape}")
+    array: Array = dataset[()]
+    if not np.isfinite(array).all():
+        raise ValueError(f"{dataset.name} holds values that are not finite")
+    return array

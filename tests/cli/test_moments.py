@@ -1,0 +1,381 @@
+"""`moments`, `merge`, `forget`, `solve`: models without reading the rows again."""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+from contextlib import contextmanager
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from commandline import report_of, rows, streamkern, write
+
+from streamkern import RandomFeatureRidge, load, load_moments
+from streamkern.cli import main
+
+KEYS = {
+    "rows", "n_features", "n_targets", "n_components", "n_folds", "kernel", "length_scale",
+    "skipped_rows", "seconds", "bytes", "moments",
+}  # fmt: skip
+OPTIONS = ("--components", 32, "--precision", "double", "--quiet")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Rows a and b, both together, and their moments A and B; a model of a."""
+    folder = tmp_path_factory.mktemp("made")
+    X, y = rows(300)
+    write(folder / "a.h5", X[:200], y[:200])
+    write(folder / "b.h5", X[200:], y[200:])
+    write(folder / "both.h5", X, y)
+    first = RandomFeatureRidge(n_components=32, precision="double").moments(X[:200], y[:200])
+    first.save(folder / "A.h5")
+    model = RandomFeatureRidge(n_components=32, precision="double", alpha=0.1)
+    model.moments(X[200:], y[200:], like=first).save(folder / "B.h5")
+    model.solve(first).save(folder / "model.h5")
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch, made):
+    monkeypatch.chdir(tmp_path)
+    for name, content in made.items():
+        Path(name).write_bytes(content)
+    return tmp_path
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def refused(folder, *arguments, status=1):
+    """The one sentence that a command refuses its arguments with, having changed nothing."""
+    before = contents(folder)
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    assert result.exit_code == status, result.output
+    assert isinstance(result.exception, SystemExit)
+    assert result.stderr.count("Error: ") == 1
+    sentence = result.stderr[result.stderr.index("Error: ") :].strip()
+    assert "\n" not in sentence
+    assert sentence.endswith(".")
+    assert contents(folder) == before
+    return sentence
+
+
+# What they do.
+
+
+def test_merging_and_solving_is_fitting_all_rows():
+    streamkern("moments", "a.h5", "--out", "A2.h5", *OPTIONS)
+    streamkern("moments", "b.h5", "--like", "A2.h5", "--out", "B2.h5", "--quiet")
+    streamkern("merge", "A2.h5", "B2.h5", "--out", "C.h5")
+    solved = report_of("solve", "C.h5", "--alpha", 0.1, "--out", "solved.h5")
+    fitted = report_of("fit", "both.h5", "--like", "A2.h5", "--alpha", 0.1, "--out", "fitted.h5")
+    assert solved["train_rmse"] == pytest.approx(fitted["train_rmse"], rel=1e-9)
+    X = rows(50, seed=8)[0]
+    predictions = load("fitted.h5").predict(X)
+    np.testing.assert_allclose(load("solved.h5").predict(X), predictions, rtol=1e-9)
+
+
+def test_forgetting_and_solving_is_fitting_the_rest():
+    streamkern("merge", "A.h5", "B.h5", "--out", "C.h5")
+    report = report_of("forget", "C.h5", "b.h5")
+    assert (report["rows"], report["forgotten_rows"], report["moments"]) == (200, 100, "C.h5")
+    streamkern("solve", "C.h5", "--alpha", 0.1, "--out", "solved.h5")
+    X = rows(50, seed=8)[0]
+    predictions = load("model.h5").predict(X)
+    np.testing.assert_allclose(load("solved.h5").predict(X), predictions, rtol=1e-9)
+
+
+def test_solving_chooses_the_penalty_as_a_fit_does():
+    solved = report_of("solve", "A.h5", "--out", "solved.h5")
+    fitted = report_of("fit", "a.h5", "--out", "fitted.h5", *OPTIONS)
+    assert solved.keys() == fitted.keys()
+    assert solved["alpha"] == pytest.approx(fitted["alpha"], rel=1e-9)
+    assert solved["cv_rmse"] == pytest.approx(fitted["cv_rmse"], rel=1e-9)
+    said = " ".join(streamkern("solve", "A.h5", "--out", "again.h5").stdout.split())
+    assert "Solved" in said
+    assert "by cv, 5 folds by rows, of 30 tried" in said
+    again = report_of("solve", "A.h5", "--alpha", "gcv", "--out", "gcv.h5")
+    assert again["alpha_curve"]["criterion"] == "gcv"
+
+
+def test_the_options_of_solve_reach_the_model():
+    options = ("--components", 16, "--no-intercept", "--compact", "--alpha", 0.5)
+    report = report_of("solve", "A.h5", "--out", "solved.h5", *options)
+    assert (report["n_components"], report["alpha"]) == (16, 0.5)
+    model = load("solved.h5")
+    assert (model.intercept_, model.equations_) == (0.0, None)
+    assert model.get_params()["n_components"] == 16
+    assert model.get_params()["precision"] == "double"
+    chosen = report_of("solve", "A.h5", "--out", "auto.h5", "--components", "auto")
+    assert chosen["n_components"] == 32
+
+
+def test_three_files_and_more_are_merged():
+    X, y = rows(50, seed=6)
+    write("c.h5", X, y)
+    streamkern("moments", "c.h5", "--like", "B.h5", "--out", "C.h5")
+    report = report_of("merge", "C.h5", "A.h5", "B.h5", "--out", "all.h5")
+    assert report["rows"] == 350
+    assert [Path(f["path"]).name for f in load_moments("all.h5").report["data"]["files"]] == [
+        "c.h5"
+    ]
+
+
+@pytest.mark.parametrize("command", ["moments", "merge", "forget"])
+def test_the_json_has_every_key(command):
+    arguments = {
+        "moments": ("moments", "a.h5", "--out", "out.h5", "--components", 16, "--folds", 3),
+        "merge": ("merge", "A.h5", "B.h5", "--out", "out.h5"),
+        "forget": ("forget", "A.h5", "some.h5", "--out", "out.h5"),
+    }[command]
+    X, y = rows(300)
+    write("some.h5", X[5:25], y[5:25])
+    report = report_of(*arguments)
+    assert report.keys() >= KEYS
+    assert report["bytes"] == Path("out.h5").stat().st_size
+    assert report["n_folds"] == (3 if command == "moments" else 5)
+    assert report["rows"] == {"moments": 200, "merge": 300, "forget": 180}[command]
+
+
+def test_forgetting_into_another_file_leaves_the_first(made):
+    X, y = rows(300)
+    write("some.h5", X[:20], y[:20])
+    said = " ".join(streamkern("forget", "A.h5", "some.h5", "--out", "less.h5").stdout.split())
+    assert "180 x 3" in said
+    assert "rows forgotten 20" in said
+    assert Path("A.h5").read_bytes() == made["A.h5"]
+    streamkern("forget", "A.h5", "some.h5")
+    assert load_moments("A.h5").report["rows"] == 180
+
+
+def test_moments_can_be_like_a_model():
+    streamkern("moments", "b.h5", "--like", "model.h5", "--out", "B2.h5")
+    assert report_of("merge", "A.h5", "B2.h5", "--out", "C.h5")["rows"] == 300
+
+
+def test_a_dry_run_plans_for_the_index_and_writes_nothing(folder):
+    before = contents(folder)
+    plan = report_of("moments", "a.h5", "--dry-run", "--out", "out.h5", "--components", 16)
+    assert plan["index_bytes"] >= 9 * 200
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_show_says_what_moments_are_of(as_json):
+    if as_json:
+        report = report_of("show", "A.h5")
+        assert report.keys() >= KEYS
+        assert report["data"]["rows"] == 200
+        return
+    streamkern("moments", "a.h5", "--out", "A2.h5", *OPTIONS)
+    said = " ".join(streamkern("show", "A2.h5").stdout.split())
+    for words in ("Moments A2.h5", "200 x 3", "gaussian, length scale", "5 by rows", "a.h5"):
+        assert words in said
+
+
+# What is refused.
+
+
+def test_files_that_share_rows_are_refused_unless_they_are_said_to_repeat(folder):
+    sentence = refused(folder, "merge", "A.h5", "A.h5", "--out", "C.h5")
+    assert "A.h5: 200 of the 200 rows to be merged are in already" in sentence
+    assert "--repeated-rows" in sentence
+    report = report_of("merge", "A.h5", "A.h5", "--repeated-rows", "--out", "C.h5")
+    assert report["rows"] == 400
+
+
+OTHERS = {
+    "seed": (("--seed", 1), "random_state 0 and the second have random_state 1"),
+    "length scale": (("--length-scale", 2.5), "and the second have length_scale 2.5"),
+    "precision": (("--precision", "single"), "double precision and the second have single"),
+    "folds": (("--folds", 3), "5 folds and the second have 3 folds"),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_moments_of_another_kind_do_not_merge(folder, name):
+    options, words = OTHERS[name]
+    scale = load_moments("A.h5").kernel.length_scale
+    streamkern("moments", "b.h5", "--out", "B2.h5", *OPTIONS, "--length-scale", scale, *options)
+    sentence = refused(folder, "merge", "A.h5", "B2.h5", "--out", "C.h5")
+    assert "B2.h5: moments merge only where they are alike, but the first have" in sentence
+    assert words in sentence
+    assert "--like the first" in sentence
+
+
+def test_rows_are_forgotten_once_and_only_if_they_were_in(folder):
+    sentence = refused(folder, "forget", "A.h5", "b.h5")
+    assert "100 of 100 rows were never in" in sentence
+    assert "b.h5, row 0" in sentence
+    X, y = rows(300)
+    write("some.h5", X[:20], y[:20])
+    streamkern("forget", "A.h5", "some.h5")
+    assert "20 of 20 rows were never in" in refused(folder, "forget", "A.h5", "some.h5")
+    assert "none would be left" in refused(folder, "forget", "B.h5", "b.h5")
+
+
+FILES = {
+    "missing": (None, "does not exist or is not a file"),
+    "not HDF5": (b"nothing of the kind", "is not a streamkern moments file"),
+    "random bytes": (np.random.default_rng(0).bytes(5000), "is not a streamkern moments file"),
+    "empty": (b"", "is not a streamkern moments file"),
+    "model": ("model.h5", "is a streamkern model, not a moments file; give a file that"),
+    "data": ("a.h5", "is HDF5 but not a streamkern moments file"),
+    "cut short": (0.9, "was cut short"),
+    "newer": (99, "has format version 99"),
+}
+
+
+@pytest.mark.parametrize("case", FILES)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("solve", "bad.h5", "--out", "out.h5"),
+        ("merge", "A.h5", "bad.h5", "--out", "out.h5"),
+        ("forget", "bad.h5", "a.h5"),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_what_is_no_moments_file_is_refused(folder, made, arguments, case):
+    content, words = FILES[case]
+    if isinstance(content, float):
+        content = made["A.h5"][: int(content * len(made["A.h5"]))]
+    elif isinstance(content, str):
+        content = made[content]
+    if isinstance(content, bytes):
+        Path("bad.h5").write_bytes(content)
+    elif content is not None:
+        Path("bad.h5").write_bytes(made["A.h5"])
+        with h5py.File("bad.h5", "r+") as file:
+            file.attrs["format_version"] = content
+    assert f"bad.h5 {words}" in refused(folder, *arguments)
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate"])
+def test_moments_are_not_a_model(folder, command):
+    out = ("--out", "out.h5") if command == "predict" else ()
+    sentence = refused(folder, command, "A.h5", "a.h5", *out)
+    assert "A.h5 is a streamkern moments file, not a model" in sentence
+
+
+COMMANDS_THAT_WRITE = {
+    "moments": ("moments", "a.h5", "--components", "16", "--out", "out.h5"),
+    "merge": ("merge", "A.h5", "B.h5", "--out", "out.h5"),
+    "forget": ("forget", "A.h5", "some.h5", "--out", "out.h5"),
+    "solve": ("solve", "A.h5", "--alpha", "0.1", "--out", "out.h5"),
+}
+
+
+@pytest.fixture
+def some():
+    X, y = rows(300)
+    return write("some.h5", X[:20], y[:20])
+
+
+@pytest.mark.usefixtures("some")
+@pytest.mark.parametrize("command", COMMANDS_THAT_WRITE)
+class TestOutputs:
+    def test_an_existing_file_is_kept_unless_forced(self, folder, command):
+        arguments = COMMANDS_THAT_WRITE[command]
+        Path("out.h5").write_text("precious")
+        assert "out.h5 exists already; give --force" in refused(folder, *arguments)
+        streamkern(*arguments, "--force")
+        assert h5py.is_hdf5("out.h5")
+
+    def test_a_missing_folder_is_refused(self, folder, command):
+        arguments = COMMANDS_THAT_WRITE[command][:-1]
+        assert "does not exist" in refused(folder, *arguments, "missing/out.h5")
+
+    def test_an_input_is_not_replaced_even_by_force(self, folder, command):
+        inputs = {"moments": "a.h5", "merge": "B.h5", "forget": "some.h5", "solve": "A.h5"}
+        arguments = (*COMMANDS_THAT_WRITE[command][:-1], inputs[command], "--force")
+        assert "is an input of this job" in refused(folder, *arguments)
+
+    def test_a_full_disk_leaves_the_old_file(self, folder, command):
+        Path("out.h5").write_text("old")
+        with small_files():
+            sentence = refused(folder, *COMMANDS_THAT_WRITE[command], "--force", "--quiet")
+        assert "out.h5 cannot be written: the disk or quota is full" in sentence
+
+
+@contextmanager
+def small_files():
+    """Let no file grow beyond 4 kB, as on a full disk or over a quota."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4_000, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+
+
+@pytest.mark.usefixtures("some")
+def test_moments_are_replaced_in_place_only_when_all_is_well(folder):
+    with small_files():
+        sentence = refused(folder, "forget", "A.h5", "some.h5", "--quiet")
+    assert "A.h5 cannot be written: the disk or quota is full" in sentence
+
+
+def test_one_file_is_nothing_to_merge(folder):
+    sentence = refused(folder, "merge", "A.h5", "--out", "out.h5", status=2)
+    assert "two moments files or more, not A.h5 alone" in sentence
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--kernel", "laplacian"), ("--seed", 0), ("--components", 32), ("--folds", 5), ("--phase",)],
+    ids=lambda options: options[0],
+)
+def test_what_the_pattern_decides_is_not_decided_again(folder, options):
+    arguments = ("moments", "b.h5", "--like", "A.h5", "--out", "out.h5")
+    sentence = refused(folder, *arguments, *options, status=2)
+    assert f"{options[0]} is decided by --like A.h5; leave out one of the two" in sentence
+
+
+def test_the_folds_of_moments_like_a_model_are_free():
+    like = ("--like", "model.h5", "--folds", 3)
+    assert report_of("moments", "b.h5", "--out", "out.h5", *like)["n_folds"] == 3
+
+
+def test_rows_of_other_columns_are_refused(folder):
+    X, y = rows(50)
+    write("wide.h5", np.concatenate([X, X], axis=1), y)
+    like = ("moments", "wide.h5", "--like", "A.h5", "--out", "out.h5", "--quiet")
+    assert "rows must have 3 columns" in refused(folder, *like)
+    assert "rows must have 3 columns" in refused(folder, "forget", "A.h5", "wide.h5")
+
+
+@pytest.mark.parametrize(
+    ("options", "words", "status"),
+    [
+        (("--components", 64), "of 32 features, but n_components is 64", 2),
+        (("--components", "many"), "must be a whole number or auto", 2),
+        (("--alpha", -1), "alpha", 2),
+        (("--components", "auto", "--alpha", "much"), "--alpha must be cv, gcv, evidence", 2),
+    ],
+)
+def test_what_cannot_be_solved_for_is_refused(folder, options, words, status):
+    assert words in refused(folder, "solve", "A.h5", "--out", "out.h5", *options, status=status)
+
+
+def test_the_identity_map_has_no_smaller_part(folder):
+    streamkern("moments", "a.h5", "--kernel", "linear", "--out", "L.h5", "--quiet")
+    sentence = refused(folder, "solve", "L.h5", "--out", "out.h5", "--components", 2, status=2)
+    assert "3 features and no smaller part" in sentence
+    assert report_of("solve", "L.h5", "--out", "out.h5")["n_components"] == 3
+
+
+def test_a_card_that_lacks_a_report_is_refused(folder):
+    with h5py.File("A.h5", "r+") as file:
+        card = json.loads(file["card"].asstr()[()])
+        del file["card"], card["report"]["seconds"]
+        file["card"] = json.dumps(card)
+    assert "A.h5 is a damaged moments file" in refused(folder, "solve", "A.h5", "--out", "out.h5")
