@@ -9,7 +9,12 @@ from sklearn.gaussian_process.kernels import Matern as SklearnMatern
 from sklearn.kernel_ridge import KernelRidge
 from tolerances import assert_close
 
-from streamkern.errors import InsufficientMemoryError, ParameterError, SingularSystemError
+from streamkern.errors import (
+    DataError,
+    InsufficientMemoryError,
+    ParameterError,
+    SingularSystemError,
+)
 from streamkern.exact import ExactKernelRidge
 from streamkern.features import RandomFourierFeatures
 from streamkern.kernels import Gaussian, Laplacian, Linear, Matern
@@ -180,7 +185,7 @@ def test_memory_that_suffices_exactly_is_enough():
 
 
 def test_the_memory_of_the_machine_is_the_limit_unless_told(monkeypatch):
-    monkeypatch.setattr("streamkern.exact.available_bytes", lambda: 2_000_000)
+    monkeypatch.setattr("streamkern.exact.ridge.available_bytes", lambda: 2_000_000)
     X, y = rows(n=100)
     with pytest.raises(InsufficientMemoryError, match=r"needs 3\.36 MB, but 2 MB may be used"):
         ExactKernelRidge().fit(X, y)
@@ -207,6 +212,104 @@ def test_without_a_penalty_distinct_rows_are_interpolated():
     X, y = rows()
     model = ExactKernelRidge(Laplacian(), alpha=0.0).fit(X, y)
     assert_close(model.predict(X), y, steps=1e4)
+
+
+def left_out_rmse(kernel, X, y, alpha, *, intercept=True):
+    """The leave-one-out RMSE of every target, by n refits."""
+    K, Y = kernel(X, X), y.reshape(len(y), -1)
+    errors = np.empty_like(Y)
+    for i in range(len(Y)):
+        kept = np.arange(len(Y)) != i
+        dual, mu = naive.kernel_ridge(K[np.ix_(kept, kept)], Y[kept], alpha, intercept=intercept)
+        errors[i] = Y[i] - (K[i, kept] @ dual + mu)
+    return np.sqrt((errors**2).mean(axis=0))
+
+
+@every_kernel
+@with_and_without
+def test_the_penalty_is_the_one_of_least_error_over_n_refits(kernel, theirs, intercept):
+    X, y = rows()
+    grid = [1e-3, 0.03, 1.0, 30.0]
+    model = ExactKernelRidge(kernel, alpha=grid[::-1], fit_intercept=intercept).fit(X, y)
+    expected = [left_out_rmse(kernel, X, y, alpha, intercept=intercept)[0] for alpha in grid]
+    assert model.alpha_ == grid[int(np.argmin(expected))]
+    assert model.alpha_curve_["criterion"] == "loo"
+    assert model.alpha_curve_["alphas"] == grid
+    np.testing.assert_allclose(model.alpha_curve_["values"], expected, rtol=1e-8)
+    assert np.sqrt(np.mean(model.loo_residuals_**2)) == pytest.approx(min(expected), rel=1e-8)
+
+
+@with_and_without
+@targets
+def test_a_chosen_penalty_gives_the_model_that_it_gives_when_it_is_named(intercept, q):
+    X, y = rows(q)
+    chosen = ExactKernelRidge(Gaussian(1.5), alpha="loo", fit_intercept=intercept).fit(X, y)
+    named = ExactKernelRidge(
+        Gaussian(1.5), alpha=chosen.alpha_, fit_intercept=intercept, leave_one_out=True
+    ).fit(X, y)
+    assert (named.alpha_, named.alpha_curve_) == (chosen.alpha_, None)
+    assert chosen.dual_coef_.shape == chosen.loo_residuals_.shape == y.shape
+    assert np.shape(chosen.intercept_) == np.shape(named.intercept_)
+    np.testing.assert_allclose(chosen.predict(new_rows()), named.predict(new_rows()), atol=1e-8)
+    np.testing.assert_allclose(chosen.loo_residuals_, named.loo_residuals_, rtol=0, atol=1e-8)
+
+
+def test_the_grid_of_its_own_has_no_better_neighbour():
+    X, y = rows()
+    model = ExactKernelRidge(Gaussian(1.5), alpha="loo").fit(X, y)
+    alphas, values = (np.array(model.alpha_curve_[name]) for name in ("alphas", "values"))
+    assert len(alphas) == 64
+    assert alphas[-1] / alphas[0] > 1e10
+    best = int(np.argmin(values))
+    assert model.alpha_ == alphas[best]
+    assert 0 < best < 63
+    for neighbour in (best - 1, best + 1):
+        assert left_out_rmse(Gaussian(1.5), X, y, alphas[neighbour])[0] >= values[best]
+
+
+def test_several_targets_share_the_penalty_of_least_average_relative_error():
+    X, y = rows(3)
+    y = y * [1.0, 100.0, 0.01]
+    grid = [1e-3, 0.03, 1.0, 30.0]
+    model = ExactKernelRidge(Gaussian(1.5), alpha=grid).fit(X, y)
+    rmse = [left_out_rmse(Gaussian(1.5), X, y, alpha) for alpha in grid]
+    relative = [(each**2 / y.var(axis=0)).mean() for each in rmse]
+    assert model.alpha_ == grid[int(np.argmin(relative))]
+    np.testing.assert_allclose(model.alpha_curve_["values"], rmse, rtol=1e-8)
+
+
+def test_a_second_fit_forgets_the_residuals_of_the_first():
+    X, y = rows()
+    model = ExactKernelRidge(alpha="loo").fit(X, y).set_params(alpha=1.0).fit(X, y)
+    assert not hasattr(model, "loo_residuals_")
+    assert model.alpha_curve_ is None
+
+
+def test_choosing_a_penalty_needs_the_memory_of_five_matrices():
+    X, y = rows(n=100)
+    needed = 5 * 8 * 100**2 + 4 * 8 * 1024 * 100
+    assert ExactKernelRidge(alpha="loo", max_bytes=needed).fit(X, y).alpha_ > 0
+    with pytest.raises(InsufficientMemoryError, match=r"needs 3\.68 MB, but 3\.68 MB may be used"):
+        ExactKernelRidge(alpha="loo", max_bytes=needed - 1).fit(X, y)
+
+
+def test_one_row_cannot_be_left_out():
+    with pytest.raises(DataError, match="leave-one-out needs 2 rows, but there is 1"):
+        ExactKernelRidge(alpha="loo").fit([[1.0]], [2.0])
+
+
+@pytest.mark.parametrize("alpha", ["cv", "gcv", "much"])
+def test_other_ways_to_choose_are_refused(alpha):
+    X, y = rows()
+    with pytest.raises(ParameterError, match=f"'loo' or numbers, not '{alpha}'; give one of"):
+        ExactKernelRidge(alpha=alpha).fit(X, y)
+
+
+@pytest.mark.parametrize("alpha", [[], [0.0, 1.0], [1.0, 1.0]])
+def test_a_grid_must_hold_different_positive_numbers(alpha):
+    X, y = rows()
+    with pytest.raises(ParameterError, match="grid"):
+        ExactKernelRidge(alpha=alpha).fit(X, y)
 
 
 @pytest.mark.parametrize("alpha", [-1.0, float("nan"), float("inf"), None])

@@ -1,42 +1,89 @@
-"""Pictures: written whole, in the format that their name says."""
+"""Pictures: written whole, in the format that their name says, and the same every time."""
 
 from __future__ import annotations
 
 import struct
 import sys
+from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from streamkern.comparison import Comparison, Trial
+from streamkern.comparison import Comparison, Run, Trial
 from streamkern.errors import OutputError, ParameterError
 from streamkern.plots import plot_comparison
 
 PNG = b"\x89PNG\r\n\x1a\n"
+SVG = "{http://www.w3.org/2000/svg}"
+SIZES = (64, 256, 1024)
 
 
-def comparison(length_scale=1.5):
+def trial(method, errors, order, kernel_error=None, **names):
+    runs = [
+        Run(
+            seed=None if kernel_error is None else seed,
+            alpha=0.1,
+            test_rmse=error,
+            cv_rmse=None,
+            loo_rmse=0.45 if method == "exact" else None,
+            kernel_error=kernel_error and kernel_error * (1 + seed / 10),
+            precision_floor=None,
+            fit_seconds=1.0,
+            predict_seconds=0.1,
+        )
+        for seed, error in enumerate(errors)
+    ]
+    return Trial.of(method, runs, order, 0.5, **names)
+
+
+def comparison(*, maps=("orthogonal", "iid"), sizes=SIZES, n_seeds=3, linear=0.9, **values):
     trials = [
-        Trial("exact", None, 0.5, 1.0, None, 1.0, 0.1, 8 * 4000**2),
-        Trial("linear", 3, 0.9, 1.8, None, 0.1, 0.1, 72),
+        trial("exact", [0.5], 4000),
+        trial("linear", [linear], 3, n_components=3),
         *(
-            Trial("random features", D, 0.5 + 1 / D, 1 + 2 / D, 0.1, 0.1, 0.1, 8 * D**2)
-            for D in (64, 256, 1024)
+            trial(
+                "random features",
+                [0.5 + (4 + i + 0.5 * seed) / D for seed in range(n_seeds)],
+                D,
+                (1 + i) / D**0.5,
+                n_components=D,
+                map_name=name,
+            )
+            for i, name in enumerate(maps)
+            for D in sizes
         ),
     ]
-    kernel = {"name": "gaussian", "length_scale": length_scale}
-    return Comparison(tuple(trials), 4000, 1000, kernel, 0.1, 1.0)
+    kernel = {"name": "gaussian", "length_scale": 1.5}
+    given = {"kernel": kernel, "alpha": "cv", "target_deviation": 1.0} | values
+    return Comparison(tuple(trials), 4000, 1000, **given)
 
 
-def test_a_png_is_written(tmp_path):
+def words(path):
+    """The text of an SVG, as its readers search it."""
+    root = ET.parse(path).getroot()  # noqa: S314  made by ourselves
+    return [" ".join(text.itertext()).strip() for text in root.iter(f"{SVG}text")]
+
+
+@pytest.fixture
+def drawn(tmp_path):
+    """Return the texts of the picture of a comparison."""
+
+    def draw(found):
+        plot_comparison(found, tmp_path / "comparison.svg", force=True)
+        return words(tmp_path / "comparison.svg")
+
+    return draw
+
+
+def test_a_png_is_written_at_the_resolution_of_print(tmp_path):
     path = tmp_path / "comparison.png"
     plot_comparison(comparison(), path)
     image = path.read_bytes()
     assert image[:8] == PNG
     width, height = struct.unpack(">II", image[16:24])
-    assert (width, height) == (1280, 800)
+    assert (width, height) == (2160, 1050)
     assert image.endswith(b"IEND\xaeB`\x82")
-    assert len(image) > 20_000
+    assert len(image) > 50_000
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -44,7 +91,7 @@ def test_an_svg_is_written(tmp_path):
     path = tmp_path / "comparison.svg"
     plot_comparison(comparison(), path)
     root = ET.parse(path).getroot()  # noqa: S314  made by ourselves
-    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert root.tag == f"{SVG}svg"
     assert len(list(root.iter())) > 50
 
 
@@ -53,16 +100,94 @@ def test_a_pdf_is_written(tmp_path):
     assert (tmp_path / "comparison.pdf").read_bytes().startswith(b"%PDF")
 
 
-def test_length_scales_of_every_input_fit_in_the_title(tmp_path):
-    plot_comparison(comparison([1.0, 2.0, 3.0]), tmp_path / "comparison.svg")
-    assert "3 values" in (tmp_path / "comparison.svg").read_text()
+@pytest.mark.parametrize("form", ["png", "svg", "pdf"])
+def test_the_same_comparison_gives_the_same_bytes(tmp_path, form):
+    for name in ("one", "other"):
+        plot_comparison(comparison(), tmp_path / f"{name}.{form}")
+    one, other = ((tmp_path / f"{name}.{form}").read_bytes() for name in ("one", "other"))
+    assert one == other
+    assert b"dc:date" not in one
+    assert b"CreationDate" not in one
 
 
-def test_a_single_number_of_features_can_be_drawn(tmp_path):
-    whole = comparison()
-    few = Comparison(whole.trials[:3], 4000, 1000, whole.kernel, 0.1, 1.0)
-    plot_comparison(few, tmp_path / "comparison.png")
-    assert (tmp_path / "comparison.png").read_bytes()[:8] == PNG
+def test_settings_of_the_user_do_not_change_the_picture(tmp_path):
+    import matplotlib as mpl
+
+    plot_comparison(comparison(), tmp_path / "one.svg")
+    with mpl.rc_context({"font.size": 30, "axes.grid": True, "svg.fonttype": "path"}):
+        plot_comparison(comparison(), tmp_path / "other.svg")
+    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "other.svg").read_bytes()
+
+
+def test_text_stays_text_in_svg(drawn):
+    texts = drawn(comparison())
+    for expected in ("orthogonal", "iid", "exact 0.5", "exact, LOO 0.45", "64", "256", "1,024"):
+        assert expected in texts
+
+
+def test_every_map_has_a_line_with_a_colour_and_a_marker_of_its_own(tmp_path):
+    maps = ("orthogonal", "iid", "orthogonal-phase", "iid-phase")
+    path = tmp_path / "comparison.svg"
+    plot_comparison(comparison(maps=maps), path)
+    assert set(maps) <= set(words(path))
+    for colour in ("#0072b2", "#d55e00", "#009e73", "#cc79a7"):
+        assert colour in path.read_text().lower()
+
+
+def test_the_caption_says_what_the_lines_and_the_bands_are(drawn):
+    said = " ".join(drawn(comparison()))
+    assert "Gaussian kernel, length scale 1.5; 4,000 rows were fitted and 1,000 tested." in said
+    assert "means over 3 draws of the random features, bands 95% intervals of the mean" in said
+    assert "chosen by cross-validation, or for exact kernel ridge by leave-one-out (LOO)" in said
+
+
+@pytest.mark.parametrize(
+    ("alpha", "sentence"),
+    [
+        (0.25, "The penalty alpha is 0.25 everywhere"),
+        ((0.1, 1.0), "chosen by cross-validation"),
+        ("gcv", "chosen by generalised cross-validation"),
+        ("evidence", "chosen by the evidence"),
+    ],
+)
+def test_the_caption_says_where_alpha_comes_from(drawn, alpha, sentence):
+    assert sentence in " ".join(drawn(comparison(alpha=alpha)))
+
+
+def test_one_draw_has_no_bands_and_the_caption_does_not_speak_of_any(drawn):
+    said = " ".join(drawn(comparison(n_seeds=1)))
+    assert "One draw of the random features." in said
+    assert "interval" not in said
+
+
+def test_linear_ridge_far_above_is_named_and_does_not_flatten_the_lines(drawn):
+    assert "linear 55 \N{UPWARDS ARROW}" in drawn(comparison(linear=55.0))
+    assert "linear 0.6" in drawn(comparison(linear=0.6))
+
+
+def test_numbers_of_features_that_would_overlap_are_marked_and_not_labelled(drawn):
+    texts = drawn(comparison(sizes=(16, 32, 64, 128, 256, 512, 1024, 2048, 4096)))
+    assert {"16", "64", "256", "1,024", "4,096"} <= set(texts)
+    assert not {"32", "128", "512", "2,048"} & set(texts)
+
+
+def test_length_scales_of_every_input_fit_in_the_caption(drawn):
+    kernel = {"name": "gaussian", "length_scale": [1.0, 2.0, 3.0]}
+    assert "length scale of 3 values" in " ".join(drawn(comparison(kernel=kernel)))
+
+
+@pytest.mark.parametrize("n_seeds", [1, 2])
+def test_a_single_number_of_features_can_be_drawn(drawn, n_seeds):
+    assert "256" in drawn(comparison(sizes=(256,), n_seeds=n_seeds))
+
+
+def test_an_interval_that_reaches_below_nought_can_be_drawn_on_a_logarithmic_axis(drawn):
+    whole = comparison(n_seeds=2)
+    wild = [
+        replace(each, interval=each.interval | {"kernel_error": (-1.0, 1.0)}) if each.map else each
+        for each in whole.trials
+    ]
+    assert "orthogonal" in drawn(replace(whole, trials=tuple(wild)))
 
 
 def test_an_existing_picture_is_kept_unless_forced(tmp_path):
@@ -80,6 +205,9 @@ def test_no_figure_stays_open(tmp_path):
 
     before = pyplot.get_fignums()
     plot_comparison(comparison(), tmp_path / "comparison.png")
+    (tmp_path / "kept.png").write_text("precious")
+    with pytest.raises(OutputError):
+        plot_comparison(comparison(), tmp_path / "kept.png")
     assert pyplot.get_fignums() == before
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamkern.cli.fit import kernel_named, kernel_options
+from streamkern.cli.model_options import kernel_named, penalty_of
 from streamkern.cli.options import (
     Say,
     bad_rows_option,
@@ -16,21 +16,75 @@ from streamkern.cli.options import (
     force_option,
     place_options,
 )
+from streamkern.kernels import KERNELS
+
+if TYPE_CHECKING:
+    from streamkern.comparison import Comparison, Trial
+
+_HEADER = (
+    "model",
+    "D",
+    "test rmse",
+    "over\nexact",
+    "kernel\nerror",
+    "fit\ns",
+    "test\ns",
+    "matrix\nMB",
+)
 
 
 @click.command()
 @data_options
-@click.option("--out", required=True, metavar="DIR", help="The folder for JSON and picture.")
+@click.option("--out", required=True, metavar="DIR", help="The folder for JSON and pictures.")
 @click.option("--test", multiple=True, metavar="DATA", help="Test on these rows instead.")
-@kernel_options
-@click.option("--alpha", type=float, default=None, help="The penalty.  [default: 0.1]")
+@click.option(
+    "--kernel",
+    type=click.Choice(list(KERNELS)),
+    default="gaussian",
+    show_default=True,
+    help="How similar two rows are.",
+)
+@click.option(
+    "--length-scale",
+    default="median",
+    show_default=True,
+    metavar="median|FLOAT[,FLOAT...]",
+    help="In units of the standardised inputs; several: one per input.",
+)
+@click.option(
+    "--maps",
+    default="orthogonal,iid",
+    show_default=True,
+    metavar="MAP[,MAP...]",
+    help="How frequencies are drawn: orthogonal or iid, in pairs of cosine and sine; with -phase "
+    "at the end, cosines with random phases.",
+)
 @click.option(
     "--components",
-    default="64,128,256,512,1024,2048,4096",
+    default="64,128,256,512,1024,2048",
     show_default=True,
     metavar="D[,D...]",
     help="Numbers of random features.",
 )
+@click.option(
+    "--seeds", type=int, default=5, show_default=True, help="How many times every map is drawn."
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Seed of the sample of rows, and the first of the maps' seeds.",
+)
+@click.option(
+    "--alpha",
+    default="cv",
+    show_default=True,
+    metavar="cv|gcv|evidence|FLOAT[,FLOAT...]",
+    help="The penalty, in units of the sum of squares.  Where it is chosen, every model chooses "
+    "its own; exact kernel ridge by leave-one-out.",
+)
+@click.option("--folds", type=int, default=5, show_default=True, help="K of cross-validation.")
 @click.option(
     "--rows",
     type=click.IntRange(min=2),
@@ -43,14 +97,16 @@ from streamkern.cli.options import (
 @force_option
 @common
 def compare(say: Say, **options: Any) -> None:
-    """Fit exact kernel ridge regression and random features to the same sample of rows.
+    """Compare exact kernel ridge regression with random features, over their number and map.
 
-    Writes comparison.json and comparison.png into DIR.
+    All models are fitted to the same sample of rows and tested on the same others.  Writes
+    comparison.json, comparison.png and comparison.svg into DIR.
     """
     from streamkern.cli.place import Place
     from streamkern.comparison import compare as compare_source
+    from streamkern.comparison.sweep import checked_comparison
     from streamkern.errors import ParameterError
-    from streamkern.estimators import DEFAULT_ALPHA, RandomFeatureRidge
+    from streamkern.estimators import RandomFeatureRidge
     from streamkern.plots import plot_comparison, pyplot
     from streamkern.sources import open_hdf5
     from streamkern.storage import check_output, make_folder, replacing
@@ -62,62 +118,70 @@ def compare(say: Say, **options: Any) -> None:
             f"--components must be whole numbers with commas between, not "
             f"{options['components']!r}; give some."
         ) from error
-    pyplot()
-    source = open_hdf5(options["data"], options["x"], options["y"])
-    test = open_hdf5(options["test"], options["x"], options["y"]) if options["test"] else None
+    maps = options["maps"].split(",")
+    rules = {"fold_by": "auto", "per_target": False, "one_standard_error": False}
     model = RandomFeatureRidge(
         kernel_named(options["kernel"], options["length_scale"]),
-        alpha=DEFAULT_ALPHA if options["alpha"] is None else options["alpha"],
-        feature_map=options["feature_map"],
-        paired=not options["phase"],
+        **penalty_of(options | rules),
         on_bad_rows=options["on_bad_rows"],
         random_state=options["seed"],
     )
-    model.options()
-    folder = make_folder(options["out"])
-    force = options["force"]
-    results, picture = folder / "comparison.json", folder / "comparison.png"
-    for path in (results, picture):
+    checked_comparison(model, components, maps, options["seeds"])
+    pyplot()
+    source = open_hdf5(options["data"], options["x"], options["y"])
+    test = open_hdf5(options["test"], options["x"], options["y"]) if options["test"] else None
+    folder, force = make_folder(options["out"]), options["force"]
+    results = folder / "comparison.json"
+    pictures = [folder / "comparison.png", folder / "comparison.svg"]
+    for path in (results, *pictures):
         check_output(path, force=force)
     with Place.of(options).entered(say):
         found = compare_source(
-            source, model, n_components=components, n_train=options["rows"], test=test
+            source,
+            model,
+            n_components=components,
+            maps=maps,
+            n_seeds=options["seeds"],
+            n_train=options["rows"],
+            test=test,
         )
     with replacing(results, force=force) as temporary:
-        temporary.write_text(json.dumps(found.as_dict(), indent=1))
-    plot_comparison(found, picture, force=force)
+        temporary.write_text(json.dumps(found.as_dict(), indent=1, allow_nan=False))
+    for path in pictures:
+        plot_comparison(found, path, force=force)
+    _show(say, found)
+    say.line(f"{results}, {pictures[0].name} and {pictures[1].name} written")
+    written = {"json": str(results), "picture": str(pictures[0]), "svg": str(pictures[1])}
+    say.result(found.as_dict() | written)
+
+
+def _show(say: Say, found: Comparison) -> None:
+    exact, linear = found.trials[:2]
     say.table(
         f"{found.n_train:,} rows fitted, {found.n_test:,} tested",
-        comparison_rows(found),
-        header=(
-            "model",
-            "D",
-            "test rmse",
-            "/ exact",
-            "kernel error",
-            "fit s",
-            "predict s",
-            "matrix",
-        ),
+        [_row(trial) for trial in found.trials],
+        header=_HEADER,
     )
-    say.line(f"{results} and {picture} written")
-    say.result(found.as_dict() | {"json": str(results), "picture": str(picture)})
+    say.line(
+        f"exact kernel ridge: alpha {exact.alpha:.3g}, leave-one-out rmse {exact.loo_rmse:.4g}; "
+        f"linear ridge: alpha {linear.alpha:.3g}"
+    )
+    n_seeds = len(found.trials[-1].seeds)
+    if n_seeds > 1:
+        say.line(f"means over {n_seeds} seeds of the map, with the 95% intervals of the means (t)")
 
 
-def comparison_rows(found: Any) -> list[tuple[str, ...]]:
-    """Return the rows of the table of a comparison."""
-    from streamkern.memory import in_words
-
-    return [
-        (
-            trial.method,
-            f"{trial.n_components:,}" if trial.n_components else "",
-            f"{trial.test_rmse:.4g}",
-            f"{trial.relative_rmse:.3f}",
-            f"{trial.kernel_error:.4f}" if trial.kernel_error is not None else "",
-            f"{trial.fit_seconds:.2f}",
-            f"{trial.predict_seconds:.3f}",
-            in_words(trial.matrix_bytes),
-        )
-        for trial in found.trials
-    ]
+def _row(trial: Trial) -> tuple[str, ...]:
+    error, interval = f"{trial.test_rmse:#.4g}", trial.interval["test_rmse"]
+    if interval is not None:
+        error += f" \N{PLUS-MINUS SIGN} {trial.test_rmse - interval[0]:#.2g}"
+    return (
+        trial.map or trial.method,
+        f"{trial.n_components:,}" if trial.n_components else "",
+        error,
+        f"{trial.relative_rmse:.3f}",
+        f"{trial.kernel_error:.4f}" if trial.kernel_error is not None else "",
+        f"{trial.fit_seconds:.2f}",
+        f"{trial.predict_seconds:.3f}",
+        f"{trial.matrix_bytes / 1e6:.3f}",
+    )

@@ -1,0 +1,250 @@
+"""Exact kernel ridge regression against random features, on rows that both can take."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern.comparison.split import check_split, sampled_split
+from streamkern.comparison.trials import Comparison, Run, Trial
+from streamkern.errors import ParameterError, StreamkernWarning
+from streamkern.estimators import RandomFeatureRidge
+from streamkern.exact import ExactKernelRidge
+from streamkern.features import Standardized
+from streamkern.fitoptions import MAPS, plan_for
+from streamkern.kernels import Linear, ShiftInvariantKernel
+from streamkern.observing import observed, observed_pass
+from streamkern.sources import ArraySource
+from streamkern.threads import blas_threads
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamkern._typing import Floats
+    from streamkern.comparison.split import Split
+    from streamkern.kernels import Kernel
+    from streamkern.solving import PenaltyOptions
+    from streamkern.sources import Source
+
+COMPONENTS = (64, 128, 256, 512, 1024, 2048)
+# What a comparison calls a map, and the options of a model that draw it.
+COMPARED_MAPS = {
+    name + form: {"feature_map": name, "paired": not form}
+    for name in MAPS
+    if name != "identity"
+    for form in ("", "-phase")
+}
+_KERNEL_ROWS = 512
+
+
+class _Silent:
+    """Hears of the passes inside a comparison, which shows one bar instead of one a pass."""
+
+    def started(self, label: str, n_rows: int) -> None: ...
+
+    def advanced(self, n_rows: int) -> None: ...
+
+    def finished(self) -> None: ...
+
+
+def compare(
+    source: Source,
+    model: RandomFeatureRidge,
+    *,
+    n_components: Sequence[int] = COMPONENTS,
+    maps: Sequence[str] = ("orthogonal", "iid"),
+    n_seeds: int = 5,
+    n_train: int = 4000,
+    test: Source | None = None,
+) -> Comparison:
+    """Fit exact kernel ridge regression, linear ridge and random features to the same rows.
+
+    Where the model chooses its alpha, so does every model here, from these rows alone: the exact
+    one by leave-one-out, the others by the model's criterion.  Rows and folds are the same for all;
+    only the map is drawn again for every seed.  While models are fitted, BLAS has one thread.
+
+    Parameters
+    ----------
+    source : Source
+        A uniform sample of its rows is used.
+    model : RandomFeatureRidge
+        The options of all models, except for map, form, number of components, and `fold_by`: folds
+        are blocks of the sampled rows, which are in random order.
+    n_components : sequence of int
+    maps : sequence of str
+        'orthogonal' or 'iid', as the option `feature_map` of a model; with '-phase' at the end,
+        cosines with random phases instead of pairs.
+    n_seeds : int
+        How often every map is drawn, with the seed of the model and those that follow it.
+    n_train : int
+        Rows to fit, at most; without `test`, at most 4/5 of the rows.
+    test : Source, optional
+        Rows to test on; otherwise sampled from `source`.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    ParameterError
+        If there is nothing to compare, or an option has a value that it cannot have.
+    InsufficientMemoryError
+        If some model does not fit, before the first is fitted.
+    DataError
+        If there are fewer than ten rows, or rows that are not finite.
+    """
+    penalty = checked_comparison(model, n_components, maps, n_seeds)
+    exact = ExactKernelRidge(
+        alpha="loo" if isinstance(penalty.alpha, str) else penalty.alpha,
+        fit_intercept=model.fit_intercept,
+        leave_one_out=True,
+    )
+    fewest = model.n_folds if penalty.needs_folds else 2
+    exact.check_memory(check_split(source, test, n_train, fewest=fewest))
+    rows, kernel = _standardized(source, test, n_train, model)
+    options = _options(model) | {"kernel": kernel, "standardize": False, "fold_by": "blocks"}
+    drawn = {
+        (name, D): options | COMPARED_MAPS[name] | {"n_components": D}
+        for name in maps
+        for D in sorted(n_components)
+    }
+    largest = RandomFeatureRidge(**drawn[maps[0], max(n_components)])
+    plan_for(ArraySource(rows.X, rows.y), largest.options()[0])
+    n, p = rows.X.shape
+    linear = RandomFeatureRidge(**options | {"kernel": Linear(), "paired": True, "n_components": p})
+    runs: dict[tuple[str, int], list[Run]] = {key: [] for key in drawn}
+    with (
+        observed_pass("models", (2 + len(drawn) * n_seeds) * n) as observer,
+        observed(_Silent()),
+        blas_threads(1),
+    ):
+        exact_run, linear_run = _run(exact.set_params(kernel=kernel), rows), _run(linear, rows)
+        observer.advanced(2 * n)
+        for seed in range(model.random_state, model.random_state + n_seeds):
+            for key, found in runs.items():
+                sized = RandomFeatureRidge(**drawn[key] | {"random_state": seed})
+                found.append(_run(sized, rows, seed, kernel))
+                observer.advanced(n)
+    _warn_of_rounding(list(chain.from_iterable(runs.values())))
+    reference = exact_run.test_rmse
+    return Comparison(
+        trials=(
+            Trial.of("exact", [exact_run], n, reference),
+            Trial.of("linear", [linear_run], p, reference, n_components=p),
+            *(
+                Trial.of("random features", found, D, reference, n_components=D, map_name=name)
+                for (name, D), found in runs.items()
+            ),
+        ),
+        n_train=n,
+        n_test=len(rows.X_test),
+        kernel={"name": kernel.name, **kernel.parameters()},
+        alpha=penalty.alpha,
+        target_deviation=float(np.sqrt(rows.y_test.var(axis=0).mean())),
+    )
+
+
+def checked_comparison(
+    model: RandomFeatureRidge, n_components: Sequence[int], maps: Sequence[str], n_seeds: Any
+) -> PenaltyOptions:
+    """Return how alpha is chosen, or raise ParameterError; parameters are those of `compare`."""
+    if not isinstance(model.kernel, ShiftInvariantKernel) or model.feature_map == "identity":
+        raise ParameterError("the linear kernel has no random features; compare another kernel.")
+    if model.per_target or model.one_standard_error:
+        raise ParameterError(
+            "a comparison takes the one alpha of least error for all targets; leave per_target and "
+            "one_standard_error out."
+        )
+    if isinstance(n_seeds, bool) or not isinstance(n_seeds, (int, np.integer)) or n_seeds < 1:
+        raise ParameterError(
+            f"n_seeds must be a whole number of at least 1, not {n_seeds!r}; give how often "
+            f"to draw every map."
+        )
+    for what, values in (("n_components", list(n_components)), ("maps", list(maps))):
+        if not values:
+            raise ParameterError(f"{what} must name at least one; name some.")
+        if len(set(values)) < len(values):
+            raise ParameterError(f"{what} must name each once, not {values}; leave the others out.")
+    for name in maps:
+        if name not in COMPARED_MAPS:
+            raise ParameterError(
+                f"maps must be of {', '.join(COMPARED_MAPS)}, not {name!r}; choose among these."
+            )
+        for D in n_components:
+            options = _options(model) | COMPARED_MAPS[name] | {"n_components": D}
+            penalty = RandomFeatureRidge(**options).options()[1]
+    return penalty
+
+
+def _standardized(
+    source: Source, test: Source | None, n_train: int, model: RandomFeatureRidge
+) -> tuple[Split, Kernel]:
+    """Return rows in the units that all models share, and the kernel with its length scale."""
+    skip = model.on_bad_rows == "skip"
+    raw = sampled_split(source, test, n_train, random_state=model.random_state, skip_bad_rows=skip)
+    smallest = RandomFeatureRidge(**_options(model) | {"n_components": 2, "alpha": 1.0})
+    smallest.fit(raw.X, raw.y)
+    feature_map = smallest.feature_map_
+    assert isinstance(feature_map, Standardized)  # noqa: S101  for the type checker
+    standardizer = feature_map.standardizer
+    rows = replace(raw, X=standardizer(raw.X), X_test=standardizer(raw.X_test))
+    return rows, smallest.kernel_
+
+
+def _options(model: RandomFeatureRidge) -> dict[str, Any]:
+    options: dict[str, Any] = model.get_params(deep=False)
+    return options
+
+
+def _run(model: Any, rows: Split, seed: int | None = None, kernel: Kernel | None = None) -> Run:
+    begun = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StreamkernWarning)
+        model.fit(rows.X, rows.y)
+    fitted = time.perf_counter()
+    errors = model.predict(rows.X_test) - rows.y_test
+    predicted = time.perf_counter()
+    loo_rmse, cv_rmse, kernel_error, floor = None, None, None, None
+    if isinstance(model, ExactKernelRidge):
+        loo_rmse = _rmse(model.loo_residuals_)
+    else:
+        left_out, floor = model.report_["cv_rmse"], model.report_["precision_floor"]
+        cv_rmse = None if left_out is None else _rmse(np.array(left_out))
+    if kernel is not None:
+        some = rows.X_test[:_KERNEL_ROWS]
+        features = model.transform(some)
+        pairs = np.triu_indices(len(some), 1)
+        kernel_error = float(np.abs(features @ features.T - kernel(some, some))[pairs].mean())
+    return Run(
+        seed=seed,
+        alpha=model.alpha_,
+        test_rmse=_rmse(errors),
+        cv_rmse=cv_rmse,
+        loo_rmse=loo_rmse,
+        kernel_error=kernel_error,
+        precision_floor=floor,
+        fit_seconds=fitted - begun,
+        predict_seconds=predicted - fitted,
+    )
+
+
+def _warn_of_rounding(runs: Sequence[Run]) -> None:
+    lost = [run.precision_floor for run in runs if run.alpha < (run.precision_floor or 0.0)]
+    if lost:
+        warnings.warn(
+            f"{len(lost)} of {len(runs)} models with random features have an alpha below the "
+            f"precision floor of their sums, up to {max(filter(None, lost)):.3g}, and leave out "
+            f"what lies below it; a larger alpha or double precision keeps it.",
+            StreamkernWarning,
+            stacklevel=3,
+        )
+
+
+def _rmse(errors: Floats) -> float:
+    return float(np.sqrt(np.mean(errors**2)))

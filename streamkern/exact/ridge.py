@@ -1,0 +1,163 @@
+"""Exact kernel ridge regression: the baseline, for as many rows as n^2 numbers fit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from streamkern.errors import DataError, InsufficientMemoryError, ParameterError
+from streamkern.exact.dual import KernelBasis, solve_dual
+from streamkern.kernels import Gaussian, Kernel
+from streamkern.memory import available_bytes, in_words
+from streamkern.selection import PenaltyCurve, checked_penalty
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamkern._typing import Floats
+
+_ROWS_AT_ONCE = 1024
+# One eigendecomposition serves them all: about five to a factor of ten.
+_N_ALPHAS = 64
+
+
+class ExactKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Kernel ridge regression by the n x n system: n^2 memory, n^3 / 3 multiply-adds.
+
+    a = (K + alpha I)^-1 (y - mu), and the prediction at x is mu + sum_i a_i k(x, x_i).  The
+    intercept mu is not penalised.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        With a numeric length scale.
+    alpha : float, sequence of float, or 'loo'
+        The penalty, as in scikit-learn's `KernelRidge`.  Or penalties to choose from by
+        leave-one-out cross-validation, or 'loo' for 64 of them between the rounding of K and its
+        largest eigenvalue: one eigendecomposition, of about nine times n^3 operations, serves all.
+        With several targets, squared errors are divided by the targets' variances and averaged.
+    fit_intercept : bool
+    leave_one_out : bool
+        Compute the leave-one-out residuals of a given alpha too, for twice as much work again.
+    max_bytes : int, optional
+        What the fit may use; by default the memory that is free.
+
+    Attributes
+    ----------
+    dual_coef_ : ndarray of shape (n,) or (n, q)
+    intercept_ : float or ndarray of shape (q,)
+    alpha_ : float
+        The penalty that was given or chosen.
+    alpha_curve_ : dict or None
+        Of a chosen alpha: the penalties, and the leave-one-out RMSE at each.
+    X_fit_ : ndarray of shape (n, p)
+    loo_residuals_ : ndarray of shape (n,) or (n, q)
+        y_i less the prediction for x_i of a model fitted without row i; with `leave_one_out`, and
+        of a chosen alpha.
+
+    References
+    ----------
+    Saunders, Gammerman and Vovk (1998), "Ridge regression learning algorithm in dual variables".
+    Rifkin and Lippert (2007), "Notes on regularized least squares", for leave-one-out.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel = Gaussian(),  # noqa: B008  immutable
+        *,
+        alpha: float | str | Sequence[float] = 1.0,
+        fit_intercept: bool = True,
+        leave_one_out: bool = False,
+        max_bytes: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.leave_one_out = leave_one_out
+        self.max_bytes = max_bytes
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Solve the n x n system.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, p)
+        y : array_like of shape (n,) or (n, q)
+
+        Raises
+        ------
+        ParameterError
+            If alpha is none of the things it can be.
+        InsufficientMemoryError
+            If the n x n matrices do not fit.
+        SingularSystemError
+            If K + alpha I has no Cholesky factor.
+        """
+        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
+        alpha = _checked(self.alpha)
+        self.check_memory(len(X))
+        targets = y.reshape(len(X), -1).astype(float, copy=False)
+        curve = None
+        if isinstance(alpha, float):
+            solution = solve_dual(
+                self.kernel(X, X),
+                targets,
+                alpha,
+                intercept=self.fit_intercept,
+                leave_one_out=self.leave_one_out,
+            )
+        else:
+            if len(X) < 2:
+                raise DataError("leave-one-out needs 2 rows, but there is 1 sample; add rows.")
+            basis = KernelBasis.of(self.kernel(X, X), targets, intercept=self.fit_intercept)
+            alphas = basis.grid(_N_ALPHAS) if alpha == "loo" else np.array(alpha)
+            variance = targets.var(axis=0)
+            scale = np.where(variance > 0, variance, 1.0)
+            curve = PenaltyCurve("loo", alphas, basis.loo_mean_squares(alphas), scale)
+            alpha = float(alphas[curve.choose()[0]])
+            solution = basis.solve(alpha)
+        self.__dict__.pop("loo_residuals_", None)  # of an earlier fit
+        if solution.loo_residuals is not None:
+            self.loo_residuals_ = solution.loo_residuals.reshape(y.shape)
+        self.alpha_ = alpha
+        self.alpha_curve_ = curve and curve.as_dict()
+        self.X_fit_ = X
+        self.dual_coef_ = np.ascontiguousarray(solution.coef).reshape(y.shape)
+        self.intercept_ = solution.intercept[0] if y.ndim == 1 else solution.intercept
+        return self
+
+    def check_memory(self, n_rows: int) -> None:
+        """Raise InsufficientMemoryError unless a fit to so many rows fits in memory."""
+        allowed = available_bytes() if self.max_bytes is None else self.max_bytes
+        # The kernel matrix, factorised in place, and a few rows of it in the making; or its
+        # eigenvectors, with the workspace of the decomposition.
+        matrices = 1 if isinstance(_checked(self.alpha), float) else 5
+        needed = matrices * 8 * n_rows**2 + 4 * 8 * _ROWS_AT_ONCE * n_rows
+        if needed > allowed:
+            raise InsufficientMemoryError(
+                f"exact kernel ridge regression on {n_rows:,} rows needs {in_words(needed)}, but "
+                f"{in_words(allowed)} may be used; take fewer rows, or random features."
+            )
+
+    def predict(self, X: Any) -> Floats:
+        """Return predictions (n,) or (n, q) for rows (n, p), a block of rows at a time."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        parts: list[Any] = [
+            self.kernel(X[start : start + _ROWS_AT_ONCE], self.X_fit_) @ self.dual_coef_
+            for start in range(0, len(X), _ROWS_AT_ONCE)
+        ]
+        predictions: Floats = np.concatenate(parts) + self.intercept_
+        return predictions
+
+
+def _checked(alpha: Any) -> float | str | tuple[float, ...]:
+    if isinstance(alpha, str) and alpha != "loo":
+        raise ParameterError(
+            f"alpha must be 'loo' or numbers, not {alpha!r}; give one of these: the exact model "
+            f"chooses by leave-one-out."
+        )
+    return alpha if isinstance(alpha, str) else checked_penalty(alpha)
