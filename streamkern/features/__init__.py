@@ -1,12 +1,14 @@
 """Feature maps phi with phi(x)^T phi(x') = k(x, x') in expectation, a family a file."""
 
 from streamkern.features.base import FeatureMap
+from streamkern.features.cosines import Cosines
 from streamkern.features.fourier import RandomFourierFeatures
 from streamkern.features.identity import Identity
 from streamkern.features.standardized import Standardized, Standardizer
 
 __all__ = [
     "MAPS",
+    "Cosines",
     "FeatureMap",
     "Identity",
     "RandomFourierFeatures",
@@ -15,5 +17,6 @@ __all__ = [
 ]
 
 MAPS: dict[str, type[FeatureMap]] = {
-    feature_map.name: feature_map for feature_map in (RandomFourierFeatures, Identity, Standardized)
+    feature_map.name: feature_map
+    for feature_map in (RandomFourierFeatures, Cosines, Identity, Standardized)
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from reprlib import repr as shortened
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -73,6 +74,22 @@ class FeatureMap(ABC):
         """
 
     @abstractmethod
+    def subset(self, indices: Array) -> FeatureMap:
+        """Return the map of some of the features, evaluated without the others.
+
+        Parameters
+        ----------
+        indices : ndarray of shape (K,), int
+            Columns of this map's features, each once; the new map has them in this order, with
+            this map's scale.
+
+        Raises
+        ------
+        ParameterError
+            If an index is named twice, or is not one of a feature.
+        """
+
+    @abstractmethod
     def parameters(self) -> dict[str, Any]:
         """Return what describes the map as plain JSON values."""
 
@@ -125,6 +142,23 @@ class FeatureMap(ABC):
             and mine.keys() == theirs.keys()
             and all(np.array_equal(mine[name], theirs[name]) for name in mine)
         )
+
+    def checked_subset(self, indices: Array) -> Array:
+        """Return indices of features, or raise ParameterError unless they are that, each once."""
+        self.check_drawn()
+        chosen, D = np.asarray(indices), self.n_components
+        if (
+            chosen.ndim != 1
+            or chosen.dtype.kind not in "iu"
+            or not len(chosen)
+            or len(np.unique(chosen)) < len(chosen)
+            or not 0 <= chosen.min() <= chosen.max() < D
+        ):
+            raise ParameterError(
+                f"a subset is a list of different whole numbers from 0 to {D - 1}, not "
+                f"{shortened(chosen.tolist())}; name every feature once."
+            )
+        return chosen
 
     def check_drawn(self) -> None:
         """Raise ParameterError unless the map is drawn."""

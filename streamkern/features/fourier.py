@@ -9,6 +9,7 @@ import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.features.base import FeatureMap, cached_slices, checked_n_components, checked_seed
+from streamkern.features.cosines import Cosines
 from streamkern.kernels import ShiftInvariantKernel, kernel_from
 
 if TYPE_CHECKING:
@@ -95,7 +96,8 @@ class RandomFourierFeatures(FeatureMap):
 
     def _drawn(self, frequencies: Floats, phases: Floats) -> Self:
         self.n_features = frequencies.shape[1]
-        self.frequencies = frequencies
+        # In the order that a file gives them back in, or products would differ in their last bits.
+        self.frequencies = np.ascontiguousarray(frequencies)
         self.phases = phases
         return self
 
@@ -110,13 +112,18 @@ class RandomFourierFeatures(FeatureMap):
                 buffer = np.empty((len(features), self.n_draws), dtype=out.dtype)
             angles = buffer[: len(features)]
             np.matmul(X[rows].astype(out.dtype, copy=False), weights, out=angles)
-            if self.paired:
-                np.cos(angles, out=features[:, 0::2])
-                np.sin(angles, out=features[:, 1::2])
-            else:
+            if not self.paired:
                 angles += phases
-                np.cos(angles, out=features)
+            self.waves(angles, features)
             features -= shift
+
+    def waves(self, angles: Array, out: Array) -> None:
+        """Write the cosines (and sines, interleaved) of angles (n, L) into `out` (n, D)."""
+        if self.paired:
+            np.cos(angles, out=out[:, 0::2])
+            np.sin(angles, out=out[:, 1::2])
+        else:
+            np.cos(angles, out=out)
 
     def first(self, n_components: int) -> RandomFourierFeatures:
         """Return the map of the first draws, which is the map with that many and the same seed."""
@@ -134,6 +141,14 @@ class RandomFourierFeatures(FeatureMap):
             random_state=self.random_state,
         )
         return smaller._drawn(self.frequencies[: smaller.n_draws], self.phases[: smaller.n_draws])
+
+    def subset(self, indices: Array) -> Cosines:
+        """Return some of the cosines and sines, as cosines with phases."""
+        chosen = self.checked_subset(indices)
+        if not self.paired:
+            return Cosines(self.frequencies[chosen], self.phases[chosen], self.scale)
+        # sin t = cos(t - pi / 2).
+        return Cosines(self.frequencies[chosen // 2], -np.pi / 2 * (chosen % 2), self.scale)
 
     def parameters(self) -> dict[str, Any]:
         """Return the constructor's arguments as plain JSON values."""

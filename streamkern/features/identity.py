@@ -8,6 +8,7 @@ import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.features.base import FeatureMap, cached_slices
+from streamkern.features.standardized import Standardized, Standardizer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,6 +38,13 @@ class Identity(FeatureMap):
             f"the identity map has no part of {n_components} features that stands for the whole; "
             f"select columns instead."
         )
+
+    def subset(self, indices: Array) -> Standardized:
+        """Return some of the inputs, as they are: a mean of 0, a deviation of 1."""
+        chosen = self.checked_subset(indices)
+        K = len(chosen)
+        columns = Standardizer(chosen, np.zeros(K), np.ones(K), self.n_features)
+        return Standardized(columns, Identity().draw(K))
 
     def parameters(self) -> dict[str, Any]:
         """Return the number of inputs."""

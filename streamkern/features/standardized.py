@@ -46,6 +46,16 @@ class Standardizer:
             np.divide(centred, self.deviation, out=rows[part], casting="same_kind")
         return rows
 
+    def then(self, other: Standardizer) -> Standardizer:
+        """Return the standardizer that does what this one and then another one do."""
+        mean, deviation = self.mean[other.columns], self.deviation[other.columns]
+        return Standardizer(
+            self.columns[other.columns],
+            mean + deviation * other.mean,
+            deviation * other.deviation,
+            self.n_features,
+        )
+
 
 class Standardized(FeatureMap):
     """A drawn map, applied to standardised rows.
@@ -80,6 +90,13 @@ class Standardized(FeatureMap):
     def first(self, n_components: int) -> Standardized:
         """Return the first features of the inner map, on the same standardised rows."""
         return Standardized(self.standardizer, self.inner.first(n_components))
+
+    def subset(self, indices: Array) -> Standardized:
+        """Return some features of the inner map; where those are inputs, only they are read."""
+        inner = self.inner.subset(indices)
+        if isinstance(inner, Standardized):
+            return Standardized(self.standardizer.then(inner.standardizer), inner.inner)
+        return Standardized(self.standardizer, inner)
 
     def parameters(self) -> dict[str, Any]:
         """Return the inner map's name and parameters, and p."""

@@ -1,0 +1,83 @@
+"""Cosines of given frequencies and phases: features chosen from random ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from streamkern.errors import ParameterError
+from streamkern.features.base import FeatureMap, cached_slices
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamkern._typing import Array, Floats
+
+
+class Cosines(FeatureMap):
+    """The features scale cos(w_k^T x + u_k), of frequencies and phases that someone else chose.
+
+    Any choice of random Fourier features is such a map, since sin t = cos(t - pi / 2): one
+    projection and one cosine a feature, however many there were to choose from.
+
+    Parameters
+    ----------
+    frequencies : ndarray of shape (K, p)
+    phases : ndarray of shape (K,)
+    scale : float
+        That of the map they were chosen from, so that the features stay what they were.
+    """
+
+    name: ClassVar[str] = "cosines"
+
+    def __init__(self, frequencies: Floats, phases: Floats, scale: float) -> None:
+        if frequencies.ndim != 2 or phases.shape != frequencies.shape[:1]:
+            raise ParameterError(
+                f"expected as many phases as frequencies, found shapes {phases.shape} and "
+                f"{frequencies.shape}; give one phase a frequency."
+            )
+        self.frequencies = frequencies
+        self.phases = phases
+        self.scale = scale
+        self.n_components, self.n_features = frequencies.shape
+
+    def draw(self, n_features: int) -> Self:
+        """Check the number of inputs; nothing is random."""
+        self.check((0, n_features))
+        return self
+
+    def evaluate(self, X: Array, out: Array, shift: Array | float = 0.0) -> None:
+        """Write the cosines, less `shift`, into `out`."""
+        weights, phases = self.frequencies.T.astype(out.dtype), self.phases.astype(out.dtype)
+        for rows in cached_slices(len(out), self.n_components):
+            features = out[rows]
+            np.matmul(X[rows].astype(out.dtype, copy=False), weights, out=features)
+            features += phases
+            np.cos(features, out=features)
+            features -= shift
+
+    def first(self, n_components: int) -> Cosines:
+        """Refuse: what was chosen for its use has no part that stands for the kernel."""
+        raise ParameterError(
+            f"features that were chosen have no part of {n_components} that stands for the kernel; "
+            f"choose fewer from the whole map."
+        )
+
+    def subset(self, indices: Array) -> Cosines:
+        """Return the cosines of some of the frequencies."""
+        chosen = self.checked_subset(indices)
+        return Cosines(self.frequencies[chosen], self.phases[chosen], self.scale)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the scale."""
+        return {"scale": self.scale}
+
+    def arrays(self) -> dict[str, Array]:
+        """Return the frequencies (K, p) and the phases (K,)."""
+        return {"frequencies": self.frequencies, "phases": self.phases}
+
+    @classmethod
+    def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
+        """Rebuild the map from its file form."""
+        return cls(arrays["frequencies"], arrays["phases"], float(parameters["scale"]))
