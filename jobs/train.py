@@ -14,20 +14,20 @@ def main() -> None:
     parser.add_argument("--scheduler", help="address of a running scheduler")
     parser.add_argument("--out", default="model.h5")
     parser.add_argument("--components", type=int, default=2048)
-    parser.add_argument("--alpha", type=float, default=0.1)
+    parser.add_argument("--tune", action="store_true", help="choose the length scale first")
     parser.add_argument("--force", action="store_true", help="replace an existing output")
     options = parser.parse_args()
 
     source = streamkern.open_hdf5(options.data)
     model = streamkern.RandomFeatureRidge(
-        streamkern.Gaussian("median"), n_components=options.components, alpha=options.alpha
+        streamkern.Gaussian("median"), n_components=options.components
     )
     with (
         streamkern.connect(cluster=options.cluster, scheduler=options.scheduler) as client,
         streamkern.progress(),
     ):
         print(f"dashboard: {client.dashboard_link}")
-        model.fit(source)
+        (model.tune if options.tune else model.fit)(source)
     model.save(options.out, force=options.force)
     report = model.report_
     print(f"{report['rows']:,} rows in {report['seconds']['total']:.1f} s, {options.out} written")

@@ -13,6 +13,7 @@ from streamkern._version import __version__
 if TYPE_CHECKING:
     from streamkern.cluster import connect
     from streamkern.comparison import compare
+    from streamkern.datamoments import DataMoments, load_moments
     from streamkern.engine import accumulate
     from streamkern.estimators import RandomFeatureRidge, load
     from streamkern.exact import ExactKernelRidge
@@ -20,10 +21,12 @@ if TYPE_CHECKING:
     from streamkern.kernels import Gaussian, Kernel, Laplacian, Linear, Matern
     from streamkern.monitor import progress
     from streamkern.sources import open_hdf5
+    from streamkern.sparse_models import sparsify
     from streamkern.statistics import ColumnStatistics, Moments
 
 _HOMES = {
     "ColumnStatistics": "statistics",
+    "DataMoments": "datamoments",
     "ExactKernelRidge": "exact",
     "FeatureMap": "features",
     "Gaussian": "kernels",
@@ -39,12 +42,15 @@ _HOMES = {
     "compare": "comparison",
     "connect": "cluster",
     "load": "estimators",
+    "load_moments": "datamoments",
     "open_hdf5": "sources",
     "progress": "monitor",
+    "sparsify": "sparse_models",
 }
 
 __all__ = [
     "ColumnStatistics",
+    "DataMoments",
     "ExactKernelRidge",
     "FeatureMap",
     "Gaussian",
@@ -61,8 +67,10 @@ __all__ = [
     "compare",
     "connect",
     "load",
+    "load_moments",
     "open_hdf5",
     "progress",
+    "sparsify",
 ]
 
 

@@ -4,36 +4,46 @@ from __future__ import annotations
 
 import time
 import warnings
-from datetime import UTC, datetime
-from importlib.metadata import version
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted
-
-from streamkern._version import __version__
-from streamkern.errors import ModelFileError, StreamkernWarning
-from streamkern.fitting import FitOptions, fit_moments
-from streamkern.kernels import Gaussian, Kernel, kernel_from
-from streamkern.prediction import evaluate, predict_to_hdf5, predicted_shards
+from streamkern.datamoments import DataMoments, moments_header
+from streamkern.errors import ModelFileError, ParameterError, StreamkernWarning
+from streamkern.features.base import checked_n_components
+from streamkern.fitoptions import FitOptions, plan_for
+from streamkern.fitted import FittedRidge
+from streamkern.fitting import fit_moments, moments_pass
+from streamkern.kernels import Gaussian, Kernel, Linear, kernel_from
+from streamkern.memory import check_free
+from streamkern.pattern import Pattern
+from streamkern.plan import solve_bytes
 from streamkern.predictor import Predictor
-from streamkern.solve import checked_alpha, solve_ridge
-from streamkern.sources import ArraySource, Source, as_source
-from streamkern.sources.arrays import is_dask_array
-from streamkern.storage import ModelFile, read_model, write_model
-from streamkern.threads import blas_threads
+from streamkern.reporting import as_stored, facts_of, sizes_as_dict
+from streamkern.scheduling import current_resources
+from streamkern.solving import (
+    PenaltyOptions,
+    SparseOptions,
+    nested_sizes,
+    solve_folds,
+    solve_sparse,
+)
+from streamkern.sources import as_source
+from streamkern.sparse import checked_method, checked_size
+from streamkern.storage import holds_moments, read_model
+from streamkern.survey import survey
+from streamkern.tuning import check_searchable, search, search_rows
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from streamkern._typing import Floats
-
-_LIBRARIES = ("dask", "distributed", "h5py", "numpy", "scikit-learn", "scipy")
-DEFAULT_ALPHA = 0.1
+    from collections.abc import Sequence
 
 
-class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+AUTO_COMPONENTS = 4096
+_PENALTY = ("alpha", "per_target", "one_standard_error")
+_SPARSE = ("sparse", "sparse_method")
+
+
+class RandomFeatureRidge(FittedRidge):
     """Kernel ridge regression by random features, in two passes over the rows.
 
     Minimises sum_i |y_i - mu - phi(x_i)^T w|^2 + alpha |w|^2, with phi(x)^T phi(x') equal to the
@@ -44,10 +54,32 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):  # ty
     ----------
     kernel : Kernel
         By default Gaussian with the median length scale.
-    n_components : int
-        D, the number of features; with pairs, of D / 2 frequencies.
-    alpha : float
-        The penalty, in the units of the sum of squares: not divided by n.
+    n_components : int or 'auto'
+        D, the number of features; with pairs, of D / 2 frequencies.  'auto' makes 4,096 and keeps
+        the smallest of 64, 128, ... 4,096 whose cross-validated error is within one standard error
+        of the best, without reading the rows again.
+    alpha : float, sequence of float, or {'cv', 'gcv', 'evidence'}
+        The penalty, in the units of the sum of squares: not divided by n.  Or penalties to choose
+        from by cross-validation; or how to choose from a grid of 30 between the precision floor
+        and the largest eigenvalue: by cross-validation, generalised cross-validation, or the
+        evidence.  The rows are not read again for it.
+    n_folds : int
+        K, the parts that cross-validation leaves out in turn.
+    fold_by : {'auto', 'shards', 'rows', 'blocks'}
+        How rows are dealt to folds: whole shards by a seeded shuffle, which costs no memory while
+        rows are read; rows, spread evenly by a seeded rule; or contiguous blocks, for rows in the
+        order of time.  'auto' is shards where there are 4 a fold, else rows.
+    per_target : bool
+        Choose one penalty for every target, instead of one for all.
+    one_standard_error : bool
+        Choose the largest penalty whose error is within one standard error of the least.
+    sparse : int or 'auto', optional
+        K, the number of features that are kept of the D: the model predicts in K cosines.  'auto'
+        keeps the fewest of 1, 2, 3, 4, 6, 8, 11, 16, ... D whose cross-validated error is within
+        one standard error of the best; every fold is predicted with features chosen without it.
+    sparse_method : {'forward', 'omp', 'lasso'}
+        How they are chosen: each the one that lowers the sum of squares most; orthogonal matching
+        pursuit; or the path of the lasso.  The coefficients are those of ridge, whichever it is.
     feature_map : {'orthogonal', 'iid', 'identity'}
         How frequencies are drawn; 'identity' takes the inputs as features, D = p of them.
     paired : bool
@@ -83,8 +115,14 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):  # ty
         self,
         kernel: Kernel = Gaussian("median"),  # noqa: B008  immutable
         *,
-        n_components: int = 2048,
-        alpha: float = DEFAULT_ALPHA,
+        n_components: int | str = 2048,
+        alpha: float | str | Sequence[float] = "cv",
+        n_folds: int = 5,
+        fold_by: str = "auto",
+        per_target: bool = False,
+        one_standard_error: bool = False,
+        sparse: int | str | None = None,
+        sparse_method: str = "forward",
         feature_map: str = "orthogonal",
         paired: bool = True,
         standardize: bool = True,
@@ -96,6 +134,12 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):  # ty
         self.kernel = kernel
         self.n_components = n_components
         self.alpha = alpha
+        self.n_folds = n_folds
+        self.fold_by = fold_by
+        self.per_target = per_target
+        self.one_standard_error = one_standard_error
+        self.sparse = sparse
+        self.sparse_method = sparse_method
         self.feature_map = feature_map
         self.paired = paired
         self.standardize = standardize
@@ -104,19 +148,78 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):  # ty
         self.on_bad_rows = on_bad_rows
         self.random_state = random_state
 
-    def options(self) -> FitOptions:
-        """Return the checked options of the passes.
+    def options(self, like: Any = None) -> tuple[FitOptions, PenaltyOptions]:
+        """Return the checked options of the passes of a fit, and of the choice of the penalty.
+
+        Parameters
+        ----------
+        like
+            As in `fit`.
 
         Raises
         ------
         ParameterError
             If an option has a value that it cannot have.
         """
+        passes, penalty = self._pass_options(), self._penalty_options()
+        if penalty.needs_folds and passes.n_folds < 2:
+            raise ParameterError("cross-validation needs at least 2 folds, not 1; take 5.")
+        if self.n_components == "auto" and not penalty.needs_folds:
+            raise ParameterError(
+                "n_components 'auto' is chosen by cross-validation; take alpha 'cv' or a grid of "
+                "penalties, or give the number."
+            )
+        n_folds, pattern = passes.n_folds if penalty.needs_folds else 1, pattern_of(like)
+        if pattern is not None:
+            passes = pattern.applied(passes)
+        self._sparse_options(penalty, None if passes.is_identity else passes.n_components)
+        return replace(passes, n_folds=n_folds), penalty
+
+    def _pass_options(self) -> FitOptions:
         values = self.get_params(deep=False)
-        checked_alpha(values.pop("alpha"))
+        if self.n_components == "auto":
+            values["n_components"] = AUTO_COMPONENTS
+        for name in (*_PENALTY, *_SPARSE):
+            del values[name]
         return FitOptions(**values)
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def moments_options(self, like: Any = None) -> FitOptions:
+        """Return the checked options of the passes of `moments`.
+
+        Parameters
+        ----------
+        like
+            As in `moments`.
+        """
+        options, pattern = self._pass_options(), pattern_of(like)
+        return options if pattern is None else pattern.applied(options)
+
+    def _penalty_options(self) -> PenaltyOptions:
+        return PenaltyOptions(**{name: getattr(self, name) for name in _PENALTY})
+
+    def _sparse_options(
+        self, penalty: PenaltyOptions, available: int | None
+    ) -> SparseOptions | None:
+        """Return the checked options of a sparse model of so many features, None for no such."""
+        checked_method(self.sparse_method)
+        if self.sparse is None:
+            return None
+        options = SparseOptions(self.sparse, self.sparse_method)
+        if options.is_chosen and not penalty.needs_folds:
+            raise ParameterError(
+                "sparse 'auto' is chosen by cross-validation; take alpha 'cv' or a grid of "
+                "penalties, or give the number."
+            )
+        if not options.is_chosen:
+            if self.n_components == "auto":
+                raise ParameterError(
+                    f"sparse {self.sparse} of n_components 'auto' is not known to be fewer; give "
+                    f"the number of components, or take sparse 'auto'."
+                )
+            checked_size(self.sparse, available)
+        return options
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, like: Any = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -125,6 +228,9 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):  # ty
             A source, such as `open_hdf5` returns, brings its own targets.
         y : array_like or dask.array.Array of shape (n,) or (n, q)
         sample_weight : array_like of shape (n,), optional
+        like : DataMoments, RandomFeatureRidge, or path of either, optional
+            Whose map, standardisation and precision are taken, instead of those that the options
+            and the rows would give.
 
         Raises
         ------
@@ -137,155 +243,171 @@ class RandomFeatureRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):  # ty
         SingularSystemError
             If `alpha` is 0 and the features are not independent.
         """
-        options = self.options()
+        pattern = pattern_of(like)
+        options, penalty = self.options(pattern)
         source = as_source(X, y, sample_weight)
-        fitted = fit_moments(source, options)
-        begun = time.perf_counter()
-        with blas_threads(1):  # the bits do not depend on the number of cores
-            moments = fitted.moments.centred(intercept=self.fit_intercept)
-            solution = solve_ridge(moments, self.alpha)
-        if solution.note:
-            warnings.warn(solution.note, StreamkernWarning, stacklevel=2)
-        solving = time.perf_counter() - begun
-        report = fitted.report
-        report["seconds"]["solve"] = solving
-        report["seconds"]["total"] += solving
-        self.report_ = report | {
-            "n_components": len(solution.coef),
-            "kernel": fitted.kernel.name,
-            "kernel_parameters": fitted.kernel.parameters(),
-            "length_scale": fitted.kernel.parameters().get("length_scale"),
-            "alpha": solution.alpha,
-            "train_rmse": _as_stored(np.sqrt(solution.train_rss / moments.weight), source),
-            "cv_rmse": None,
-            "effective_dof": solution.effective_dof,
-            "condition": solution.condition if np.isfinite(solution.condition) else None,
-            "precision_floor": solution.floor,
-            "precision": self.precision,
-            "solver": solution.solver,
-            "dropped_columns": fitted.dropped,
-            "note": solution.note,
-            "data": source.describe(),
-        }
-        self._take(
-            Predictor(
-                fitted.moments.feature_map,
-                solution.coef,
-                solution.intercept,
-                precision=self.precision,
-                flat=source.target_ndim == 1,
-            )
-        )
-        return self
+        self._sparse_options(penalty, options.components_for(source.n_features))
+        return self._solve(fit_moments(source, options, like=pattern), penalty)
 
-    def _take(self, predictor: Predictor) -> None:
-        """Set the fitted attributes from a predictor and the report."""
-        self.predictor_ = predictor
-        self.feature_map_ = predictor.feature_map
-        self.coef_ = predictor.coef[:, 0] if predictor.flat else predictor.coef
-        self.intercept_ = float(predictor.intercept[0]) if predictor.flat else predictor.intercept
-        self.kernel_ = kernel_from(self.report_["kernel"], self.report_["kernel_parameters"])
-        self.alpha_ = self.report_["alpha"]
-        self.n_features_in_ = predictor.feature_map.n_features
+    def moments(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, like: Any = None
+    ) -> DataMoments:
+        """Read the rows as `fit` does, and return their moments: all that `solve` needs.
 
-    def predict(self, X: Any) -> Any:
-        """Predict targets.
+        They can be saved, merged with those of other rows, and relieved of rows.
 
         Parameters
         ----------
-        X : array_like, dask.array.Array or Source, of shape (n, p)
+        X, y, sample_weight
+            As in `fit`.
+        like : DataMoments, RandomFeatureRidge, or path of either, optional
+            Whose map, standardisation, precision and number of folds are taken, so that the two
+            merge, instead of those that the options and the rows would give.  A fold may then
+            have no rows.
 
         Returns
         -------
-        ndarray of shape (n,) or (n, q); a lazy Dask array for a Dask array
+        DataMoments
 
         Raises
         ------
-        DataError
-            If X has another number of columns than the rows that were fitted.
+        ParameterError, DataError, InsufficientMemoryError
+            As in `fit`.
         """
-        check_is_fitted(self)
-        if isinstance(X, Source):
-            return np.concatenate([rows for _, rows in predicted_shards(self.predictor_, X)])
-        if not is_dask_array(X):
-            return self.predictor_.predict(ArraySource(X).X)
-        self.feature_map_.check(X.shape)
-        targets = () if self.predictor_.flat else (self.predictor_.coef.shape[1],)
-        return X.rechunk({1: -1}).map_blocks(
-            self.predictor_.predict,
-            dtype=float,
-            drop_axis=None if targets else 1,
-            chunks=(X.chunks[0], *((q,) for q in targets)),
-            meta=np.empty((0,) * (1 + len(targets))),
-        )
+        pattern = pattern_of(like)
+        source = as_source(X, y, sample_weight)
+        return fit_moments(source, self.moments_options(pattern), like=pattern, indexed=True)
 
-    def transform(self, X: Any) -> Any:
-        """Return the features (n, D) of rows (n, p): standardised, mapped, and scaled.
+    def solve(self, moments: DataMoments) -> Self:
+        """Fit the model to moments, without reading rows.
 
-        A Dask array gives a lazy Dask array.
-        """
-        check_is_fitted(self)
-        if not is_dask_array(X):
-            return self.feature_map_.transform(X)
-        self.feature_map_.check(X.shape)
-        return X.rechunk({1: -1}).map_blocks(
-            self.feature_map_.transform,
-            dtype=float,
-            chunks=(X.chunks[0], (self.feature_map_.n_components,)),
-            meta=np.empty((0, 0)),
-        )
+        The map and what else the moments were made by is theirs, whatever this model's options.
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return the coefficient of determination, averaged over targets, in one pass.
-
-        Parameters are those of `fit`.
-        """
-        return float(np.mean(self.evaluate(as_source(X, y, sample_weight))["r2"]))
-
-    def evaluate(self, source: Source) -> dict[str, Any]:
-        """Compare predictions with the targets of a source, in one pass.
-
-        Returns
-        -------
-        dict
-            `rows`, `skipped_rows`, `rmse`, `mae` and `r2`: numbers for targets (n,), else lists,
-            with their means as `rmse_mean` and so on.
-        """
-        check_is_fitted(self)
-        return evaluate(self.predictor_, source, skip_bad_rows=self.on_bad_rows == "skip")
-
-    def predict_to_hdf5(self, source: Source, path: str | Path, *, force: bool = False) -> int:
-        """Predict every row of a source into the dataset `y_pred` of a new HDF5 file.
-
-        Returns
-        -------
-        int
-            How many rows were predicted as NaN, because `on_bad_rows` is 'skip'.
-        """
-        check_is_fitted(self)
-        skip = self.on_bad_rows == "skip"
-        return predict_to_hdf5(self.predictor_, source, path, skip_bad_rows=skip, force=force)
-
-    def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write the fitted model to an HDF5 file, which `streamkern.load` reads.
+        Parameters
+        ----------
+        moments : DataMoments
+            Of at least `n_components` features, the leading ones of which are taken; or all that
+            there are, for the identity map.
 
         Raises
         ------
-        OutputError
-            If the file exists and `force` is not given, or cannot be written.
+        ParameterError
+            If there are fewer features, or no folds to choose by.
+        InsufficientMemoryError
+            If this process cannot hold the system of equations.
+        SingularSystemError
+            If `alpha` is 0 and the features are not independent.
         """
-        check_is_fitted(self)
-        options = self.get_params(deep=False)
-        kernel = options.pop("kernel")
-        card = {
-            "kind": type(self).__name__,
-            "options": options,
-            "option_kernel": {"name": kernel.name, "parameters": kernel.parameters()},
-            "report": self.report_,
-            "versions": {"streamkern": __version__} | {name: version(name) for name in _LIBRARIES},
-            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        D, size, penalty = moments.feature_map.n_components, None, self._penalty_options()
+        if self.n_components != "auto" and not moments.options.is_identity:
+            size = checked_n_components(self.n_components)
+            if size > D:
+                raise ParameterError(
+                    f"the moments are of {D:,} features, but n_components is {size:,}; ask for no "
+                    f"more than there are."
+                )
+        n_folds = moments.n_folds if penalty.needs_folds else 1
+        resources = current_resources()
+        if not resources.n_workers:
+            check_free(solve_bytes(size or D, n_folds, resources.n_threads), "solving")
+        return self._solve(moments, penalty, size)
+
+    def tune(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        kernels: Kernel | Sequence[Kernel] | None = None,
+    ) -> Self:
+        """Choose the length scale, and the kernel among several, and fit the model with it.
+
+        The choice is made on a spread sample of the rows, by cross-validation at a reduced number
+        of features, halving the candidates successively; the rows are read once more than the
+        light first pass, as in `fit`.  `kernel_` is what was chosen, and `report_["tuning"]` what
+        was tried.
+
+        Parameters
+        ----------
+        X, y
+            As in `fit`; all rows count the same.
+        kernels : ShiftInvariantKernel, or sequence of them, optional
+            Each is tried at 13 length scales, from an eighth of its own to eight times it; by
+            default `kernel` alone.
+
+        Raises
+        ------
+        ParameterError
+            If a kernel has no length scale, or for what `fit` raises.
+        """
+        options, penalty = self.options()
+        given = options.kernel if kernels is None else kernels
+        kernels = [given] if isinstance(given, Kernel) else list(given)
+        source = as_source(X, y)
+        check_searchable(kernels, options, source)
+        n_sample = search_rows(source.n_features + source.n_targets)
+        plan = plan_for(source, options, n_sample)
+        seen = survey(source, options, plan, n_sample)
+        found = search(seen, options, kernels)
+        moments = moments_pass(source, replace(options, kernel=found.kernel), plan, seen)
+        moments.report["seconds"]["search"] = found.seconds
+        moments.report["seconds"]["total"] += found.seconds
+        moments.report["tuning"] = [attempt.as_dict() for attempt in found.attempts]
+        return self._solve(moments, penalty)
+
+    def _solve(
+        self, moments: DataMoments, penalty: PenaltyOptions, size: int | None = None
+    ) -> Self:
+        """Choose what is left to choose, and set the fitted attributes."""
+        begun = time.perf_counter()
+        D = moments.feature_map.n_components
+        automatic = self.n_components == "auto" and not isinstance(moments.kernel, Linear)
+        sizes = nested_sizes(D) if automatic else [size or D]
+        sparse = self._sparse_options(penalty, sizes[-1])
+        intercept = self.fit_intercept
+        solved = solve_folds(moments.folds, penalty, intercept=intercept, sizes=sizes)
+        feature_map = moments.feature_map
+        size = len(solved.solution.coef)
+        if size < D:
+            feature_map = feature_map.first(size)
+        if sparse is not None:
+            solved = solve_sparse(moments.folds, solved, sparse, intercept=intercept)
+            if solved.support is not None:
+                feature_map = feature_map.subset(solved.support)
+        solution, report = solved.solution, moments.report
+        dealt_evenly = report["fold_by"] in (None, "rows")
+        notes = [solution.note, "" if dealt_evenly else solved.ordered_rows]
+        for note in filter(None, notes):
+            warnings.warn(note, StreamkernWarning, stacklevel=3)
+        seconds = dict(report["seconds"])
+        seconds["solve"] = time.perf_counter() - begun
+        seconds["total"] += seconds["solve"]
+        flat, parameters = moments.flat, moments.kernel.parameters()
+        curve = solved.sparsity if sparse is not None and sparse.is_chosen else None
+        self.report_ = report | {
+            "seconds": seconds,
+            "kernel": moments.kernel.name,
+            "kernel_parameters": parameters,
+            "length_scale": parameters.get("length_scale"),
+            "alpha_curve": solved.size and solved.size.curve.as_dict(),
+            "components_curve": sizes_as_dict(solved.sizes, flat) or None,
+            "cv_rmse": None if solved.cv_rmse is None else as_stored(solved.cv_rmse, flat),
+            "sparse_of": None if sparse is None else size,
+            "sparse_method": None if sparse is None else sparse.method,
+            "sparse_curve": None if curve is None else curve.as_dict(flat=flat),
+            **facts_of(solution, solved.equations, flat),
+            "note": " ".join(filter(None, notes)),
         }
-        write_model(path, ModelFile(self.predictor_, card), force=force)
+        self.equations_ = solved.equations
+        self.take(
+            Predictor(
+                feature_map,
+                solution.coef,
+                solution.intercept,
+                precision=report["precision"],
+                flat=flat,
+            )
+        )
+        return self
 
 
 def load(path: str | Path) -> RandomFeatureRidge:
@@ -303,12 +425,29 @@ def load(path: str | Path) -> RandomFeatureRidge:
             kernel_from(kernel["name"], kernel["parameters"]), **file.card["options"]
         )
         model.report_ = file.card["report"]
-        model._take(file.predictor)  # noqa: SLF001  a constructor of its own class
+        model.equations_ = file.equations
+        model.take(file.predictor)
     except (KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"{path} is a damaged model ({error}); copy it again.") from error
     return model
 
 
-def _as_stored(per_target: Floats, source: Source) -> Any:
-    """Return a number for a single target that is stored as (n,), else a list."""
-    return float(per_target[0]) if source.target_ndim == 1 else per_target.tolist()
+def pattern_of(like: Any) -> Pattern | None:
+    """Return the pattern that moments, a fitted model, or the file of either are to others."""
+    if like is None or isinstance(like, Pattern):
+        return like
+    if isinstance(like, (str, Path)):
+        like = moments_header(like) if holds_moments(like) else load(like)
+    if isinstance(like, DataMoments):
+        return like.pattern()
+    if not isinstance(like, RandomFeatureRidge) or not hasattr(like, "feature_map_"):
+        raise ParameterError(
+            f"like must be moments, a fitted model, or the path of either, not {like!r}; give one "
+            f"of these."
+        )
+    D, kernel = like.feature_map_.n_components, like.kernel_
+    options = like._pass_options()  # noqa: SLF001  of its own class
+    # What was chosen from pairs has no pairs any more.
+    paired = options.paired and (options.is_identity or not like.report_.get("sparse_of"))
+    options = replace(options, n_components=D, paired=paired)
+    return Pattern.of(options, like.feature_map_, kernel)

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamkern.deviation import Deviation
 from streamkern.engine import accumulate, map_shards
 from streamkern.errors import DataError
 from streamkern.plan import cut
-from streamkern.statistics import ColumnStatistics, PredictionErrors, Together
+from streamkern.scheduling import kept, shared, task
+from streamkern.statistics import ColumnStatistics, LeaveOneOut, PredictionErrors, Together
 from streamkern.storage import RowWriter
 
 if TYPE_CHECKING:
@@ -18,7 +20,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from streamkern._typing import Floats
+    from streamkern.engine import PassResult
     from streamkern.predictor import Predictor
+    from streamkern.solve import NormalEquations
     from streamkern.sources import Reader, Shard, Source
 
 # What the predictions of one shard may take on their way to the writer.
@@ -29,13 +33,25 @@ _SHARD_BYTES = 32 << 20
 class _PredictShard:
     predictor: Predictor
     block_rows: int
+    deviation: Deviation | None = None
 
-    def __call__(self, reader: Reader) -> Floats:
-        return np.concatenate([self.predictor.predict(b.X) for b in reader.blocks(self.block_rows)])
+    def __call__(self, reader: Reader) -> dict[str, Floats]:
+        means, deviations = [], []
+        for block in reader.blocks(self.block_rows):
+            means.append(self.predictor.predict(block.X))
+            if self.deviation is not None:
+                deviations.append(self.deviation.standard_deviations(block.X))
+        made = {"y_pred": np.concatenate(means)}
+        return made | {"y_std": np.concatenate(deviations)} if deviations else made
 
 
-def predicted_shards(predictor: Predictor, source: Source) -> Iterator[tuple[Shard, Floats]]:
-    """Yield every shard of a source with its predictions (rows,) or (rows, q), in order.
+def predicted_shards(
+    predictor: Predictor, source: Source, equations: NormalEquations | None = None
+) -> Iterator[tuple[Shard, dict[str, Floats]]]:
+    """Yield every shard of a source with its predictions, in order.
+
+    They are `y_pred` (rows,) or (rows, q) and, where the normal equations are given, the standard
+    deviations `y_std` of the same shape.
 
     Raises
     ------
@@ -46,8 +62,13 @@ def predicted_shards(predictor: Predictor, source: Source) -> Iterator[tuple[Sha
     D, q = predictor.coef.shape
     shard_rows, block_rows = cut(source, 8 * D)
     shard_rows = min(shard_rows, max(_SHARD_BYTES // (8 * q), 1))
-    task = _PredictShard(predictor, min(block_rows, shard_rows))
-    return map_shards(source, task, shard_rows=shard_rows, label="predict")
+    block_rows = min(block_rows, shard_rows)
+    function: Any = _PredictShard(predictor, block_rows)
+    if equations is not None:
+        arguments = predictor.feature_map, shared(equations), predictor.flat
+        deviation = task(Deviation.of, *arguments, name="deviation")
+        function = kept(task(_PredictShard, predictor, block_rows, deviation, name="predict"))
+    return map_shards(source, function, shard_rows=shard_rows, label="predict")
 
 
 def predict_to_hdf5(
@@ -55,10 +76,14 @@ def predict_to_hdf5(
     source: Source,
     path: str | Path,
     *,
+    equations: NormalEquations | None = None,
     skip_bad_rows: bool = False,
     force: bool = False,
 ) -> int:
     """Predict the rows of a source into the dataset `y_pred` of a new HDF5 file.
+
+    Where the normal equations of the model are given, a dataset `y_std` holds the standard
+    deviations of new targets.
 
     Parameters
     ----------
@@ -66,6 +91,7 @@ def predict_to_hdf5(
     source : Source
         Of n rows; one that was opened without targets saves reading them.
     path : path
+    equations : NormalEquations, optional
     skip_bad_rows : bool
         Write NaN for rows with values that are not finite, instead of refusing them.
     force : bool
@@ -85,12 +111,14 @@ def predict_to_hdf5(
     """
     bad = first = 0
     with RowWriter.create(path, force=force) as writer:
-        for shard, rows in predicted_shards(predictor, source):
+        for shard, made in predicted_shards(predictor, source, equations):
+            rows = made["y_pred"]
             unknown = np.flatnonzero(np.isnan(rows.reshape(len(rows), -1)).any(axis=1))
             if len(unknown) and not bad:
                 first = shard.start + int(unknown[0])
             bad += len(unknown)
-            writer.append("y_pred", rows)
+            for name, values in made.items():
+                writer.append(name, values)
         if bad and not skip_bad_rows:
             raise DataError(
                 f"{bad:,} of {source.n_samples:,} rows have no finite prediction, the first at "
@@ -130,22 +158,8 @@ def evaluate(
             f"the model predicts {q} target{'s' * (q > 1)}, but the data has {source.n_targets}; "
             f"name the dataset that holds them with --y."
         )
-    shard_rows, block_rows = cut(source, 8 * D)
-    result = accumulate(
-        source,
-        Together(PredictionErrors(predictor), ColumnStatistics(source.n_features + q)),
-        shard_rows=shard_rows,
-        block_rows=block_rows,
-        skip_bad_rows=skip_bad_rows,
-        label="evaluate",
-    )
-    errors, columns = result.statistic.parts
-    assert isinstance(errors, PredictionErrors)  # noqa: S101  for the type checker
-    assert isinstance(columns, ColumnStatistics)  # noqa: S101
-    if columns.n_bad_rows:
-        raise source.bad_rows_error(columns.n_bad_rows, columns.first_bad_row or 0)
-    if not result.n_rows:
-        raise DataError(f"all {source.n_samples:,} rows were skipped; none is left to evaluate.")
+    statistic = PredictionErrors(predictor)
+    result, errors, _ = _scored(source, statistic, 8 * D, "evaluate", skip_bad_rows)
     if not np.isfinite(errors.squared).all():
         raise DataError(
             "predictions or their squared errors overflow on rows far outside of those that were "
@@ -160,3 +174,103 @@ def evaluate(
             found[name] = values.tolist()
             found[f"{name}_mean"] = float(values.mean())
     return found
+
+
+def _scored(
+    source: Source, statistic: Any, row_bytes: int, label: str, skip_bad_rows: bool
+) -> tuple[PassResult[Any], Any, ColumnStatistics]:
+    """Run one pass for a statistic, and refuse rows that are not finite."""
+    shard_rows, block_rows = cut(source, row_bytes)
+    columns = ColumnStatistics(source.n_features + source.n_targets)
+    result: PassResult[Any] = accumulate(
+        source,
+        task(Together, statistic, columns, name="zero"),
+        shard_rows=shard_rows,
+        block_rows=block_rows,
+        skip_bad_rows=skip_bad_rows,
+        label=label,
+    )
+    scores, columns = result.statistic.parts
+    if columns.n_bad_rows:
+        raise source.bad_rows_error(columns.n_bad_rows, columns.first_bad_row or 0)
+    if not result.n_rows:
+        raise DataError(f"all {source.n_samples:,} rows were skipped; none is left.")
+    return result, scores, columns
+
+
+def diagnose(
+    predictor: Predictor,
+    equations: NormalEquations,
+    source: Source,
+    *,
+    n_largest: int = 10,
+    skip_bad_rows: bool = False,
+) -> dict[str, Any]:
+    """Say how the model would do on every row without that row, in one pass over its own rows.
+
+    Parameters
+    ----------
+    predictor : Predictor
+    equations : NormalEquations
+    source : Source
+        The rows that the model was fitted on.
+    n_largest : int
+        How many rows of largest leverage and error to name.
+    skip_bad_rows : bool
+        Leave out rows with values that are not finite, as the fit did.
+
+    Returns
+    -------
+    dict
+        `rows`, `loo_rmse`, `effective_dof`, `rows_of_leverage_one`, and `largest_leverages` and
+        `largest_errors`: lists of row, place, leverage and leave-one-out error.  The error is None
+        where every row has leverage one.
+
+    Raises
+    ------
+    DataError
+        If these are not the rows that the model was fitted on.
+    """
+    predictor.feature_map.check((source.n_samples, source.n_features))
+    D, q = predictor.coef.shape
+    if source.n_targets != q:
+        raise DataError(
+            f"the model predicts {q} targets, but the data has {source.n_targets}; name the "
+            f"dataset that was fitted with --y."
+        )
+    deviation = task(Deviation.of, predictor.feature_map, shared(equations), name="deviation")
+    statistic = task(LeaveOneOut, predictor, deviation, n_largest, name="leave-one-out")
+    result, found, columns = _scored(source, statistic, 16 * D, "diagnose", skip_bad_rows)
+    N, spread = equations.weight, columns.weight[-q:] * columns.variance[-q:]
+    # Sums of squares from moments are rounded beside the spread of the targets.
+    rounding = (1e-6 if equations.gram.panels[0].dtype == np.float32 else 1e-9) * spread
+    same = np.abs(found.rss - equations.train_rss) <= 1e-3 * equations.train_rss + rounding
+    if not (same.all() and np.isclose(columns.weight[-1], N, rtol=1e-9)):
+        said, expected = (np.sqrt(rss[0] / N) for rss in (found.rss, equations.train_rss))
+        raise DataError(
+            f"these are not the rows that the model was fitted on: they weigh "
+            f"{columns.weight[-1]:,.10g} and have residuals of {said:.5g}, the fitted ones "
+            f"{N:,.10g} and {expected:.5g}; name the files of the fit."
+        )
+    rmse = [None if np.isnan(value) else value for value in found.rmse.tolist()]
+
+    def named(largest: Any) -> list[dict[str, Any]]:
+        return [
+            {
+                "row": int(place),
+                "place": source.locate(int(place)),
+                "leverage": float(facts[0]),
+                "error": float(facts[1]) if predictor.flat else facts[1:].tolist(),
+            }
+            for place, facts in zip(largest.places, largest.facts, strict=True)
+        ]
+
+    return {
+        "rows": result.n_rows,
+        "skipped_rows": result.n_skipped,
+        "loo_rmse": rmse[0] if predictor.flat else rmse,
+        "effective_dof": float(found.leverage.mean()),
+        "rows_of_leverage_one": found.n_whole,
+        "largest_leverages": named(found.leverages),
+        "largest_errors": named(found.errors),
+    }

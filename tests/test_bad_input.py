@@ -236,6 +236,14 @@ def test_skipping_every_row_is_refused(folder):
     assert "all 200 rows" in sentence
 
 
+def test_a_fold_that_lost_all_its_rows_is_refused(folder):
+    data = rows()
+    data["X"][:100] = np.nan
+    path = write(folder / "data.h5", **data)
+    skipping = ("--on-bad-rows", "skip", "--fold-by", "blocks", "--folds", 2)
+    assert "fold 1 of 2 has no rows that could be used" in fit_refused(folder, path, *skipping)
+
+
 def test_bad_rows_are_refused_by_evaluate_and_predict_too(folder, model):
     path = write(folder / "data.h5", **with_value("X", 7, np.nan))
     for command in (
@@ -264,6 +272,31 @@ OPTIONS = {
     "negative alpha": (["--alpha", "-1"], ["alpha must be a finite number of at least 0", "-1.0"]),
     "NaN alpha": (["--alpha", "nan"], ["alpha must be a finite number of at least 0", "nan"]),
     "infinite alpha": (["--alpha", "inf"], ["alpha must be a finite number of at least 0", "inf"]),
+    "alpha that is a word": (["--alpha", "much"], ["--alpha must be cv, gcv, evidence", "'much'"]),
+    "two words for alpha": (["--alpha", "cv,gcv"], ["--alpha must be cv, gcv", "'cv,gcv'"]),
+    "no alpha": (["--alpha", ""], ["--alpha must be cv, gcv, evidence", "''"]),
+    "an alpha missing": (["--alpha", "1,,2"], ["numbers with commas between", "'1,,2'"]),
+    "alpha zero in a grid": (["--alpha", "1,0"], ["positive numbers only", "leave out the 0"]),
+    "negative alpha in a grid": (["--alpha", "1,-2"], ["number of at least 0", "-2.0"]),
+    "NaN alpha in a grid": (["--alpha", "nan,1"], ["number of at least 0", "nan"]),
+    "infinite alpha in a grid": (["--alpha", "1,inf"], ["number of at least 0", "inf"]),
+    "alpha twice in a grid": (["--alpha", "1,2,1.0"], ["alpha 1 is in the grid twice"]),
+    "one fold": (["--folds", "1"], ["at least 2 folds, not 1"]),
+    "no folds": (["--folds", "0"], ["n_folds must be a whole number of at least 2", "not 0"]),
+    "negative folds": (["--folds", "-3"], ["n_folds must be a whole number", "not -3"]),
+    "more folds than rows": (["--folds", "201"], ["201 folds need as many rows", "200"]),
+    "more folds than blocks of a row": (
+        ["--folds", "201", "--fold-by", "blocks"],
+        ["201 folds need as many rows", "200"],
+    ),
+    "more folds than shards": (
+        ["--fold-by", "shards"],
+        ["5 folds need as many shards, but there are 1", "--fold-by rows"],
+    ),
+    "a standard error of no folds": (
+        ["--alpha", "gcv", "--one-standard-error"],
+        ["the one-standard-error rule needs folds", "gcv"],
+    ),
     "zero length scale": (["--length-scale", "0"], ["length_scale must be positive", "0.0"]),
     "negative length scale": (["--length-scale", "-2"], ["length_scale must be positive", "-2.0"]),
     "NaN length scale": (["--length-scale", "nan"], ["length_scale must be positive", "nan"]),
@@ -291,6 +324,9 @@ def test_impossible_options_are_wrong_usage(folder, case):
         ["--map", "nothing"],
         ["--precision", "half"],
         ["--on-bad-rows", "ignore"],
+        ["--fold-by", "time"],
+        ["--folds", "2.5"],
+        ["--folds", "many"],
         ["--workers", "0"],
         ["--no-such-option"],
     ],

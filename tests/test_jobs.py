@@ -45,15 +45,16 @@ def write(path, n=300, seed=0):
 def test_a_model_is_trained(tmp_path):
     for i in (1, 2):
         write(tmp_path / f"train-{i}.h5", seed=i)
-    said = job(tmp_path, "train.py", *CLUSTER, "train-*.h5", "--components", 64, "--alpha", 0.25)
+    said = job(tmp_path, "train.py", *CLUSTER, "train-*.h5", "--components", 64)
     assert "dashboard: " in said
     assert "600 rows in" in said
     assert "model.h5 written" in said
     model = streamkern.load(tmp_path / "model.h5")
     assert (model.report_["rows"], model.report_["n_components"]) == (600, 64)
-    assert model.alpha_ == 0.25
-    here = streamkern.RandomFeatureRidge(n_components=64, alpha=0.25)
+    here = streamkern.RandomFeatureRidge(n_components=64)
     here.fit(streamkern.open_hdf5(str(tmp_path / "train-*.h5")))
+    assert model.report_["alpha_curve"] == here.report_["alpha_curve"]
+    assert model.alpha_ == here.alpha_
     assert np.array_equal(model.coef_, here.coef_)
 
 
@@ -70,13 +71,20 @@ def test_rows_are_predicted(tmp_path):
 @pytest.mark.slow
 def test_random_features_are_compared_with_the_exact_model(tmp_path):
     write(tmp_path / "train.h5")
-    said = job(tmp_path, "compare_exact.py", *CLUSTER, "train.h5", "--rows", 200)
+    options = ("--rows", 200, "--seeds", 2)
+    said = job(tmp_path, "compare_exact.py", *CLUSTER, "train.h5", *options)
     lines = [line.split() for line in said.splitlines()]
     assert lines[0][:2] == ["model", "D"]
-    assert [line[0] for line in lines[1:]] == ["exact", "linear", *["random"] * 7]
-    assert [line[2] for line in lines[3:]] == ["64", "128", "256", "512", "1024", "2048", "4096"]
-    assert lines[1][-1] == "1.000"
-    assert abs(float(lines[-1][-1]) - 1) < 0.1
+    models = [line[0] for line in lines[1:-1]]
+    assert models == ["exact", "linear", *["orthogonal"] * 6, *["iid"] * 6]
+    sizes = ["64", "128", "256", "512", "1024", "2048"]
+    assert [line[1] for line in lines[3:-1]] == sizes * 2
+    assert lines[1][2] == "1.000"
+    for largest in (lines[8], lines[14]):
+        assert abs(float(largest[3]) - 1) < 0.1
+        low, test_rmse, high = (float(largest[i]) for i in (4, 2, 6))
+        assert low <= test_rmse <= high
+    assert said.splitlines()[-1].startswith("exact: alpha ")
 
 
 @pytest.mark.slow

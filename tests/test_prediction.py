@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 
+import dask
+import dask.array as da
 import h5py
+import naive
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 
-from streamkern import Gaussian, RandomFeatureRidge, open_hdf5
-from streamkern.errors import DataError, OutputError
+import streamkern
+from streamkern import Gaussian, Linear, RandomFeatureRidge, open_hdf5
+from streamkern.errors import DataError, ModelFileError, OutputError, StreamkernWarning
 from streamkern.sources.arrays import ArraySource
 
 # More than one shard.
@@ -155,3 +160,399 @@ def test_targets_of_another_number_are_refused():
     X, y = rows((3,), 10)
     with pytest.raises(DataError, match="predicts 1 target, but the data has 3"):
         fitted().evaluate(ArraySource(X, y))
+
+
+# Standard deviations.
+
+
+def naive_deviations(model, X, y, new):
+    """The formula on the features of the rows that were fitted, each target at its penalty."""
+    Phi, rows, s = model.transform(X), model.transform(new), np.ones(len(X))
+    targets = y.reshape(len(y), -1)
+    columns = []
+    for j, alpha in enumerate(np.broadcast_to(model.alpha_, targets.shape[1])):
+        w, mu = naive.weighted_ridge(Phi, targets, s, alpha, intercept=model.fit_intercept)
+        dof = naive.leverages(Phi, Phi, s, alpha, intercept=model.fit_intercept).sum()
+        noise = ((targets - mu - Phi @ w)[:, j] ** 2).sum() / (len(X) - dof)
+        h = naive.leverages(Phi, rows, s, alpha, intercept=model.fit_intercept)
+        columns.append(np.sqrt(noise * (1 + h)))
+    return np.stack(columns, axis=1).reshape(len(new), *y.shape[1:])
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("options", [{}, {"fit_intercept": False}, {"per_target": True}], ids=str)
+def test_standard_deviations_are_those_of_the_formula(shape, options):
+    X, y = rows(shape, 150)
+    options = {"n_components": 12, "precision": "double"} | options
+    model = RandomFeatureRidge(Gaussian(1.5), **options).fit(X, y)
+    new = rows(n=20)[0] + 0.5
+    mean, deviation = model.predict(new, return_std=True)
+    assert np.array_equal(mean, model.predict(new))
+    assert deviation.shape == mean.shape == (20, *shape)
+    assert deviation == pytest.approx(naive_deviations(model, X, y, new), rel=1e-8)
+
+
+def no_scheduler(*arguments, **options):
+    pytest.fail(f"computed {arguments} {options}")
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_standard_deviations_of_a_dask_array_are_lazy_and_the_same(shape):
+    model, (X, _) = fitted(shape), rows(shape, 400)
+    lazy = da.from_array(X, chunks=((100, 250, 50), 2))
+    with dask.config.set(scheduler=no_scheduler):
+        both = model.predict(lazy, return_std=True)
+    for made, expected in zip(both, model.predict(X, return_std=True), strict=True):
+        assert isinstance(made, da.Array)
+        assert made.chunks == ((100, 250, 50), *((q,) for q in shape))
+        assert made.dtype == np.float64
+        computed = made.compute()
+        assert computed.shape == expected.shape
+        assert np.abs(computed - expected).max() < 1e-12 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_standard_deviations_of_a_source_are_those_of_its_rows(tmp_path, shape):
+    model, (X, _) = fitted(shape), rows(shape)
+    expected = model.predict(X, return_std=True)
+    for source in (ArraySource(X), open_hdf5(stored(tmp_path / "new.h5", X), y=None)):
+        for made, values in zip(model.predict(source, return_std=True), expected, strict=True):
+            assert made.shape == values.shape == (N, *shape)
+            assert np.abs(made - values).max() < 1e-12 * np.abs(values).max()
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_standard_deviations_in_a_file_are_those_of_predict(tmp_path, shape):
+    model, (X, _) = fitted(shape), rows(shape)
+    source = open_hdf5(stored(tmp_path / "new.h5", X), y=None)
+    assert model.predict_to_hdf5(source, tmp_path / "p.h5", return_std=True) == 0
+    mean, deviation = model.predict(X, return_std=True)
+    with h5py.File(tmp_path / "p.h5") as file:
+        assert list(file) == ["y_pred", "y_std"]
+        for name, expected in (("y_pred", mean), ("y_std", deviation)):
+            assert file[name].shape == (N, *shape)
+            assert file[name].dtype == np.float64
+            assert np.abs(file[name][:] - expected).max() < 1e-12 * np.abs(expected).max()
+
+
+def test_bad_rows_have_no_standard_deviation_either(tmp_path):
+    X, _ = rows()
+    X[[5, 30_000], [0, 1]] = np.nan, -np.inf
+    model = fitted(on_bad_rows="skip")
+    assert model.predict_to_hdf5(ArraySource(X), tmp_path / "p.h5", return_std=True) == 2
+    with h5py.File(tmp_path / "p.h5") as file:
+        for name in ("y_pred", "y_std"):
+            assert np.flatnonzero(np.isnan(file[name][:])).tolist() == [5, 30_000]
+    refusing = fitted()
+    with pytest.raises(DataError, match="2 of 40,000 rows have no finite prediction"):
+        refusing.predict_to_hdf5(ArraySource(X), tmp_path / "q.h5", return_std=True)
+    assert not (tmp_path / "q.h5").exists()
+
+
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
+def test_the_scheduler_changes_no_bit_of_a_standard_deviation(scheduler):
+    model, source = fitted(precision="single"), ArraySource(rows()[0])
+    _, expected = model.predict(source, return_std=True)
+    with dask.config.set(scheduler=scheduler, num_workers=2):
+        assert np.array_equal(model.predict(source, return_std=True)[1], expected)
+
+
+@pytest.mark.cluster
+def test_standard_deviations_on_a_cluster_are_those_of_this_process(external_scheduler, tmp_path):
+    model, (X, _) = fitted((3,)), rows((3,))
+    mean, deviation = model.predict(X, return_std=True)
+    path = stored(tmp_path / "new.h5", X)
+    with streamkern.connect(scheduler=external_scheduler):
+        lazy = model.predict(da.from_array(X, chunks=(9000, 2)), return_std=True)
+        for made, expected in zip(dask.compute(*lazy), (mean, deviation), strict=True):
+            assert np.abs(made - expected).max() < 1e-12 * np.abs(expected).max()
+        source = open_hdf5(path, y=None)
+        assert model.predict_to_hdf5(source, tmp_path / "p.h5", return_std=True) == 0
+    with h5py.File(tmp_path / "p.h5") as file:
+        assert np.abs(file["y_std"][:] - deviation).max() < 1e-12 * np.abs(deviation).max()
+
+
+def without_equations(tmp_path, model):
+    model.save(tmp_path / "compact.h5", compact=True)
+    return streamkern.load(tmp_path / "compact.h5")
+
+
+def test_a_model_without_its_normal_equations_predicts_but_has_no_standard_deviations(tmp_path):
+    model, (X, y) = fitted(), rows(n=100)
+    compact = without_equations(tmp_path, model)
+    assert np.array_equal(compact.predict(X), model.predict(X))
+    sentence = "need the normal equations, but the model was saved without them; fit it again"
+    for asked in (
+        lambda: compact.predict(X, return_std=True),
+        lambda: compact.predict(da.from_array(X), return_std=True),
+        lambda: compact.predict(ArraySource(X), return_std=True),
+        lambda: compact.predict_to_hdf5(ArraySource(X), tmp_path / "p.h5", return_std=True),
+        lambda: compact.diagnose(ArraySource(X, y)),
+    ):
+        with pytest.raises(ModelFileError, match=sentence):
+            asked()
+    assert not (tmp_path / "p.h5").exists()
+
+
+def test_standard_deviations_need_a_fitted_model():
+    with pytest.raises(NotFittedError):
+        RandomFeatureRidge().predict(rows(n=10)[0], return_std=True)
+    with pytest.raises(NotFittedError):
+        RandomFeatureRidge().diagnose(ArraySource(*rows(n=10)))
+
+
+# What a model says of its own rows.
+
+
+def few(shape=(), n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, P))
+    y = np.stack([np.sin(X[:, 0]), 5 + X[:, 1] ** 2, X[:, 0] * X[:, 2]], axis=1)
+    y = (y + 0.1 * rng.standard_normal(y.shape))[:, : shape[0] if shape else 1]
+    return X, y if shape else y[:, 0]
+
+
+def ridge(**options):
+    options = {"n_components": 12, "precision": "double", "alpha": 0.05} | options
+    return RandomFeatureRidge(options.pop("kernel", Gaussian(1.5)), **options)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_own_rows_are_predicted_as_by_a_fit_without_each(shape, intercept, weighted):
+    X, y = few(shape)
+    s = np.random.default_rng(4).choice([0.5, 1.0, 2.0], len(X)) if weighted else np.ones(len(X))
+    model = ridge(fit_intercept=intercept).fit(X, y, s if weighted else None)
+    source = ArraySource(X, y, s if weighted else None)
+    found = model.diagnose(source, n_largest=len(X))
+    Phi, targets = model.transform(X), y.reshape(len(y), -1)
+    errors = naive.left_out_errors(Phi, targets, s, model.alpha_, intercept=intercept)
+    expected = np.sqrt(s @ errors**2 / s.sum())
+    assert found["rows"] == len(X)
+    assert np.reshape(found["loo_rmse"], -1) == pytest.approx(expected, rel=1e-8)
+    assert np.shape(found["loo_rmse"]) == shape
+    h = s * naive.leverages(Phi, Phi, s, model.alpha_, intercept=intercept)
+    for key, size in (
+        ("largest_leverages", h),
+        ("largest_errors", np.abs(errors).max(axis=1)),
+    ):
+        assert [row["row"] for row in found[key]] == np.argsort(-size).tolist()
+        for row in found[key]:
+            assert row["leverage"] == pytest.approx(h[row["row"]], rel=1e-8)
+            assert np.shape(row["error"]) == shape
+            assert np.reshape(row["error"], -1) == pytest.approx(errors[row["row"]], rel=1e-6)
+            assert row["place"] == f"row {row['row']}"
+
+
+@pytest.mark.parametrize("precision", ["single", "double"])
+@pytest.mark.parametrize("alpha", [0.05, 10.0, "cv", "gcv"])
+def test_own_leverages_sum_to_the_effective_degrees_of_freedom(precision, alpha):
+    X, y = rows(n=3000)
+    model = ridge(n_components=64, precision=precision, alpha=alpha).fit(X, y)
+    found = model.diagnose(ArraySource(X, y))
+    rel = 1e-9 if precision == "double" else 1e-3
+    assert found["effective_dof"] == pytest.approx(model.report_["effective_dof"], rel=rel)
+    assert found["rows_of_leverage_one"] == 0
+
+
+def test_leave_one_out_agrees_with_cross_validation_and_generalised_cross_validation():
+    X, y = rows(n=3000)
+    model = ridge(n_components=64, alpha="gcv").fit(X, y)
+    found = model.diagnose(ArraySource(X, y))["loo_rmse"]
+    curve = model.report_["alpha_curve"]
+    assert found == pytest.approx(min(curve["values"]), rel=0.01)
+    folded = ridge(n_components=64, alpha="cv").fit(X, y).report_["cv_rmse"]
+    assert found == pytest.approx(folded, rel=0.02)
+    assert found > model.report_["train_rmse"]
+
+
+def test_every_target_may_have_its_own_penalty():
+    X, y = few((3,), 200)
+    model = ridge(alpha="cv", per_target=True).fit(X, y)
+    assert len(set(model.alpha_)) > 1
+    found = model.diagnose(ArraySource(X, y))
+    Phi = model.transform(X)
+    for j, alpha in enumerate(model.alpha_):
+        errors = naive.left_out_errors(Phi, y, np.ones(200), alpha, intercept=True)[:, j]
+        assert found["loo_rmse"][j] == pytest.approx(np.sqrt((errors**2).mean()), rel=1e-8)
+    expected = np.mean(model.report_["effective_dof"])
+    assert found["effective_dof"] == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_diagnosis_is_json_and_names_as_many_rows_as_are_asked_for():
+    X, y = few((3,))
+    model = ridge().fit(X, y)
+    ten, three = (model.diagnose(ArraySource(X, y), **more) for more in ({}, {"n_largest": 3}))
+    assert json.loads(json.dumps(ten, allow_nan=False)) == ten
+    for key in ("largest_leverages", "largest_errors"):
+        assert len(ten[key]) == 10
+        assert three[key] == ten[key][:3]
+
+
+def test_rows_of_leverage_one_are_counted_and_have_no_error():
+    X, y = few()
+    X = np.column_stack([X, np.arange(len(X)) == 7])
+    model = ridge(kernel=Linear(), alpha=0.0).fit(X, y)
+    found = model.diagnose(ArraySource(X, y), n_largest=60)
+    assert found["rows_of_leverage_one"] == 1
+    assert found["largest_leverages"][0]["row"] == 7
+    assert found["largest_leverages"][0]["leverage"] == pytest.approx(1.0)
+    others = np.arange(60) != 7
+    alone = ridge(kernel=Linear(), alpha=0.0).fit(X[others, :P], y[others])
+    expected = alone.diagnose(ArraySource(X[others, :P], y[others]))["loo_rmse"]
+    assert found["loo_rmse"] == pytest.approx(expected, rel=1e-9)
+
+
+def test_where_all_rows_have_leverage_one_there_is_no_error():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((4, 3)), rng.standard_normal((4, 2))
+    found = ridge(kernel=Linear(), alpha=0.0).fit(X, y).diagnose(ArraySource(X, y))
+    assert found["rows_of_leverage_one"] == 4
+    assert found["loo_rmse"] == [None, None]
+    json.dumps(found, allow_nan=False)
+
+
+def test_a_constant_column_changes_no_diagnosis():
+    X, y = few()
+    wide = np.insert(X, 1, 7.0, axis=1)
+    with pytest.warns(StreamkernWarning, match="constant column"):
+        model = ridge().fit(wide, y)
+    assert model.diagnose(ArraySource(wide, y)) == ridge().fit(X, y).diagnose(ArraySource(X, y))
+
+
+def without_noise(n=3000):
+    X = np.random.default_rng(0).uniform(-1, 1, (n, P))
+    return X, np.sin(X[:, 0]) + X[:, 1] * X[:, 2]
+
+
+@pytest.mark.parametrize("alpha", ["cv", 1e-3, 1e-9])
+@pytest.mark.parametrize("precision", ["single", "double"])
+@pytest.mark.parametrize("D", [64, 256])
+@pytest.mark.filterwarnings("ignore:.*precision floor:streamkern.errors.StreamkernWarning")
+def test_own_rows_are_known_whatever_the_penalty(alpha, precision, D):
+    X, y = without_noise()
+    options = {"n_components": D, "precision": precision, "alpha": alpha}
+    model = ridge(kernel=Gaussian("median"), **options).fit(X, y)
+    found = model.diagnose(ArraySource(X, y))
+    assert 0.9 < found["loo_rmse"] / model.report_["train_rmse"] < 2
+
+
+OTHERS = {
+    "new rows": lambda *_: few(seed=1),
+    "half of them": lambda X, y: (X[::2], y[::2]),
+    "all but one": lambda X, y: (X[1:], y[1:]),
+    "one twice": lambda X, y: (np.vstack([X, X[:1]]), np.append(y, y[0])),
+    "all twice": lambda X, y: (np.tile(X, (2, 1)), np.tile(y, 2)),
+    "shifted inputs": lambda X, y: (X + 0.5, y),
+    "shifted targets": lambda X, y: (X, y + 1),
+    "targets of other rows": lambda X, y: (X, np.roll(y, 1)),
+}
+
+
+@pytest.mark.parametrize("others", list(OTHERS))
+def test_other_rows_than_those_fitted_are_refused(others):
+    X, y = few()
+    model = ridge(precision="single").fit(X, y)
+    with pytest.raises(DataError, match="not the rows that the model was fitted on") as caught:
+        model.diagnose(ArraySource(*OTHERS[others](X, y)))
+    assert str(caught.value).count(". ") == 0
+
+
+def test_own_rows_in_another_order_are_own_rows():
+    X, y = few()
+    model = ridge().fit(X, y)
+    found = model.diagnose(ArraySource(X[::-1], y[::-1]))
+    assert found["loo_rmse"] == pytest.approx(model.diagnose(ArraySource(X, y))["loo_rmse"])
+
+
+def test_rows_of_another_width_or_number_of_targets_are_refused():
+    X, y = few()
+    model = ridge().fit(X, y)
+    with pytest.raises(DataError, match="rows must have 3 columns"):
+        model.diagnose(ArraySource(X[:, :2], y))
+    with pytest.raises(DataError, match=r"predicts 1 target.*but the data has 2"):
+        model.diagnose(ArraySource(X, np.stack([y, y], axis=1)))
+    with pytest.raises(DataError, match="but the data has 0"):
+        model.diagnose(ArraySource(X))
+
+
+def test_bad_rows_are_refused_or_left_out():
+    X, y = few()
+    expected = ridge().fit(X[2:], y[2:]).diagnose(ArraySource(X[2:], y[2:]))
+    X[0, 1], y[1] = np.nan, np.inf
+    model = ridge(on_bad_rows="skip").fit(X, y)
+    found = model.diagnose(ArraySource(X, y))
+    assert (found["rows"], found["skipped_rows"]) == (58, 2)
+    assert found["loo_rmse"] == pytest.approx(expected["loo_rmse"], rel=1e-6)
+    assert [row["row"] - 2 for row in found["largest_errors"]] == [
+        row["row"] for row in expected["largest_errors"]
+    ]
+    with pytest.raises(DataError, match=r"2 of 60 rows .* first at row 0"):
+        model.set_params(on_bad_rows="error").diagnose(ArraySource(X, y))
+    with pytest.raises(DataError, match="all 60 rows were skipped"):
+        model.set_params(on_bad_rows="skip").diagnose(ArraySource(X, np.nan * y))
+
+
+@pytest.fixture(scope="module")
+def diagnosed():
+    X, y = rows((3,))
+    model = RandomFeatureRidge(Gaussian(1.5), n_components=32).fit(X, y)
+    return model, X, y, model.diagnose(ArraySource(X, y))
+
+
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
+def test_the_scheduler_changes_nothing_of_a_diagnosis(diagnosed, scheduler):
+    model, X, y, expected = diagnosed
+    with dask.config.set(scheduler=scheduler, num_workers=2):
+        assert model.diagnose(ArraySource(X, y)) == expected
+
+
+def test_files_and_dask_arrays_give_the_diagnosis_that_arrays_give(diagnosed, tmp_path):
+    model, X, y, expected = diagnosed
+    source = open_hdf5(stored(tmp_path / "train.h5", X, y=y))
+    lazy = streamkern.sources.as_source(da.from_array(X, chunks=(8000, 2)), da.from_array(y))
+    for found in (model.diagnose(source), model.diagnose(lazy)):
+        assert found["loo_rmse"] == pytest.approx(expected["loo_rmse"], rel=1e-6)
+        assert found["effective_dof"] == pytest.approx(expected["effective_dof"], rel=1e-6)
+        assert [row["row"] for row in found["largest_errors"]] == [
+            row["row"] for row in expected["largest_errors"]
+        ]
+
+
+@pytest.mark.cluster
+def test_a_diagnosis_on_a_cluster_is_that_of_this_process(diagnosed, external_scheduler):
+    model, X, y, expected = diagnosed
+    with streamkern.connect(scheduler=external_scheduler):
+        assert model.diagnose(ArraySource(X, y)) == expected
+
+
+# What survives a file.
+
+
+@pytest.mark.parametrize("precision", ["single", "double"])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("more", [{}, {"per_target": True}, {"fit_intercept": False}], ids=str)
+def test_a_loaded_model_gives_the_same_bits_of_everything(tmp_path, precision, shape, more):
+    X, y = few(shape, 200)
+    model = ridge(alpha="cv", precision=precision, **more).fit(X, y)
+    model.save(tmp_path / "model.h5")
+    loaded = streamkern.load(tmp_path / "model.h5")
+    new = rows(n=30)[0]
+    for before, after in zip(
+        model.predict(new, return_std=True), loaded.predict(new, return_std=True), strict=True
+    ):
+        assert before.tobytes() == after.tobytes()
+    assert loaded.diagnose(ArraySource(X, y)) == model.diagnose(ArraySource(X, y))
+    assert loaded.report_ == model.report_
+
+
+@pytest.mark.parametrize(("precision", "itemsize"), [("single", 4), ("double", 8)])
+def test_a_compact_file_is_smaller_by_one_triangle(tmp_path, precision, itemsize):
+    D = 300
+    model = ridge(n_components=D, precision=precision).fit(*few(n=400))
+    model.save(tmp_path / "whole.h5")
+    model.save(tmp_path / "compact.h5", compact=True)
+    whole, compact = ((tmp_path / f"{name}.h5").stat().st_size for name in ("whole", "compact"))
+    triangle = itemsize * D * (D + 1) / 2
+    assert triangle <= whole - compact <= 1.1 * triangle + 20_000

@@ -8,6 +8,7 @@ import streamkern
 
 PUBLIC = {
     "ColumnStatistics",
+    "DataMoments",
     "ExactKernelRidge",
     "FeatureMap",
     "Gaussian",
@@ -24,8 +25,10 @@ PUBLIC = {
     "compare",
     "connect",
     "load",
+    "load_moments",
     "open_hdf5",
     "progress",
+    "sparsify",
 }
 
 

@@ -1,34 +1,23 @@
 """Known figures on real data, through the command line; skipped where the data is absent."""
 
 import json
-import os
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from real import DATA, load, needs_data
 
 from streamkern.cli import main
 
-DATA = Path(
-    os.environ.get("STREAMKERN_DATA", Path(__file__).resolve().parents[2] / "shared" / "data")
-)
-
-pytestmark = pytest.mark.skipif(
-    not DATA.is_dir(), reason=f"no real data at {DATA}; set STREAMKERN_DATA"
-)
+pytestmark = needs_data
 
 
 def streamkern(*arguments: object) -> dict[str, object]:
     done = CliRunner().invoke(main, [*map(str, arguments), "--json", "--quiet"])
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout.splitlines()[-1])
-
-
-def load(name: str) -> dict[str, np.ndarray]:
-    with np.load(DATA / name / "data.npz", allow_pickle=False) as arrays:
-        return {key: arrays[key] for key in arrays.files}
 
 
 def split(name: str, folder: Path) -> tuple[Path, Path, float]:
@@ -74,6 +63,23 @@ def test_the_error_on_a_published_split_is_as_small_as_it_should_be(tmp_path, na
     assert evaluated["rmse"] / deviation <= largest
 
 
+@pytest.mark.parametrize("name", ["uci_elevators", "uci_pol", "uci_protein", "california"])
+def test_intervals_of_90_per_cent_hold_85_to_95_per_cent_of_the_test_rows(tmp_path, name):
+    arrays, rng = load(name), np.random.default_rng(0)
+    X, y = arrays["X"], arrays["y"].reshape(len(arrays["X"]), -1)[:, 0]
+    chosen = rng.permutation(len(X))[:12_000]
+    for part, rows in (("train", chosen[3000:]), ("test", chosen[:3000])):
+        with h5py.File(tmp_path / f"{part}.h5", "w") as file:
+            file["X"], file["y"] = X[rows], y[rows]
+    model, out = tmp_path / "model.h5", tmp_path / "predicted.h5"
+    streamkern("fit", tmp_path / "train.h5", "--out", model, "--components", 512)
+    streamkern("predict", model, tmp_path / "test.h5", "--out", out, "--std")
+    with h5py.File(out) as file:
+        apart = np.abs(y[chosen[:3000]] - file["y_pred"][:]) / file["y_std"][:]
+    # 90% of a normal distribution lie within 1.645 standard deviations.
+    assert 0.85 <= (apart <= 1.645).mean() <= 0.95
+
+
 def test_flights_with_missing_values_are_fitted_without_them(tmp_path):
     arrays = load("nycflights13")
     known_late = ["dep_time", "arr_time", "dep_delay", "air_time"]
@@ -95,6 +101,7 @@ def test_flights_with_missing_values_are_fitted_without_them(tmp_path):
 def test_random_features_come_within_two_per_cent_of_exact_ridge_on_concrete(tmp_path):
     train, test, _ = split("uci_concrete", tmp_path)
     options = ("--length-scale", 2, "--alpha", 0.01, "--components", "256,4096")
+    options += ("--maps", "orthogonal", "--seeds", 1)
     found = streamkern("compare", train, "--test", test, "--out", tmp_path / "found", *options)
     exact, *_, largest = found["trials"]
     assert (exact["method"], largest["n_components"]) == ("exact", 4096)

@@ -18,7 +18,7 @@ import pytest
 from conftest import wait_until
 
 import streamkern
-from streamkern.fitting import plan_for
+from streamkern.fitoptions import plan_for
 from streamkern.observing import observed
 from streamkern.scheduling import current_client
 
@@ -36,8 +36,9 @@ def write(path, n):
     return streamkern.open_hdf5(path)
 
 
-def fit(source, n_components=64):
-    return streamkern.RandomFeatureRidge(n_components=n_components, alpha=0.1).fit(source)
+def fit(source, n_components=64, **options):
+    options = {"alpha": 0.1} | options
+    return streamkern.RandomFeatureRidge(n_components=n_components, **options).fit(source)
 
 
 def bits(model) -> bytes:
@@ -52,10 +53,8 @@ def source(tmp_path_factory):
 @pytest.fixture(scope="module")
 def expected(source):
     with dask.config.set(scheduler="synchronous"):
-        assert (
-            plan_for(source, streamkern.RandomFeatureRidge(n_components=64).options()).n_shards
-            >= 100
-        )
+        options, _ = streamkern.RandomFeatureRidge(n_components=64, alpha=0.1).options()
+        assert plan_for(source, options).n_shards >= 100
         return bits(fit(source))
 
 
@@ -109,6 +108,23 @@ def test_a_fit_on_a_local_cluster_gives_the_same_bits(n_workers, source, expecte
 def test_a_fit_on_somebody_elses_cluster_gives_the_same_bits(external_scheduler, source, expected):
     with streamkern.connect(scheduler=external_scheduler):
         assert bits(fit(source)) == expected
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("fold_by", ["shards", "rows"])
+def test_a_penalty_is_chosen_by_the_same_bits(tmp_path, fold_by, external_scheduler):
+    source = write(tmp_path / "train.h5", 90_000)
+    options = {"alpha": "cv", "fold_by": fold_by, "n_folds": 3}
+    with dask.config.set(scheduler="synchronous"):
+        alone = fit(source, **options)
+    with dask.config.set(scheduler=Pickled().get):
+        pickled = fit(source, **options)
+    with streamkern.connect(scheduler=external_scheduler):
+        elsewhere = fit(source, **options)
+    assert alone.report_["n_folds"] == 3
+    for model in (pickled, elsewhere):
+        assert bits(model) == bits(alone)
+        assert model.report_["alpha_curve"] == alone.report_["alpha_curve"]
 
 
 @pytest.mark.parametrize("standardize", [True, False])

@@ -18,10 +18,16 @@ COMMANDS = {
     "convert": "Write CSV, Parquet or NumPy files as chunked HDF5.",
     "inspect": "Show what data files hold, and what a fit would need.",
     "fit": "Fit one model.",
+    "tune": "Choose the kernel and its length scale, and fit one model.",
     "predict": "Predict every row of a data set.",
     "evaluate": "Compare predictions with targets.",
+    "diagnose": "Leave-one-out error of a model, and the rows that matter most to it.",
     "compare": "Exact kernel ridge against random features, over their number.",
-    "show": "Show the card of a model.",
+    "moments": "Reduce rows to moments, to be merged, relieved of rows and solved.",
+    "merge": "Merge the moments of different rows.",
+    "forget": "Take rows out of moments.",
+    "solve": "Make a model of moments.",
+    "show": "Show the card of a model, or what moments are of.",
 }
 
 

@@ -6,6 +6,17 @@ from typing import Any
 
 import click
 
+from streamkern.cli.model_options import (
+    check_like,
+    like_option,
+    map_options,
+    model_of,
+    penalty_of,
+    penalty_options,
+    prepared,
+    sparse_of,
+    sparse_options,
+)
 from streamkern.cli.options import (
     Say,
     bad_rows_option,
@@ -14,90 +25,15 @@ from streamkern.cli.options import (
     force_option,
     place_options,
 )
-from streamkern.errors import ParameterError
-from streamkern.kernels import KERNELS, Kernel, ShiftInvariantKernel
-
-
-def kernel_options(command: Any) -> Any:
-    """Give a command the options that make a kernel and its map."""
-    for option in (
-        click.option(
-            "--seed",
-            type=click.IntRange(min=0),
-            default=0,
-            show_default=True,
-            help="Seed of the map, and of the sample behind the median.",
-        ),
-        click.option("--phase", is_flag=True, help="Cosines with random phases, instead of pairs."),
-        click.option(
-            "--map",
-            "feature_map",
-            type=click.Choice(["orthogonal", "iid", "identity"]),
-            default="orthogonal",
-            show_default=True,
-            help="How frequencies are drawn.",
-        ),
-        click.option(
-            "--length-scale",
-            default="median",
-            show_default=True,
-            metavar="median|FLOAT[,FLOAT...]",
-            help="In units of the standardised inputs; several: one per input.",
-        ),
-        click.option(
-            "--kernel",
-            type=click.Choice(list(KERNELS)),
-            default="gaussian",
-            show_default=True,
-            help="How similar two rows are.",
-        ),
-    ):
-        command = option(command)
-    return command
-
-
-def kernel_named(name: str, length_scale: str) -> Kernel:
-    """Return the kernel that two options describe."""
-    kernel = KERNELS[name]
-    if not isinstance(kernel, ShiftInvariantKernel):
-        if length_scale != "median":
-            raise ParameterError(
-                f"the {name} kernel has no length scale; leave --length-scale out."
-            )
-        return kernel
-    if length_scale == "median":
-        return kernel.with_length_scale("median")
-    try:
-        numbers = tuple(float(text) for text in length_scale.split(","))
-    except ValueError as error:
-        raise ParameterError(
-            f"--length-scale must be 'median' or numbers with commas between, not "
-            f"{length_scale!r}; give one of these."
-        ) from error
-    return kernel.with_length_scale(numbers[0] if len(numbers) == 1 else numbers)
 
 
 @click.command()
 @data_options
 @click.option("--out", required=True, metavar="MODEL.h5", help="The model file to write.")
-@kernel_options
-@click.option(
-    "--components", type=int, default=2048, show_default=True, help="D, counting all outputs."
-)
-@click.option(
-    "--alpha",
-    type=float,
-    default=None,
-    help="The penalty, in units of the sum of squares.  [default: 0.1]",
-)
-@click.option(
-    "--precision",
-    type=click.Choice(["single", "double"]),
-    default="single",
-    show_default=True,
-    help="Of features and products, which are summed in double.",
-)
-@click.option("--no-standardize", is_flag=True, help="Take the inputs in their own units.")
+@map_options
+@like_option
+@penalty_options
+@sparse_options
 @click.option("--no-intercept", is_flag=True, help="Fit through the origin.")
 @bad_rows_option
 @place_options
@@ -109,49 +45,18 @@ def fit(say: Say, **options: Any) -> None:
 
     DATA is an HDF5 file, several, or a quoted pattern, whose rows are one data set.
     """
-    from streamkern.cli.place import Place
-    from streamkern.estimators import DEFAULT_ALPHA, RandomFeatureRidge
-    from streamkern.plan import plan_fit
-    from streamkern.sources import open_hdf5
-    from streamkern.storage import check_output
+    from streamkern.estimators import pattern_of
 
-    model = RandomFeatureRidge(
-        kernel_named(options["kernel"], options["length_scale"]),
-        n_components=options["components"],
-        alpha=DEFAULT_ALPHA if options["alpha"] is None else options["alpha"],
-        feature_map=options["feature_map"],
-        paired=not options["phase"],
-        standardize=not options["no_standardize"],
-        fit_intercept=not options["no_intercept"],
-        precision=options["precision"],
-        on_bad_rows=options["on_bad_rows"],
-        random_state=options["seed"],
-    )
-    checked = model.options()
-    source = open_hdf5(options["data"], options["x"], options["y"])
-    place = Place.of(options)
-    plan = plan_fit(
-        source,
-        checked.components_for(source.n_features),
-        precision=options["precision"],
-        n_workers=place.workers,
-    )
-    if options["dry_run"]:
-        if place.is_elsewhere:
-            raise ParameterError(
-                "--dry-run plans for this machine; leave out either it, or the cluster."
-            )
-        say.table("Plan", plan.rows())
-        plan.check()
-        say.result(plan.as_dict())
+    check_like(options["like"])
+    choices = penalty_of(options) | sparse_of(options)
+    model = model_of(options, **choices, fit_intercept=not options["no_intercept"])
+    like = pattern_of(options["like"])
+    job = prepared(say, options, model.options(like)[0])
+    if job is None:
         return
-    check_output(
-        options["out"], force=options["force"], inputs=[file.path for file in source.files]
-    )
-    if place.workers or not place.is_named:
-        plan.check()
+    source, place, plan = job
     with place.entered(say, plan):
-        model.fit(source)
+        model.fit(source, like=like)
     model.save(options["out"], force=options["force"])
     report = fit_report(model, options["out"])
     say.table("Fitted", card_rows(report))
@@ -166,37 +71,65 @@ def fit_report(model: Any, path: str) -> dict[str, Any]:
 
 def card_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
     """Return what a person wants to know of a fitted model, as pairs of a name and a value."""
-    from streamkern.memory import in_words
+    return [
+        *data_rows(report),
+        ("alpha", _chosen(report)),
+        ("training rmse", _brief(report["train_rmse"])),
+        ("cross-validated rmse", _brief(report["cv_rmse"])),
+        ("effective degrees of freedom", _brief(report["effective_dof"])),
+        ("solver", f"{report['solver']}, condition {_brief(report['condition'])}"),
+        *pass_rows(report),
+        *([("model", report["model"])] if "model" in report else []),
+    ]
 
-    seconds, peak = report["seconds"], in_words(report["peak_worker_bytes"])
+
+def data_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return what was read, and what features it became."""
     kernel, scale = report["kernel"], report["length_scale"]
     kernel += f", length scale {_brief(scale)}" if scale is not None else ""
-    rows = [
+    components = f"{report['n_components']:,}"
+    if report.get("sparse_of"):
+        components += f" of {report['sparse_of']:,} by {report['sparse_method']}"
+    return [
         ("rows x inputs", f"{report['rows']:,} x {report['n_features']:,}"),
         ("targets", f"{report['n_targets']:,}"),
         ("kernel", kernel),
-        ("components", f"{report['n_components']:,} ({report['precision']} precision)"),
-        ("alpha", f"{report['alpha']:g}"),
-        ("training rmse", _brief(report["train_rmse"])),
-        ("effective degrees of freedom", f"{report['effective_dof']:,.1f}"),
-        ("solver", f"{report['solver']}, condition {_brief(report['condition'])}"),
-        (
-            "seconds",
-            ", ".join(f"{name} {value:.1f}" for name, value in seconds.items()),
-        ),
+        ("components", f"{components} ({report['precision']} precision)"),
+    ]
+
+
+def pass_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return what reading took, and what was left out."""
+    from streamkern.memory import in_words
+
+    peak = in_words(report["peak_worker_bytes"])
+    seconds = ", ".join(f"{name} {value:.1f}" for name, value in report["seconds"].items())
+    rows = [
+        ("seconds", seconds),
         (
             "memory of a worker",
             f"{peak} of {in_words(report['projected_worker_bytes'])} projected",
         ),
     ]
-    for key, label in (("skipped_rows", "rows skipped"), ("retried_shards", "shards retried")):
-        if report[key]:
+    for key, label in (
+        ("skipped_rows", "rows skipped"),
+        ("forgotten_rows", "rows forgotten"),
+        ("retried_shards", "shards retried"),
+    ):
+        if report.get(key):
             rows.append((label, f"{report[key]:,}"))
     if report["dropped_columns"]:
         rows.append(("constant columns left out", _brief(report["dropped_columns"])))
-    if "model" in report:
-        rows.append(("model", report["model"]))
     return rows
+
+
+def _chosen(report: dict[str, Any]) -> str:
+    curve, alpha = report.get("alpha_curve"), _brief(report["alpha"])
+    if not curve:
+        return alpha
+    crossed = curve["criterion"] == "cv"
+    folds = f", {report['n_folds']} folds by {report['fold_by']}" if crossed else ""
+    return f"{alpha} by {curve['criterion']}{folds}, of {len(curve['alphas'])} tried"
 
 
 def _brief(value: Any) -> str:

@@ -36,7 +36,7 @@ def inspect(say: Say, data: tuple[str, ...], x: str, y: str, components: int) ->
         _show(say, path, datasets)
     plan: Plan | None = None
     try:
-        plan = plan_fit(open_hdf5(data, x, y), components)
+        plan = plan_fit(open_hdf5(data, x, y), components, n_folds=5)
     except DataError as error:
         say.note(f"no fit to plan: {error}")
     else:

@@ -66,6 +66,9 @@ class Say:
             table.add_row(*map(escape, row))
         # A file or a pipe has no width of its own.
         console = Console(width=None if sys.stdout.isatty() else 120, highlight=False)
+        if header:
+            # Lines that a narrow terminal breaks still hold every digit.
+            console.width = max(console.width, Console(width=1000).measure(table).maximum)
         console.print(f"[bold]{escape(title)}[/bold]")
         console.print(table)
 

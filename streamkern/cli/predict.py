@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from streamkern.cli.options import Say, bad_rows_option, common, force_option, place_options
+from streamkern.errors import ModelFileError
 
 
 @click.command()
@@ -15,6 +16,7 @@ from streamkern.cli.options import Say, bad_rows_option, common, force_option, p
 @click.argument("data", nargs=-1, required=True, metavar="DATA...")
 @click.option("--x", default="X", show_default=True, help="Dataset of inputs.")
 @click.option("--out", required=True, metavar="PRED.h5", help="The file of predictions to write.")
+@click.option("--std", is_flag=True, help="Write standard deviations of new targets, as y_std.")
 @bad_rows_option
 @place_options
 @force_option
@@ -22,15 +24,22 @@ from streamkern.cli.options import Say, bad_rows_option, common, force_option, p
 def predict(say: Say, **options: Any) -> None:
     """Predict every row of DATA into the dataset y_pred of PRED.h5.
 
+    With --std, a dataset y_std holds the standard deviation of a new target at every row.
+
     With --on-bad-rows skip, rows with NaN or infinite values are predicted as NaN.
     """
     from streamkern.cli.place import Place
-    from streamkern.estimators import load
     from streamkern.prediction import predict_to_hdf5
     from streamkern.sources import open_hdf5
-    from streamkern.storage import check_output
+    from streamkern.storage import check_output, read_model
 
-    predictor = load(options["model"]).predictor_
+    file = read_model(options["model"], with_equations=options["std"])
+    predictor = file.predictor
+    if options["std"] and file.equations is None:
+        raise ModelFileError(
+            f"--std needs the normal equations, but {options['model']} was saved without them; fit "
+            f"it again without --compact."
+        )
     source = open_hdf5(options["data"], options["x"], y=None)
     predictor.feature_map.check((source.n_samples, source.n_features))
     inputs = [options["model"], *(file.path for file in source.files)]
@@ -42,12 +51,14 @@ def predict(say: Say, **options: Any) -> None:
             predictor,
             source,
             options["out"],
+            equations=file.equations,
             skip_bad_rows=options["on_bad_rows"] == "skip",
             force=options["force"],
         )
     seconds = time.perf_counter() - begun
     noted = f", {skipped:,} of them NaN" if skipped else ""
-    say.line(f"{source.n_samples:,} predictions in {options['out']}:y_pred{noted}")
+    with_std = " and y_std" if options["std"] else ""
+    say.line(f"{source.n_samples:,} predictions in {options['out']}:y_pred{with_std}{noted}")
     say.result(
         {
             "rows": source.n_samples,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from streamkern.cli.options import Say, common
@@ -11,24 +13,50 @@ from streamkern.cli.options import Say, common
 @click.argument("model")
 @common
 def show(say: Say, model: str) -> None:
-    """Show the card of a model: what it was fitted on, how, and with what result."""
+    """Show the card of a model: what it was fitted on, how, and with what result.
+
+    Of a moments file, show which rows it is of, and how they were read.
+    """
+    from streamkern.storage import holds_moments
+
+    (_show_moments if holds_moments(model) else _show_model)(say, model)
+
+
+def _show_model(say: Say, path: str) -> None:
     from streamkern.cli.fit import card_rows
+    from streamkern.cli.tune import tuning_header, tuning_rows
     from streamkern.storage import read_model
 
-    file = read_model(model)
-    card, report = file.card, file.card["report"]
-    data = report["data"]
-    files = [entry["path"] for entry in data.get("files", [])]
-    options = card["options"]
+    card = read_model(path).card
+    report, options = card["report"], card["options"]
     rows = [
         ("made", f"{card['created']} by streamkern {card['versions']['streamkern']}"),
         *card_rows(report),
         ("feature map", f"{options['feature_map']}, seed {options['random_state']}"),
-        ("data", ", ".join(files[:3]) + (f", ... ({len(files)})" if len(files) > 3 else "")
-         if files else data["kind"]),
+        ("data", _named(report["data"])),
         ("libraries", ", ".join(f"{k} {v}" for k, v in card["versions"].items())),
-    ]  # fmt: skip
+    ]
     if report["note"]:
         rows.append(("note", report["note"]))
-    say.table(f"Model {model}", rows)
+    say.table(f"Model {path}", rows)
+    if report.get("tuning"):
+        say.table("Tried", tuning_rows(report["tuning"]), header=tuning_header(report["tuning"]))
     say.result(card)
+
+
+def _show_moments(say: Say, path: str) -> None:
+    from streamkern.cli.moments import moments_report, moments_rows
+    from streamkern.datamoments import moments_header
+
+    found = moments_header(path)
+    report = moments_report(found, path)
+    data = found.report["data"]
+    say.table(f"Moments {path}", [*moments_rows(report), ("data", _named(data))])
+    say.result(report | {"data": data})
+
+
+def _named(data: dict[str, Any]) -> str:
+    """Return the first files of a data set, or what else it is."""
+    files = [entry["path"] for entry in data.get("files", [])]
+    more = f", ... ({len(files)})" if len(files) > 3 else ""
+    return ", ".join(files[:3]) + more if files else str(data["kind"])

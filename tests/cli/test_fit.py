@@ -44,6 +44,14 @@ OPTIONS = {
     "map": (("--map", "iid"), {"feature_map": "iid"}),
     "identity": (("--map", "identity"), {"feature_map": "identity"}),
     "alpha": (("--alpha", 2.5), {"alpha": 2.5}),
+    "alphas": (("--alpha", "10,0.1,1"), {"alpha": [10.0, 0.1, 1.0]}),
+    "cv": (("--alpha", "cv"), {"alpha": "cv"}),
+    "gcv": (("--alpha", "gcv"), {"alpha": "gcv"}),
+    "evidence": (("--alpha", "evidence"), {"alpha": "evidence"}),
+    "folds": (("--folds", 3), {"n_folds": 3}),
+    "fold by": (("--fold-by", "blocks"), {"fold_by": "blocks"}),
+    "per target": (("--per-target",), {"per_target": True}),
+    "one standard error": (("--one-standard-error",), {"one_standard_error": True}),
     "precision": (("--precision", "double"), {"precision": "double"}),
     "no standardising": (("--no-standardize",), {"standardize": False}),
     "no intercept": (("--no-intercept",), {"fit_intercept": False}),
@@ -94,8 +102,73 @@ def test_the_json_has_every_key_of_the_contract():
     }  # fmt: skip
     assert set(report["seconds"]) >= {"total", "pass", "solve"}
     assert report["model"] == "model.h5"
-    assert report["cv_rmse"] is None
+    assert 0 < report["cv_rmse"] < 1
     assert (report["rows"], report["n_features"], report["n_components"]) == (300, 3, 32)
+
+
+def test_the_json_says_what_a_penalty_was_chosen_by():
+    report = report_of(*FIT, "--alpha", "10,0.1,1")
+    curve = report["alpha_curve"]
+    assert (curve["criterion"], curve["alphas"]) == ("cv", [0.1, 1.0, 10.0])
+    assert report["alpha"] == curve["alphas"][curve["values"].index(min(curve["values"]))]
+    assert report["cv_rmse"] == min(curve["values"])
+    assert len(curve["standard_errors"]) == 3
+    assert (report["n_folds"], report["fold_by"]) == (5, "rows")
+
+
+def test_the_json_of_a_given_penalty_has_no_curve():
+    report = report_of(*FIT, "--alpha", 0.1)
+    assert report["alpha"] == 0.1
+    assert (report["alpha_curve"], report["cv_rmse"]) == (None, None)
+    assert (report["n_folds"], report["fold_by"]) == (0, None)
+
+
+def test_the_json_has_no_infinity_where_features_are_more_than_rows():
+    write("few.h5", *rows(60))
+    arguments = ("--length-scale", 0.5, "--components", 256, "--alpha", "gcv")
+    report = report_of("fit", "few.h5", "--out", "model.h5", *arguments)
+    values = report["alpha_curve"]["values"]
+    assert None in values
+    assert (
+        report["alpha"]
+        == min(
+            (value, alpha)
+            for value, alpha in zip(values, report["alpha_curve"]["alphas"], strict=True)
+            if value is not None
+        )[1]
+    )
+
+
+@pytest.mark.parametrize(
+    ("alpha", "said"),
+    [
+        ("10,0.1,1", "by cv, 5 folds by rows, of 3 tried"),
+        ("cv", "by cv, 5 folds by rows, of 30 tried"),
+        ("gcv", "by gcv, of 30 tried"),
+        ("evidence", "by evidence, of 30 tried"),
+    ],
+)
+def test_people_are_told_how_a_penalty_was_chosen(alpha, said):
+    output = streamkern(*FIT, "--alpha", alpha).stdout
+    assert said in output
+    assert ("cross-validated rmse" in output) or alpha in {"gcv", "evidence"}
+
+
+def test_every_target_can_have_a_penalty_of_its_own():
+    write("data.h5", *rows(q=2))
+    report = report_of(*FIT, "--per-target")
+    assert len(report["alpha"]) == len(report["cv_rmse"]) == len(report["effective_dof"]) == 2
+    assert library.load("model.h5").alpha_ == report["alpha"]
+
+
+def test_rows_in_an_order_are_noted():
+    X, y = rows(6000)
+    order = np.argsort(X[:, 0])
+    write("data.h5", X[order], 3 * y[order] ** 2)
+    said = streamkern(*FIT, "--fold-by", "blocks", "--quiet").stderr
+    assert "note: the folds' errors are" in said
+    assert "the rows look ordered" in said
+    assert "note:" not in streamkern(*FIT, "--fold-by", "rows", "--quiet", "--force").stderr
 
 
 def test_people_are_told_what_was_fitted():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -31,6 +32,10 @@ RUNS = {
     "show": ("show", "model.h5"),
     "inspect": ("inspect", "data.h5"),
     "convert": ("convert", "table.csv", "out.h5", "--target", "y"),
+    "moments": ("moments", "data.h5", "--out", "out.h5", "--components", "32"),
+    "merge": ("merge", "A.h5", "B.h5", "--out", "out.h5"),
+    "forget": ("forget", "A.h5", "some.h5"),
+    "solve": ("solve", "A.h5", "--out", "out.h5"),
 }
 KEYS = {
     "fit": {
@@ -51,11 +56,26 @@ def write(path, n=300, p=3):
         file["y"] = np.sin(X[:, 0])
 
 
+@pytest.fixture(scope="module")
+def moments_files(tmp_path_factory):
+    """Moments of some rows, and of the others."""
+    folder = tmp_path_factory.mktemp("moments")
+    X = np.random.default_rng(1).standard_normal((300, 3))
+    model = RandomFeatureRidge(n_components=32)
+    first = model.moments(X[:200], X[:200, 0])
+    first.save(folder / "A.h5")
+    model.moments(X[200:], X[200:, 0], like=first).save(folder / "B.h5")
+    with h5py.File(folder / "some.h5", "w") as file:
+        file["X"], file["y"] = X[:20], X[:20, 0]
+    return folder
+
+
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path, monkeypatch, moments_files):
     monkeypatch.chdir(tmp_path)
     write("data.h5")
     Path("table.csv").write_text("x,y\n1,2\n2,3\n4,5\n")
+    shutil.copytree(moments_files, tmp_path, dirs_exist_ok=True)
     X = np.random.default_rng(0).standard_normal((300, 3))
     RandomFeatureRidge(n_components=32).fit(X, X[:, 0]).save("model.h5")
     return tmp_path
@@ -195,7 +215,7 @@ def test_the_version_is_told():
 
 
 def test_an_error_that_nobody_thought_of_is_one_sentence_too(monkeypatch):
-    def broken(*arguments):
+    def broken(*arguments, **named):
         raise ZeroDivisionError("no such luck")
 
     monkeypatch.setattr(RandomFeatureRidge, "fit", broken)
@@ -207,7 +227,7 @@ def test_an_error_that_nobody_thought_of_is_one_sentence_too(monkeypatch):
 
 
 def test_running_out_of_memory_is_one_sentence(folder, monkeypatch):
-    def hungry(*arguments):
+    def hungry(*arguments, **named):
         raise MemoryError
 
     before = files(folder)

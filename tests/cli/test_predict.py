@@ -25,9 +25,9 @@ def fitted(q=None):
     return load("model.h5")
 
 
-def predictions(path="p.h5"):
+def predictions(path="p.h5", name="y_pred"):
     with h5py.File(path) as file:
-        return file["y_pred"][:]
+        return file[name][:]
 
 
 @pytest.mark.parametrize("q", [None, 1, 2])
@@ -97,3 +97,56 @@ def test_workers_predict_what_this_process_predicts():
     write("new.h5", X)
     streamkern("predict", "model.h5", "new.h5", "--out", "p.h5", "--workers", 2, "--quiet")
     assert np.abs(predictions() - model.predict(X)).max() < 1e-5
+
+
+@pytest.mark.parametrize("q", [None, 1, 2])
+def test_standard_deviations_are_written_beside_predictions(q):
+    model, (X, _) = fitted(q), rows(1000, seed=1)
+    write("new.h5", X)
+    output = streamkern("predict", "model.h5", "new.h5", "--out", "p.h5", "--std", "--quiet").stdout
+    assert output == "1,000 predictions in p.h5:y_pred and y_std\n"
+    mean, deviation = model.predict(X, return_std=True)
+    for name, expected in (("y_pred", mean), ("y_std", deviation)):
+        assert predictions(name=name).shape == expected.shape == ((1000, q) if q else (1000,))
+        assert np.abs(predictions(name=name) - expected).max() < 1e-5
+    assert (deviation > 0).all()
+
+
+def test_no_standard_deviations_are_written_unasked():
+    fitted()
+    streamkern("predict", "model.h5", "data.h5", "--out", "p.h5", "--quiet")
+    with h5py.File("p.h5") as file:
+        assert list(file) == ["y_pred"]
+
+
+def test_skipped_rows_have_no_standard_deviation():
+    fitted()
+    X, _ = rows()
+    X[[4, 9]] = np.nan
+    write("new.h5", X)
+    skip = ("--on-bad-rows", "skip", "--quiet")
+    streamkern("predict", "model.h5", "new.h5", "--out", "p.h5", "--std", *skip)
+    for name in ("y_pred", "y_std"):
+        assert np.flatnonzero(np.isnan(predictions(name=name))).tolist() == [4, 9]
+
+
+def test_standard_deviations_of_a_model_without_normal_equations_are_refused(folder):
+    fitted().save("compact.h5", compact=True)
+    before = sorted(folder.iterdir())
+    arguments = ["predict", "compact.h5", "data.h5", "--out", "p.h5", "--std", "--quiet"]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 1
+    assert "--std needs the normal equations, but compact.h5 was saved without" in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert sorted(folder.iterdir()) == before
+    streamkern("predict", "compact.h5", "data.h5", "--out", "p.h5", "--quiet")
+
+
+@pytest.mark.cluster
+def test_workers_say_the_standard_deviations_that_this_process_says():
+    model, (X, _) = fitted(), rows(40_000)
+    write("new.h5", X)
+    place = ("--workers", 2, "--quiet")
+    streamkern("predict", "model.h5", "new.h5", "--out", "p.h5", "--std", *place)
+    _, deviation = model.predict(X, return_std=True)
+    assert np.abs(predictions(name="y_std") - deviation).max() < 1e-5

@@ -1,0 +1,65 @@
+"""`streamkern diagnose`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from streamkern.cli.options import Say, bad_rows_option, common, data_options, place_options
+
+
+@click.command()
+@click.argument("model")
+@data_options
+@click.option(
+    "--largest",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    help="How many rows of largest leverage, and of largest error, to name.",
+)
+@bad_rows_option
+@place_options
+@common
+def diagnose(say: Say, **options: Any) -> None:
+    """Say how MODEL would do on each row of DATA without that row.
+
+    DATA holds the rows that MODEL was fitted on.  One pass gives the leave-one-out error of all of
+    them without fitting again, and names the rows of largest leverage and of largest error.
+    """
+    from streamkern.cli.place import Place
+    from streamkern.estimators import load
+    from streamkern.sources import open_hdf5
+
+    model = load(options["model"])
+    model.on_bad_rows = options["on_bad_rows"]
+    source = open_hdf5(options["data"], options["x"], options["y"])
+    with Place.of(options).entered(say):
+        found = model.diagnose(source, n_largest=options["largest"])
+    say.table(
+        f"Leave-one-out on {found['rows']:,} rows",
+        [
+            ("leave-one-out rmse", _brief(found["loo_rmse"])),
+            ("training rmse", _brief(model.report_["train_rmse"])),
+            ("cross-validated rmse", _brief(model.report_["cv_rmse"])),
+            ("effective degrees of freedom", f"{found['effective_dof']:,.1f}"),
+            ("rows of leverage 1", f"{found['rows_of_leverage_one']:,}"),
+        ],
+    )
+    for key, title in (
+        ("largest_leverages", "Largest leverages"),
+        ("largest_errors", "Largest leave-one-out errors"),
+    ):
+        say.table(
+            title,
+            [(row["place"], f"{row['leverage']:.4f}", _brief(row["error"])) for row in found[key]],
+            header=("row", "leverage", "error"),
+        )
+    say.result(found)
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(_brief(item) for item in value)
+    return "none" if value is None else f"{value:.5g}"

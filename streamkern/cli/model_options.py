@@ -1,0 +1,305 @@
+"""Options of the commands that make models, and what follows from them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from streamkern.errors import ParameterError
+from streamkern.kernels import KERNELS, Kernel, ShiftInvariantKernel, kernel_from
+
+if TYPE_CHECKING:
+    from streamkern.cli.options import Say
+    from streamkern.cli.place import Place
+    from streamkern.estimators import RandomFeatureRidge
+    from streamkern.fitoptions import FitOptions
+    from streamkern.plan import Plan
+    from streamkern.sources.hdf5 import HDF5Source
+
+# What moments or a model that others are to be like decide.
+_OF_LIKE = (
+    *("kernel", "length_scale", "feature_map", "phase", "seed", "components", "precision"),
+    "no_standardize",
+)
+
+
+def kernel_options(command: Any, *, several: bool = False) -> Any:
+    """Give a command the options that make a kernel, or several, and its map."""
+    one = {"type": click.Choice(list(KERNELS)), "help": "How similar two rows are."}
+    some = {
+        "metavar": "NAME[,NAME...]",
+        "help": f"Kernels to choose among: {', '.join(n for n in KERNELS if n != 'linear')}.",
+    }
+    for option in (
+        click.option(
+            "--seed",
+            type=click.IntRange(min=0),
+            default=0,
+            show_default=True,
+            help="Seed of the map, and of the sample behind the median.",
+        ),
+        click.option("--phase", is_flag=True, help="Cosines with random phases, instead of pairs."),
+        click.option(
+            "--map",
+            "feature_map",
+            type=click.Choice(["orthogonal", "iid", "identity"]),
+            default="orthogonal",
+            show_default=True,
+            help="How frequencies are drawn.",
+        ),
+        click.option(
+            "--length-scale",
+            default="median",
+            show_default=True,
+            metavar="median|FLOAT[,FLOAT...]",
+            help="In units of the standardised inputs; several: one per input.",
+        ),
+        click.option(
+            "--kernel", default="gaussian", show_default=True, **(some if several else one)
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def kernel_named(name: str, length_scale: str) -> Kernel:
+    """Return the kernel that two options describe."""
+    kernel = kernel_from(name, {})
+    if not isinstance(kernel, ShiftInvariantKernel):
+        if length_scale != "median":
+            raise ParameterError(
+                f"the {name} kernel has no length scale; leave --length-scale out."
+            )
+        return kernel
+    if length_scale == "median":
+        return kernel.with_length_scale("median")
+    try:
+        numbers = tuple(float(text) for text in length_scale.split(","))
+    except ValueError as error:
+        raise ParameterError(
+            f"--length-scale must be 'median' or numbers with commas between, not "
+            f"{length_scale!r}; give one of these."
+        ) from error
+    return kernel.with_length_scale(numbers[0] if len(numbers) == 1 else numbers)
+
+
+def folds_options(command: Any) -> Any:
+    """Give a command the options that say how rows are dealt to folds."""
+    for option in (
+        click.option(
+            "--fold-by",
+            type=click.Choice(["auto", "shards", "rows", "blocks"]),
+            default="auto",
+            show_default=True,
+            help="What is left out together: shards, rows spread evenly, or contiguous blocks.",
+        ),
+        click.option(
+            "--folds", type=int, default=5, show_default=True, help="K of cross-validation."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def alpha_options(command: Any) -> Any:
+    """Give a command the options that say how the penalty is chosen from moments."""
+    for option in (
+        click.option(
+            "--one-standard-error",
+            is_flag=True,
+            help="Take the largest alpha within one standard error of the best.",
+        ),
+        click.option("--per-target", is_flag=True, help="Choose one alpha for every target."),
+        click.option(
+            "--alpha",
+            default="cv",
+            show_default=True,
+            metavar="cv|gcv|evidence|FLOAT[,FLOAT...]",
+            help="The penalty, in units of the sum of squares; several: choose among them.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def penalty_options(command: Any) -> Any:
+    """Give a command the options that say how the penalty is chosen, folds included."""
+    return alpha_options(folds_options(command))
+
+
+def penalty_of(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a model that the options of `penalty_options` describe."""
+    return {**alpha_of(options), **folds_of(options)}
+
+
+def folds_of(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a model that the options of `folds_options` describe."""
+    return {"n_folds": options["folds"], "fold_by": options["fold_by"]}
+
+
+def alpha_of(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a model that the options of `alpha_options` describe."""
+    alpha = options["alpha"]
+    if alpha not in ("cv", "gcv", "evidence"):
+        try:
+            numbers = [float(text) for text in alpha.split(",")]
+        except ValueError as error:
+            raise ParameterError(
+                f"--alpha must be cv, gcv, evidence, or numbers with commas between, not "
+                f"{alpha!r}; give one of these."
+            ) from error
+        alpha = numbers[0] if len(numbers) == 1 else numbers
+    return {
+        "alpha": alpha,
+        "per_target": options["per_target"],
+        "one_standard_error": options["one_standard_error"],
+    }
+
+
+def sparse_options(command: Any) -> Any:
+    """Give a command the options of models of few features."""
+    for option in (
+        click.option(
+            "--sparse-method",
+            type=click.Choice(["forward", "omp", "lasso"]),
+            default="forward",
+            show_default=True,
+            help="Forward selection, orthogonal matching pursuit, or the path of the lasso.",
+        ),
+        click.option(
+            "--sparse",
+            metavar="K|auto",
+            help="Keep the best K components; auto: the fewest that are good enough.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def sparse_of(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a model that the options of `sparse_options` describe."""
+    sparse = options["sparse"]
+    return {
+        "sparse": None if sparse is None else number_or_auto("--sparse", sparse),
+        "sparse_method": options["sparse_method"],
+    }
+
+
+def components_of(text: str) -> int | str:
+    """Return the number of features that --components names, or 'auto'."""
+    return number_or_auto("--components", text)
+
+
+def number_or_auto(option: str, text: str) -> int | str:
+    """Return the whole number that an option names, or 'auto'."""
+    try:
+        return text if text == "auto" else int(text)
+    except ValueError as error:
+        raise ParameterError(
+            f"{option} must be a whole number or auto, not {text!r}; give one of these."
+        ) from error
+
+
+def like_option(command: Any) -> Any:
+    """Give a command the choice of taking its map from a file."""
+    return click.option(
+        "--like",
+        metavar="M.h5",
+        help="Moments or a model, whose map to take: standardisation, kernel and precision.",
+    )(command)
+
+
+def map_options(command: Any, *, several: bool = False) -> Any:
+    """Give a command all options that make features of rows, with one kernel or several."""
+    for option in (
+        click.option("--no-standardize", is_flag=True, help="Take the inputs in their own units."),
+        click.option(
+            "--precision",
+            type=click.Choice(["single", "double"]),
+            default="single",
+            show_default=True,
+            help="Of features and products, which are summed in double.",
+        ),
+        click.option(
+            "--components",
+            default="2048",
+            show_default=True,
+            metavar="D|auto",
+            help="D, counting all outputs; auto: the smallest that is good enough, of up to 4,096.",
+        ),
+        partial(kernel_options, several=several),
+    ):
+        command = option(command)
+    return command
+
+
+def model_of(options: dict[str, Any], **penalty: Any) -> RandomFeatureRidge:
+    """Return the model that the options of `map_options` describe, with other parameters."""
+    from streamkern.estimators import RandomFeatureRidge
+
+    return RandomFeatureRidge(
+        kernel_named(options["kernel"].split(",")[0], options["length_scale"]),
+        n_components=components_of(options["components"]),
+        feature_map=options["feature_map"],
+        paired=not options["phase"],
+        standardize=not options["no_standardize"],
+        precision=options["precision"],
+        on_bad_rows=options["on_bad_rows"],
+        random_state=options["seed"],
+        **penalty,
+    )
+
+
+def check_like(like: str | None, *others: str) -> None:
+    """Raise ParameterError if options are given that --like decides."""
+    context = click.get_current_context()
+    for parameter in context.command.params if like is not None else ():
+        name = parameter.name or ""
+        given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if given and name in (*_OF_LIKE, *others):
+            raise ParameterError(
+                f"{parameter.opts[0]} is decided by --like {like}; leave out one of the two."
+            )
+
+
+def prepared(
+    say: Say, options: dict[str, Any], checked: FitOptions, *, indexed: bool = False
+) -> tuple[HDF5Source, Place, Plan] | None:
+    """Return the rows of a job, its place and its plan, when nothing is in its way.
+
+    Returns None after a dry run, with the plan printed.
+    """
+    from streamkern.cli.place import Place
+    from streamkern.plan import plan_fit
+    from streamkern.sources import open_hdf5
+    from streamkern.storage import check_output
+
+    source = open_hdf5(options["data"], options["x"], options["y"])
+    place = Place.of(options)
+    plan = plan_fit(
+        source,
+        checked.components_for(source.n_features),
+        precision=checked.precision,
+        n_folds=checked.n_folds,
+        fold_by=checked.fold_by,
+        indexed=indexed,
+        n_workers=place.workers,
+    )
+    if options["dry_run"]:
+        if place.is_elsewhere:
+            raise ParameterError(
+                "--dry-run plans for this machine; leave out either it, or the cluster."
+            )
+        say.table("Plan", plan.rows())
+        plan.check()
+        say.result(plan.as_dict())
+        return None
+    like = options.get("like")
+    inputs = [*(file.path for file in source.files), *([like] if like else [])]
+    check_output(options["out"], force=options["force"], inputs=inputs)
+    if place.workers or not place.is_named:
+        plan.check()
+    return source, place, plan

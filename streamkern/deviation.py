@@ -1,0 +1,117 @@
+"""How far a prediction may be off: leverages and standard deviations of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from streamkern.features.base import cached_slices
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from streamkern._typing import Array, Floats
+    from streamkern.features import FeatureMap
+    from streamkern.solve import NormalEquations
+
+_ROWS_AT_ONCE = 4096
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """Leverages of rows, and the standard deviations of what is predicted for them.
+
+    With c = phi(x) - phibar, the leverage of a row is h = 1/N + c^T (G + alpha I)^-1 c and the
+    variance of a new target there is s2 (1 + h), s2 being the variance of the noise.
+
+    Parameters
+    ----------
+    feature_map : FeatureMap
+    centre : ndarray of shape (D,)
+        phibar / scale.
+    basis : ndarray of shape (D, D)
+        B, in the precision of the features, such that (G + alpha I)^-1 = B diag(weights) B^T; it
+        holds the scale of the map.
+    weights : ndarray of shape (D, t)
+        One column for all targets, or one for each.
+    base : float
+        1/N, or 0 without an intercept.
+    noise_variance : ndarray of shape (q,)
+    flat : bool
+        Return (n,) for the single target.
+
+    References
+    ----------
+    Rasmussen and Williams (2006), "Gaussian processes for machine learning", section 2.1.
+    """
+
+    feature_map: FeatureMap
+    centre: Floats
+    basis: Array
+    weights: Floats
+    base: float
+    noise_variance: Floats
+    flat: bool = False
+
+    @classmethod
+    def of(
+        cls, feature_map: FeatureMap, equations: NormalEquations, flat: bool = False
+    ) -> Deviation:
+        """Factorise G + alpha I: D^3 multiply-adds, more where every target has its own alpha."""
+        gram, alphas, floor = equations.gram.dense(), np.unique(equations.alphas), equations.floor
+        basis, weights = None, np.ones((len(gram), 1))
+        if len(alphas) == 1 and alphas[0] >= floor:
+            try:
+                factor = np.linalg.cholesky(gram + alphas * np.eye(len(gram)))
+                basis = solve_triangular(factor, np.eye(len(gram)), lower=True).T
+            except np.linalg.LinAlgError:
+                pass
+        if basis is None:
+            values, basis = np.linalg.eigh(gram)
+            each = alphas if len(alphas) == 1 else equations.alphas
+            # Eigenvalues that the solution left out count for nothing here either.
+            kept = (values[:, None] > floor) | ((each >= floor) & (each > 0))
+            weights = 1.0 / np.where(kept, np.maximum(values, 0.0)[:, None] + each, np.inf)
+        scale = feature_map.scale
+        return cls(
+            feature_map,
+            equations.feature_mean / scale,
+            (basis * scale).astype(equations.gram.panels[0].dtype),
+            weights,
+            1.0 / equations.weight if equations.intercept else 0.0,
+            equations.noise_variance,
+            flat,
+        )
+
+    def leverages(self, X: Array) -> Floats:
+        """Return h (n, t) of rows (n, p): one column for all targets, or one for each.
+
+        A row with a value that is not finite has NaN.
+        """
+        self.feature_map.check(X.shape)
+        leverages = np.empty((len(X), self.weights.shape[1]))
+        for rows, along in self._along(X):
+            leverages[rows] = self.base + np.square(along, dtype=float) @ self.weights
+        leverages[~np.isfinite(leverages)] = np.nan
+        return leverages
+
+    def _along(self, X: Array) -> Iterator[tuple[slice, Array]]:
+        D, dtype = len(self.centre), self.basis.dtype
+        buffer = np.empty((min(len(X), _ROWS_AT_ONCE), D), dtype=dtype)
+        centre = self.centre.astype(dtype)
+        for start in range(0, len(X), _ROWS_AT_ONCE):
+            rows = X[start : start + _ROWS_AT_ONCE]
+            features = buffer[: len(rows)]
+            with np.errstate(invalid="ignore", over="ignore"):
+                self.feature_map.evaluate(rows, features, centre)
+                along = features @ self.basis
+                for part in cached_slices(len(rows), D):
+                    yield slice(start + part.start, start + part.stop), along[part]
+
+    def standard_deviations(self, X: Array) -> Floats:
+        """Return the standard deviations (n, q) of new targets at rows (n, p), (n,) where flat."""
+        deviations: Floats = np.sqrt(self.noise_variance * (1.0 + self.leverages(X)))
+        return deviations[:, 0] if self.flat else deviations

@@ -1,0 +1,231 @@
+"""What a fitted ridge regression can do, however it was fitted."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from streamkern._version import __version__
+from streamkern.deviation import Deviation
+from streamkern.errors import ModelFileError
+from streamkern.kernels import kernel_from
+from streamkern.prediction import diagnose, evaluate, predict_to_hdf5, predicted_shards
+from streamkern.scheduling import run, shared, task
+from streamkern.sources import ArraySource, Source, as_source
+from streamkern.sources.arrays import is_dask_array
+from streamkern.storage import ModelFile, write_model
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from streamkern._typing import Array, Floats
+    from streamkern.predictor import Predictor
+    from streamkern.solve import NormalEquations
+
+LIBRARIES = ("dask", "distributed", "h5py", "numpy", "scikit-learn", "scipy")
+
+
+class FittedRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Predictions, their deviations and errors, and the file of a fitted model.
+
+    A class that fits sets `report_` and `equations_`, and then calls `take`.
+    """
+
+    on_bad_rows: str
+    report_: dict[str, Any]
+    equations_: NormalEquations | None
+
+    def take(self, predictor: Predictor) -> None:
+        """Set the fitted attributes from a predictor and the report."""
+        self.predictor_ = predictor
+        self.feature_map_ = predictor.feature_map
+        self.coef_ = predictor.coef[:, 0] if predictor.flat else predictor.coef
+        self.intercept_ = float(predictor.intercept[0]) if predictor.flat else predictor.intercept
+        self.kernel_ = kernel_from(self.report_["kernel"], self.report_["kernel_parameters"])
+        self.alpha_ = self.report_["alpha"]
+        self.n_features_in_ = predictor.feature_map.n_features
+
+    def predict(self, X: Any, *, return_std: bool = False) -> Any:
+        """Predict targets.
+
+        Parameters
+        ----------
+        X : array_like, dask.array.Array or Source, of shape (n, p)
+        return_std : bool
+            Return the standard deviations of new targets too: the noise's, and what the
+            coefficients are uncertain by.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, q), or two of them; lazy Dask arrays for a Dask array
+
+        Raises
+        ------
+        DataError
+            If X has another number of columns than the rows that were fitted.
+        ModelFileError
+            If standard deviations are asked of a model that was saved without them.
+        """
+        check_is_fitted(self)
+        if isinstance(X, Source):
+            equations = self.normal_equations() if return_std else None
+            parts = [made for _, made in predicted_shards(self.predictor_, X, equations)]
+            both = [np.concatenate([part[name] for part in parts]) for name in parts[0]]
+            return tuple(both) if return_std else both[0]
+        rows = X if is_dask_array(X) else ArraySource(X).X
+        self.feature_map_.check(rows.shape)
+        means = self._by_row(self.predictor_.predict, rows)
+        if not return_std:
+            return means
+        arguments = self.feature_map_, shared(self.normal_equations()), self.predictor_.flat
+        deviation: Any = task(Deviation.of, *arguments, name="deviation")
+        if not is_dask_array(rows):
+            deviation = run(deviation)
+        return means, self._by_row(_deviations, rows, deviation=deviation)
+
+    def _by_row(self, function: Any, rows: Any, **named: Any) -> Any:
+        """Apply a function that returns (n,) or (n, q), lazily to a Dask array."""
+        if not is_dask_array(rows):
+            return function(rows, **named)
+        targets = () if self.predictor_.flat else (self.predictor_.coef.shape[1],)
+        return rows.rechunk({1: -1}).map_blocks(
+            function,
+            dtype=float,
+            drop_axis=None if targets else 1,
+            chunks=(rows.chunks[0], *((q,) for q in targets)),
+            meta=np.empty((0,) * (1 + len(targets))),
+            **named,
+        )
+
+    def normal_equations(self) -> NormalEquations:
+        """Return the normal equations, or raise ModelFileError if they were not saved."""
+        if self.equations_ is None:
+            raise ModelFileError(
+                "standard deviations, leverages and sparse models need the normal equations, but "
+                "the model was saved without them; fit it again, and save it with compact=False."
+            )
+        return self.equations_
+
+    def transform(self, X: Any) -> Any:
+        """Return the features (n, D) of rows (n, p): standardised, mapped, and scaled.
+
+        A Dask array gives a lazy Dask array.
+        """
+        check_is_fitted(self)
+        if not is_dask_array(X):
+            return self.feature_map_.transform(X)
+        self.feature_map_.check(X.shape)
+        return X.rechunk({1: -1}).map_blocks(
+            self.feature_map_.transform,
+            dtype=float,
+            chunks=(X.chunks[0], (self.feature_map_.n_components,)),
+            meta=np.empty((0, 0)),
+        )
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return the coefficient of determination, averaged over targets, in one pass.
+
+        Parameters are those of `fit`.
+        """
+        return float(np.mean(self.evaluate(as_source(X, y, sample_weight))["r2"]))
+
+    def evaluate(self, source: Source) -> dict[str, Any]:
+        """Compare predictions with the targets of a source, in one pass.
+
+        Returns
+        -------
+        dict
+            `rows`, `skipped_rows`, `rmse`, `mae` and `r2`: numbers for targets (n,), else lists,
+            with their means as `rmse_mean` and so on.
+        """
+        check_is_fitted(self)
+        return evaluate(self.predictor_, source, skip_bad_rows=self.on_bad_rows == "skip")
+
+    def diagnose(self, source: Source, *, n_largest: int = 10) -> dict[str, Any]:
+        """Say how the model does on each of its own rows without that row, in one pass.
+
+        Parameters
+        ----------
+        source : Source
+            The rows that the model was fitted on.
+        n_largest : int
+            How many rows of largest leverage and of largest error to name.
+
+        Returns
+        -------
+        dict
+            `rows`, `loo_rmse`, `effective_dof`, `rows_of_leverage_one`, `largest_leverages` and
+            `largest_errors`.
+
+        Raises
+        ------
+        DataError
+            If these are not the rows that the model was fitted on.
+        """
+        check_is_fitted(self)
+        return diagnose(
+            self.predictor_,
+            self.normal_equations(),
+            source,
+            n_largest=n_largest,
+            skip_bad_rows=self.on_bad_rows == "skip",
+        )
+
+    def predict_to_hdf5(
+        self, source: Source, path: str | Path, *, return_std: bool = False, force: bool = False
+    ) -> int:
+        """Predict every row of a source into the dataset `y_pred` of a new HDF5 file.
+
+        With `return_std`, a dataset `y_std` holds the standard deviations of new targets.
+
+        Returns
+        -------
+        int
+            How many rows were predicted as NaN, because `on_bad_rows` is 'skip'.
+        """
+        check_is_fitted(self)
+        skip = self.on_bad_rows == "skip"
+        equations = self.normal_equations() if return_std else None
+        return predict_to_hdf5(
+            self.predictor_, source, path, equations=equations, skip_bad_rows=skip, force=force
+        )
+
+    def save(self, path: str | Path, *, compact: bool = False, force: bool = False) -> None:
+        """Write the fitted model to an HDF5 file, which `streamkern.load` reads.
+
+        Parameters
+        ----------
+        path : path
+        compact : bool
+            Leave out the normal equations, D (D + 1) / 2 numbers, without which there are no
+            standard deviations and no leverages.
+        force : bool
+            Replace an existing file.
+
+        Raises
+        ------
+        OutputError
+            If the file exists and `force` is not given, or cannot be written.
+        """
+        check_is_fitted(self)
+        options = self.get_params(deep=False)
+        kernel = options.pop("kernel")
+        card = {
+            "kind": type(self).__name__,
+            "options": options,
+            "option_kernel": {"name": kernel.name, "parameters": kernel.parameters()},
+            "report": self.report_,
+            "versions": {"streamkern": __version__} | {name: version(name) for name in LIBRARIES},
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        kept = None if compact else self.equations_
+        write_model(path, ModelFile(self.predictor_, card, kept), force=force)
+
+
+def _deviations(X: Array, deviation: Deviation) -> Floats:
+    return deviation.standard_deviations(X)

@@ -1,0 +1,156 @@
+"""`streamkern diagnose`."""
+
+from __future__ import annotations
+
+import json
+
+import h5py
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from commandline import report_of, rows, streamkern, write
+
+from streamkern import load, open_hdf5
+from streamkern.cli import main
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def fitted(*options, q=None, n=300):
+    write("train.h5", *rows(n, q=q))
+    streamkern("fit", "train.h5", "--out", "model.h5", "--components", 32, "--quiet", *options)
+    return load("model.h5")
+
+
+def refused(*arguments):
+    """The one sentence that the command refuses its arguments with."""
+    result = CliRunner().invoke(main, ["diagnose", *map(str, arguments)])
+    assert result.exit_code == 1, result.output
+    assert result.stderr.count("Error: ") == 1
+    sentence = result.stderr[result.stderr.index("Error: ") :].strip()
+    assert "\n" not in sentence
+    assert sentence.endswith(".")
+    assert result.stdout == ""
+    return sentence
+
+
+@pytest.mark.parametrize("q", [None, 1, 2])
+def test_the_json_is_what_the_model_says(q):
+    model = fitted(q=q)
+    found = report_of("diagnose", "model.h5", "train.h5")
+    assert found == model.diagnose(open_hdf5("train.h5"))
+    assert found["rows"] == 300
+    assert found["effective_dof"] == pytest.approx(model.report_["effective_dof"], rel=1e-3)
+    assert np.shape(found["loo_rmse"]) == (() if q is None else (q,))
+
+
+def test_people_see_the_errors_and_the_rows():
+    model = fitted()
+    found = report_of("diagnose", "model.h5", "train.h5")
+    output = streamkern("diagnose", "model.h5", "train.h5", "--quiet").stdout
+    assert "Leave-one-out on 300 rows" in output
+    for name, value in (
+        ("leave-one-out rmse", found["loo_rmse"]),
+        ("training rmse", model.report_["train_rmse"]),
+        ("cross-validated rmse", model.report_["cv_rmse"]),
+    ):
+        (line,) = [line for line in output.splitlines() if name in line]
+        assert line.split()[-1] == f"{value:.5g}"
+    for row in found["largest_leverages"] + found["largest_errors"]:
+        assert row["place"] in output
+
+
+def test_the_number_of_rows_that_are_named_can_be_given():
+    fitted()
+    found = report_of("diagnose", "model.h5", "train.h5", "--largest", 3)
+    ten = report_of("diagnose", "model.h5", "train.h5")
+    for key in ("largest_leverages", "largest_errors"):
+        assert len(ten[key]) == 10
+        assert found[key] == ten[key][:3]
+    result = CliRunner().invoke(main, ["diagnose", "model.h5", "train.h5", "--largest", "0"])
+    assert result.exit_code == 2
+
+
+def test_rows_are_named_by_file():
+    X, y = rows()
+    y[70] += 100
+    write("b.h5", X[:100], y[:100])
+    write("a.h5", X[100:], y[100:])
+    streamkern("fit", "b.h5", "a.h5", "--out", "model.h5", "--components", 32, "--quiet")
+    found = report_of("diagnose", "model.h5", "b.h5", "a.h5")
+    worst = found["largest_errors"][0]
+    assert worst["row"] == 70
+    assert worst["place"].endswith("b.h5, row 70")
+
+
+def test_datasets_may_have_other_names():
+    fitted()
+    write("named.h5", *rows(), x_name="in/puts", y_name="out")
+    named = report_of("diagnose", "model.h5", "named.h5", "--x", "in/puts", "--y", "out")
+    plain = report_of("diagnose", "model.h5", "train.h5")
+    assert named["loo_rmse"] == plain["loo_rmse"]
+
+
+def test_bad_rows_are_refused_or_left_out():
+    X, y = rows()
+    X[17, 1], y[40] = np.nan, np.inf
+    write("train.h5", X, y)
+    skip = ("--on-bad-rows", "skip")
+    streamkern("fit", "train.h5", "--out", "model.h5", "--components", 32, "--quiet", *skip)
+    sentence = refused("model.h5", "train.h5", "--quiet")
+    assert "2 of 300 rows" in sentence
+    assert "train.h5, row 17" in sentence
+    found = report_of("diagnose", "model.h5", "train.h5", *skip)
+    assert (found["rows"], found["skipped_rows"]) == (298, 2)
+    named = {row["row"] for key in ("largest_errors", "largest_leverages") for row in found[key]}
+    assert not named & {17, 40}
+
+
+def test_other_rows_are_refused_in_one_sentence():
+    fitted()
+    write("other.h5", *rows(300, seed=1))
+    sentence = refused("model.h5", "other.h5", "--quiet", "--json")
+    assert "these are not the rows that the model was fitted on" in sentence
+
+
+def test_other_numbers_of_targets_are_refused():
+    fitted()
+    write("two.h5", *rows(q=2))
+    assert "but the data has 2" in refused("model.h5", "two.h5", "--quiet")
+
+
+def test_a_model_without_its_normal_equations_is_refused():
+    model = fitted()
+    model.save("compact.h5", compact=True)
+    sentence = refused("compact.h5", "train.h5", "--quiet")
+    assert "saved without them" in sentence
+
+
+def test_where_every_row_determines_its_prediction_there_is_no_error():
+    rng = np.random.default_rng(0)
+    write("train.h5", rng.standard_normal((4, 3)), rng.standard_normal(4))
+    linear = ("--kernel", "linear", "--alpha", 0, "--precision", "double")
+    streamkern("fit", "train.h5", "--out", "model.h5", "--quiet", *linear)
+    result = streamkern("diagnose", "model.h5", "train.h5", "--quiet", "--json")
+    found = json.loads(result.stdout)
+    assert (found["loo_rmse"], found["rows_of_leverage_one"]) == (None, 4)
+    assert "none" in streamkern("diagnose", "model.h5", "train.h5", "--quiet").stdout
+
+
+@pytest.mark.cluster
+def test_workers_say_what_this_process_says():
+    fitted(n=40_000)
+    here = report_of("diagnose", "model.h5", "train.h5")
+    assert report_of("diagnose", "model.h5", "train.h5", "--workers", 2) == here
+
+
+def test_data_files_are_left_as_they_are(folder):
+    fitted()
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    streamkern("diagnose", "model.h5", "train.h5", "--quiet")
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert h5py.is_hdf5("train.h5")

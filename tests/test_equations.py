@@ -1,0 +1,135 @@
+"""The normal equations that a model keeps."""
+
+from __future__ import annotations
+
+import naive
+import numpy as np
+import pytest
+from tolerances import assert_close
+
+from streamkern.features import RandomFourierFeatures
+from streamkern.kernels import Gaussian
+from streamkern.solve import Eigenbasis, NormalEquations, solve_ridge
+from streamkern.statistics import Moments
+
+N, P, D = 60, 3, 10
+DTYPES = {"single": np.float32, "double": np.float64}
+
+
+def table(q=2):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((N, P))
+    y = np.stack([np.sin(X[:, 0]), 4 + X[:, 1] ** 2, X[:, 2]], axis=1)[:, :q]
+    return X, y + 0.1 * rng.standard_normal(y.shape), rng.random(N) + 0.5
+
+
+def solved(alpha, *, q=2, intercept=True, precision="double"):
+    """The features of the rows, the solution at a penalty, and what is kept of it."""
+    X, y, s = table(q)
+    feature_map = RandomFourierFeatures(Gaussian(1.3), D).draw(P)
+    moments = naive.accumulated(
+        Moments(feature_map, q, precision=precision), naive.blocks(X, y, [20], s)
+    ).centred(intercept=intercept)
+    one = np.ndim(alpha) == 0
+    solution = solve_ridge(moments, alpha) if one else Eigenbasis.of(moments).solve(alpha)
+    return feature_map.transform(X), solution, NormalEquations.of(moments, solution)
+
+
+every_intercept = pytest.mark.parametrize("intercept", [True, False])
+# One penalty for both targets, or one for each.
+every_alpha = pytest.mark.parametrize("alpha", [0.3, np.array([0.3, 5.0])], ids=["one", "each"])
+
+
+@every_intercept
+@every_alpha
+def test_they_are_those_of_the_explicit_features(alpha, intercept):
+    Phi, _, equations = solved(alpha, intercept=intercept)
+    _, y, s = table()
+    expected = naive.moments(Phi, y, s, intercept=intercept)
+    assert_close(equations.gram.dense(), expected["gram"], size=N)
+    assert_close(equations.feature_mean, expected["feature_mean"], size=1.0)
+    assert equations.weight == pytest.approx(s.sum(), rel=1e-14)
+    assert equations.intercept is intercept
+
+
+@every_intercept
+@every_alpha
+def test_the_coefficients_solve_them(alpha, intercept):
+    Phi, solution, equations = solved(alpha, intercept=intercept)
+    _, y, s = table()
+    fitted = equations.gram.dense() @ solution.coef + equations.alphas * solution.coef
+    expected = naive.moments(Phi, y, s, intercept=intercept)["cross"]
+    assert_close(fitted, expected, size=10.0 * N)
+
+
+@every_alpha
+def test_penalties_degrees_of_freedom_and_residuals_are_one_a_target(alpha):
+    _, solution, equations = solved(alpha)
+    for name, said in (
+        ("alphas", solution.alpha),
+        ("effective_dof", solution.effective_dof),
+        ("train_rss", solution.train_rss),
+    ):
+        kept = getattr(equations, name)
+        assert kept.shape == (2,)
+        assert kept.dtype == np.float64
+        assert np.array_equal(kept, np.broadcast_to(said, 2))
+
+
+@every_intercept
+@every_alpha
+@pytest.mark.parametrize("q", [1, 2])
+def test_the_noise_is_what_the_residuals_say_over_the_degrees_of_freedom_left(alpha, intercept, q):
+    alpha = alpha if np.ndim(alpha) == 0 else alpha[:q]
+    Phi, _, equations = solved(alpha, q=q, intercept=intercept)
+    _, y, s = table(q)
+    for j, each in enumerate(np.broadcast_to(alpha, q)):
+        w, mu = naive.weighted_ridge(Phi, y, s, each, intercept=intercept)
+        rss = (s * (y - mu - Phi @ w)[:, j] ** 2).sum()
+        G = naive.moments(Phi, y, s, intercept=intercept)["gram"]
+        dof = np.trace(np.linalg.solve(G + each * np.eye(D), G)) + intercept
+        assert equations.noise_variance[j] == pytest.approx(rss / (s.sum() - dof), rel=1e-9)
+
+
+def test_the_noise_is_unbounded_where_no_degree_of_freedom_is_left():
+    _, _, equations = solved(0.3)
+    spent = np.array([equations.weight, equations.weight + 1.0])
+    kept = NormalEquations(**{**vars(equations), "effective_dof": spent})
+    assert np.array_equal(kept.noise_variance, [np.inf, np.inf])
+
+
+@pytest.mark.parametrize("precision", list(DTYPES))
+def test_the_matrix_is_kept_in_the_precision_that_it_was_made_in(precision):
+    Phi, _, equations = solved(0.3, precision=precision)
+    _, y, s = table()
+    assert {panel.dtype for panel in equations.gram.panels} == {np.dtype(DTYPES[precision])}
+    expected = naive.moments(Phi, y, s, intercept=True)["gram"]
+    assert_close(equations.gram.dense(), expected, dtype=DTYPES[precision], size=N)
+
+
+@every_intercept
+@every_alpha
+@pytest.mark.parametrize("precision", list(DTYPES))
+def test_with_the_coefficients_they_say_what_was_solved(alpha, intercept, precision):
+    Phi, solution, equations = solved(alpha, intercept=intercept, precision=precision)
+    _, y, s = table()
+    again = equations.moments(solution.coef, solution.intercept)
+    expected = naive.moments(Phi, y, s, intercept=intercept)
+    # Of the products of targets only the squares are known.
+    expected["target"] = np.diag(np.diag(expected["target"]))
+    for name, values in expected.items():
+        size = 20.0 * N if name in ("cross", "target") else float(N)
+        assert_close(getattr(again, name), values, dtype=DTYPES[precision], size=size)
+    assert again.weight == equations.weight
+    assert (again.precision, again.intercept) == (precision, intercept)
+
+
+@every_intercept
+@every_alpha
+def test_what_they_say_is_solved_by_the_same_coefficients(alpha, intercept):
+    _, solution, equations = solved(alpha, intercept=intercept)
+    again = equations.moments(solution.coef, solution.intercept)
+    resolved = Eigenbasis.of(again).solve(alpha)
+    assert_close(resolved.coef, solution.coef, steps=1e5)
+    assert_close(resolved.intercept, solution.intercept, steps=1e5)
+    assert resolved.train_rss == pytest.approx(solution.train_rss, rel=1e-9)
