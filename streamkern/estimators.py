@@ -378,6 +378,8 @@ class RandomFeatureRidge(FittedRidge):
         notes = [solution.note, "" if dealt_evenly else solved.ordered_rows]
         for note in filter(None, notes):
             warnings.warn(note, StreamkernWarning, stacklevel=3)
+        if report["precision"] == "single":
+            notes.append(solved.at_the_floor)  # too common for a warning
         seconds = dict(report["seconds"])
         seconds["solve"] = time.perf_counter() - begun
         seconds["total"] += seconds["solve"]

@@ -404,7 +404,7 @@ def test_no_parameter_is_ignored(name):
 
 
 def test_a_clone_has_the_parameters_and_is_not_fitted():
-    model = RandomFeatureRidge(**PARAMETERS).fit(*rows())
+    model = RandomFeatureRidge(**PARAMETERS | {"alpha": [0.1, 0.7]}).fit(*rows())
     copy = clone(model)
     assert copy.get_params() == model.get_params()
     with pytest.raises(NotFittedError):

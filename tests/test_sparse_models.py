@@ -292,6 +292,13 @@ def test_the_bits_are_the_same_on_every_scheduler(scheduler):
         assert same_bits(auto(), expected)
 
 
+@pytest.mark.cluster
+def test_workers_choose_the_features_that_this_process_chooses(external_scheduler):
+    expected = auto()
+    with streamkern.connect(scheduler=external_scheduler):
+        assert same_bits(auto(), expected)
+
+
 # Refusals.
 
 

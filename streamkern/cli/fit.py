@@ -79,6 +79,7 @@ def card_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
         ("effective degrees of freedom", _brief(report["effective_dof"])),
         ("solver", f"{report['solver']}, condition {_brief(report['condition'])}"),
         *pass_rows(report),
+        *([("note", report["note"])] if report["note"] else []),
         *([("model", report["model"])] if "model" in report else []),
     ]
 

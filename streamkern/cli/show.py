@@ -36,8 +36,6 @@ def _show_model(say: Say, path: str) -> None:
         ("data", _named(report["data"])),
         ("libraries", ", ".join(f"{k} {v}" for k, v in card["versions"].items())),
     ]
-    if report["note"]:
-        rows.append(("note", report["note"]))
     say.table(f"Model {path}", rows)
     if report.get("tuning"):
         say.table("Tried", tuning_rows(report["tuning"]), header=tuning_header(report["tuning"]))

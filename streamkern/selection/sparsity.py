@@ -47,9 +47,10 @@ def sparse_errors(
     HeldOut
         With sums of squared errors of every size, (sizes, q).
     """
-    training, held = total.without(fold).centred(intercept=intercept), fold.centred()
-    sse = np.empty((len(sizes), training.cross.shape[1]))
-    for i, support in enumerate(sparsifier.supports(training, sizes)):
+    training = total.without(fold).centred(intercept=intercept)
+    chosen = sparsifier.supports(training, sizes)
+    held, sse = fold.centred(), np.empty((len(sizes), training.cross.shape[1]))
+    for i, support in enumerate(chosen):
         solution, _ = sparsifier.solve(training, support)
         part, coef = held.subset(support), solution.coef
         products = np.einsum("dq,dq->q", coef, part.gram @ coef - 2.0 * part.cross)

@@ -142,6 +142,19 @@ class Solved:
         """One sentence where the folds' errors lie far apart, else ''."""
         return self.size.curve.ordered_rows(self.size.chosen) if self.size else ""
 
+    @property
+    def at_the_floor(self) -> str:
+        """One sentence where the best penalty is the smallest that can be told apart, else ''."""
+        if (
+            self.size is None
+            or self.size.curve.alphas[self.size.chosen].min() > self.solution.floor
+        ):
+            return ""
+        return (
+            f"the best alpha is at the precision floor {self.solution.floor:.3g}, below which the "
+            f"sums are rounding; double precision lowers it."
+        )
+
 
 def nested_sizes(n_components: int) -> list[int]:
     """Return D, D / 2, D / 4 and so on, ascending from 64, all even."""

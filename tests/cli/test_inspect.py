@@ -72,7 +72,7 @@ def test_a_fit_is_planned_for_all_rows_together(data):
     found = result(str(data / "*.h5"), "--components", "512")
     assert [file["path"] for file in found["files"]] == [str(data / "a.h5"), str(data / "b.h5")]
     fit = found["fit"]
-    plan = plan_fit(open_hdf5(str(data / "*.h5")), 512)
+    plan = plan_fit(open_hdf5(str(data / "*.h5")), 512, n_folds=5)
     assert (fit["n_rows"], fit["n_features"], fit["n_components"]) == (2000, 6, 512)
     assert fit["worker_bytes"] == plan.worker_bytes
     assert fit["shard_rows"] == plan.shard_rows
@@ -89,7 +89,7 @@ def test_people_see_datasets_and_the_plan(data):
     assert (done.exit_code, done.stderr) == (0, "")
     for words in ("1,500 x 6", "float32", "100 x 3", "notes/where", "text", "none", "36 kB"):
         assert words in done.stdout
-    for name, value in plan_fit(open_hdf5(data / "a.h5"), 2048).rows():
+    for name, value in plan_fit(open_hdf5(data / "a.h5"), 2048, n_folds=5).rows():
         assert name in done.stdout
         if "memory allowed" not in name:
             assert value in done.stdout
