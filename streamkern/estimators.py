@@ -37,6 +37,8 @@ from streamkern.tuning import check_searchable, search, search_rows
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from streamkern.sources import Source
+
 
 AUTO_COMPONENTS = 4096
 _PENALTY = ("alpha", "per_target", "one_standard_error")
@@ -55,9 +57,10 @@ class RandomFeatureRidge(FittedRidge):
     kernel : Kernel
         By default Gaussian with the median length scale.
     n_components : int or 'auto'
-        D, the number of features; with pairs, of D / 2 frequencies.  'auto' makes 4,096 and keeps
-        the smallest of 64, 128, ... 4,096 whose cross-validated error is within one standard error
-        of the best, without reading the rows again.
+        D, the number of features; with pairs, of D / 2 frequencies.  'auto' makes 4,096, or fewer
+        where there are fewer rows, and keeps the smallest of 64, 128, ... of them whose
+        cross-validated error is within one standard error of the best, without reading the rows
+        again.
     alpha : float, sequence of float, or {'cv', 'gcv', 'evidence'}
         The penalty, in the units of the sum of squares: not divided by n.  Or penalties to choose
         from by cross-validation; or how to choose from a grid of 30 between the precision floor
@@ -183,6 +186,15 @@ class RandomFeatureRidge(FittedRidge):
             del values[name]
         return FitOptions(**values)
 
+    def _for_rows(
+        self, options: FitOptions, source: Source, like: Pattern | None = None
+    ) -> FitOptions:
+        """Return the options with no more components than rows, where their number is chosen."""
+        if self.n_components != "auto" or like is not None or options.is_identity:
+            return options
+        most = max(1 << (source.n_samples.bit_length() - 1), 64)
+        return replace(options, n_components=min(options.n_components, most))
+
     def moments_options(self, like: Any = None) -> FitOptions:
         """Return the checked options of the passes of `moments`.
 
@@ -246,6 +258,7 @@ class RandomFeatureRidge(FittedRidge):
         pattern = pattern_of(like)
         options, penalty = self.options(pattern)
         source = as_source(X, y, sample_weight)
+        options = self._for_rows(options, source, pattern)
         self._sparse_options(penalty, options.components_for(source.n_features))
         return self._solve(fit_moments(source, options, like=pattern), penalty)
 
@@ -276,7 +289,8 @@ class RandomFeatureRidge(FittedRidge):
         """
         pattern = pattern_of(like)
         source = as_source(X, y, sample_weight)
-        return fit_moments(source, self.moments_options(pattern), like=pattern, indexed=True)
+        options = self._for_rows(self.moments_options(pattern), source, pattern)
+        return fit_moments(source, options, like=pattern, indexed=True)
 
     def solve(self, moments: DataMoments) -> Self:
         """Fit the model to moments, without reading rows.
@@ -326,13 +340,16 @@ class RandomFeatureRidge(FittedRidge):
         light first pass, as in `fit`.  `kernel_` is what was chosen, and `report_["tuning"]` what
         was tried.
 
+        The search leaves out thirds of the sample in turn and has a grid of penalties of its own;
+        `alpha` and the folds are for the fit.  To fit other rows alike, set `kernel` to `kernel_`.
+
         Parameters
         ----------
         X, y
             As in `fit`; all rows count the same.
         kernels : ShiftInvariantKernel, or sequence of them, optional
-            Each is tried at 13 length scales, from an eighth of its own to eight times it; by
-            default `kernel` alone.
+            Each is tried at 13 length scales, from an eighth of its own to eight times it, and then
+            near the best of them; by default `kernel` alone.
 
         Raises
         ------
@@ -344,6 +361,7 @@ class RandomFeatureRidge(FittedRidge):
         kernels = [given] if isinstance(given, Kernel) else list(given)
         source = as_source(X, y)
         check_searchable(kernels, options, source)
+        options = self._for_rows(options, source)
         n_sample = search_rows(source.n_features + source.n_targets)
         plan = plan_for(source, options, n_sample)
         seen = survey(source, options, plan, n_sample)
@@ -352,6 +370,7 @@ class RandomFeatureRidge(FittedRidge):
         moments.report["seconds"]["search"] = found.seconds
         moments.report["seconds"]["total"] += found.seconds
         moments.report["tuning"] = [attempt.as_dict() for attempt in found.attempts]
+        moments.report["tuning_note"] = found.note
         return self._solve(moments, penalty)
 
     def _solve(
@@ -374,12 +393,11 @@ class RandomFeatureRidge(FittedRidge):
             if solved.support is not None:
                 feature_map = feature_map.subset(solved.support)
         solution, report = solved.solution, moments.report
-        dealt_evenly = report["fold_by"] in (None, "rows")
-        notes = [solution.note, "" if dealt_evenly else solved.ordered_rows]
+        notes = [solution.note, solved.ordered_rows(report["fold_by"] or "rows")]
         for note in filter(None, notes):
             warnings.warn(note, StreamkernWarning, stacklevel=3)
-        if report["precision"] == "single":
-            notes.append(solved.at_the_floor)  # too common for a warning
+        # Too common for warnings.
+        notes += [solved.at_the_edge(report["precision"]), report.get("tuning_note", "")]
         seconds = dict(report["seconds"])
         seconds["solve"] = time.perf_counter() - begun
         seconds["total"] += seconds["solve"]
@@ -451,5 +469,6 @@ def pattern_of(like: Any) -> Pattern | None:
     options = like._pass_options()  # noqa: SLF001  of its own class
     # What was chosen from pairs has no pairs any more.
     paired = options.paired and (options.is_identity or not like.report_.get("sparse_of"))
-    options = replace(options, n_components=D, paired=paired)
+    precision: Any = like.predictor_.precision
+    options = replace(options, n_components=D, paired=paired, precision=precision)
     return Pattern.of(options, like.feature_map_, kernel)

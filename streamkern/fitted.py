@@ -43,6 +43,7 @@ class FittedRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ign
     def take(self, predictor: Predictor) -> None:
         """Set the fitted attributes from a predictor and the report."""
         self.predictor_ = predictor
+        self._deviation: Deviation | None = None
         self.feature_map_ = predictor.feature_map
         self.coef_ = predictor.coef[:, 0] if predictor.flat else predictor.coef
         self.intercept_ = float(predictor.intercept[0]) if predictor.flat else predictor.intercept
@@ -82,11 +83,20 @@ class FittedRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ign
         means = self._by_row(self.predictor_.predict, rows)
         if not return_std:
             return means
+        if is_dask_array(rows):
+            return means, self._by_row(_deviations, rows, deviation=self._deviation_task())
+        if self._deviation is None:  # as costly as a solve, and as lasting
+            self._deviation = run(self._deviation_task())
+        return means, self._deviation.standard_deviations(rows)
+
+    def _deviation_task(self) -> Any:
         arguments = self.feature_map_, shared(self.normal_equations()), self.predictor_.flat
-        deviation: Any = task(Deviation.of, *arguments, name="deviation")
-        if not is_dask_array(rows):
-            deviation = run(deviation)
-        return means, self._by_row(_deviations, rows, deviation=deviation)
+        return task(Deviation.of, *arguments, name="deviation")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave behind what can be computed again."""
+        state: dict[str, Any] = super().__getstate__()
+        return state | {"_deviation": None}
 
     def _by_row(self, function: Any, rows: Any, **named: Any) -> Any:
         """Apply a function that returns (n,) or (n, q), lazily to a Dask array."""
@@ -132,10 +142,10 @@ class FittedRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ign
 
         Parameters are those of `fit`.
         """
-        return float(np.mean(self.evaluate(as_source(X, y, sample_weight))["r2"]))
+        return float(np.mean(self.evaluate(X, y, sample_weight)["r2"]))
 
-    def evaluate(self, source: Source) -> dict[str, Any]:
-        """Compare predictions with the targets of a source, in one pass.
+    def evaluate(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
+        """Compare predictions with targets, in one pass; parameters are those of `fit`.
 
         Returns
         -------
@@ -144,15 +154,18 @@ class FittedRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ign
             with their means as `rmse_mean` and so on.
         """
         check_is_fitted(self)
+        source = as_source(X, y, sample_weight)
         return evaluate(self.predictor_, source, skip_bad_rows=self.on_bad_rows == "skip")
 
-    def diagnose(self, source: Source, *, n_largest: int = 10) -> dict[str, Any]:
+    def diagnose(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, n_largest: int = 10
+    ) -> dict[str, Any]:
         """Say how the model does on each of its own rows without that row, in one pass.
 
         Parameters
         ----------
-        source : Source
-            The rows that the model was fitted on.
+        X, y, sample_weight
+            The rows that the model was fitted on, as in `fit`.
         n_largest : int
             How many rows of largest leverage and of largest error to name.
 
@@ -171,15 +184,15 @@ class FittedRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ign
         return diagnose(
             self.predictor_,
             self.normal_equations(),
-            source,
+            as_source(X, y, sample_weight),
             n_largest=n_largest,
             skip_bad_rows=self.on_bad_rows == "skip",
         )
 
     def predict_to_hdf5(
-        self, source: Source, path: str | Path, *, return_std: bool = False, force: bool = False
+        self, X: Any, path: str | Path, *, return_std: bool = False, force: bool = False
     ) -> int:
-        """Predict every row of a source into the dataset `y_pred` of a new HDF5 file.
+        """Predict the rows of a source or an array into the dataset `y_pred` of a new HDF5 file.
 
         With `return_std`, a dataset `y_std` holds the standard deviations of new targets.
 
@@ -191,6 +204,7 @@ class FittedRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ign
         check_is_fitted(self)
         skip = self.on_bad_rows == "skip"
         equations = self.normal_equations() if return_std else None
+        source = as_source(X)
         return predict_to_hdf5(
             self.predictor_, source, path, equations=equations, skip_bad_rows=skip, force=force
         )

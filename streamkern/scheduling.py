@@ -76,6 +76,7 @@ def run(root: Any, n_threads: int | None = None) -> Any:
     """Return the value of a Dask task, or raise what it raised."""
     client = current_client()
     if client is None:
+        _check_local(root)
         threads = {"num_workers": n_threads} if n_threads else {}
         return dask.compute(root, scheduler=_local_scheduler(), **threads)[0]
     future = client.compute(root)
@@ -83,6 +84,18 @@ def run(root: Any, n_threads: int | None = None) -> Any:
         return _result(future)
     finally:
         future.cancel()
+
+
+def _check_local(root: Any) -> None:
+    """Raise ClusterError if a task needs what a client held, and there is no client."""
+    if "distributed" in sys.modules and is_task(root):
+        from distributed.client import futures_of  # noqa: PLC0415  where a client was
+
+        if futures_of(root):
+            raise ClusterError(
+                "what this needs was left on the workers of a cluster that is gone; keep the "
+                "client open until the end, or take `moments.gathered()` while it is."
+            )
 
 
 def run_all(tasks: Sequence[Any], n_threads: int | None = None) -> list[Any]:
@@ -130,6 +143,7 @@ def kept(root: Any, n_threads: int | None = None) -> Any:
     """Start a task whose value stays where it is made, as long as the returned task is held."""
     client = current_client()
     if client is None:
+        _check_local(root)
         threads = {"num_workers": n_threads} if n_threads else {}
         return dask.persist(root, scheduler=_local_scheduler(), **threads)[0]
     return client.persist(root)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.base import clone
@@ -13,8 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 from streamkern.errors import ParameterError, StreamkernWarning
 from streamkern.estimators import RandomFeatureRidge
 from streamkern.reporting import facts_of
+from streamkern.scheduling import run, shared, task
 from streamkern.sparse import Sparsifier, checked_method, checked_size
-from streamkern.threads import blas_threads
+
+if TYPE_CHECKING:
+    from streamkern._typing import Array, Floats
+    from streamkern.solve import NormalEquations, RidgeSolution
 
 
 def sparsify(
@@ -65,15 +70,17 @@ def sparsify(
     sparsifier = Sparsifier(checked_method(method), alpha, report["precision_floor"])
     equations, predictor = model.normal_equations(), full
     if K < D:
-        with blas_threads(1):
-            moments = equations.moments(full.coef, full.intercept)
-            (support,) = sparsifier.supports(moments, [K])
-            solution, equations = sparsifier.solve(moments, support)
+        chosen = task(
+            _chosen, shared(equations), full.coef, full.intercept, sparsifier, K, name="sparsify"
+        )
+        support, solution, equations = run(chosen)
         if solution.note:
             warnings.warn(solution.note, StreamkernWarning, stacklevel=2)
-        chosen = full.feature_map.subset(support)
         predictor = replace(
-            full, feature_map=chosen, coef=solution.coef, intercept=solution.intercept
+            full,
+            feature_map=full.feature_map.subset(support),
+            coef=solution.coef,
+            intercept=solution.intercept,
         )
         report |= facts_of(solution, equations, full.flat) | {
             "note": solution.note,
@@ -93,3 +100,11 @@ def sparsify(
     sparse.equations_ = equations
     sparse.take(predictor)
     return sparse
+
+
+def _chosen(
+    equations: NormalEquations, coef: Floats, intercept: Floats, sparsifier: Sparsifier, K: int
+) -> tuple[Array, RidgeSolution, NormalEquations]:
+    moments = equations.moments(coef, intercept)
+    (support,) = sparsifier.supports(moments, [K])
+    return support, *sparsifier.solve(moments, support)

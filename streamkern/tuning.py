@@ -108,6 +108,23 @@ class Search:
     attempts: tuple[Attempt, ...]
     seconds: float
 
+    @property
+    def note(self) -> str:
+        """One sentence where the chosen length scale is the shortest or longest tried, else ''."""
+        scales = [_first(a.length_scale) for a in self.attempts if a.kernel == self.kernel.name]
+        chosen = _first(self.kernel.length_scale)
+        if min(scales) < chosen < max(scales):
+            return ""
+        return (
+            f"the best length scale, {chosen:.4g}, is at the edge of those tried; search again "
+            f"about it with --length-scale {chosen:.4g}."
+        )
+
+
+def _first(length_scale: Any) -> float:
+    """Return the length scale, or the one of the first input."""
+    return float(np.atleast_1d(length_scale)[0])
+
 
 def check_searchable(kernels: Sequence[Kernel], options: FitOptions, source: Source) -> None:
     """Raise an error unless there are kernels with length scales to choose, and rows to do it on.

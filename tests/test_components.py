@@ -50,13 +50,13 @@ def ridge(n_components="auto", **options):
         (1, [1]),
         (3, [3]),
         (200, [100, 200]),
-        (300, [150, 300]),
+        (300, [74, 150, 300]),
         (384, [96, 192, 384]),
-        (1001, [1001]),
-        (1002, [1002]),
+        (1001, [124, 250, 500, 1001]),
+        (1002, [124, 250, 500, 1002]),
     ],
 )
-def test_sizes_are_halves_of_halves_down_to_64_and_even(D, sizes):
+def test_sizes_are_halves_of_halves_rounded_to_even_numbers(D, sizes):
     assert nested_sizes(D) == sizes
 
 

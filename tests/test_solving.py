@@ -190,7 +190,7 @@ def test_a_criterion_chooses_its_best_penalty_without_folds(criterion, intercept
     assert np.array_equal(solved.solution.alpha, alphas[best])
     assert_solution(solved, 2, alphas[best], intercept=intercept)
     assert solved.cv_rmse is None
-    assert solved.ordered_rows == ""
+    assert solved.ordered_rows("shards") == ""
 
 
 @every_kind
@@ -202,7 +202,12 @@ def test_a_penalty_that_is_given_is_taken_and_nothing_is_chosen(kind, alpha):
     assert solved.solution.solver == expected.solver
     size = np.abs(expected.coef).max()
     assert np.abs(solved.solution.coef - expected.coef).max() < 1e-6 * size
-    assert (solved.size, solved.sizes, solved.cv_rmse, solved.ordered_rows) == (None, (), None, "")
+    assert (solved.size, solved.sizes, solved.cv_rmse, solved.ordered_rows("shards")) == (
+        None,
+        (),
+        None,
+        "",
+    )
 
 
 def test_one_penalty_in_a_grid_is_taken_and_its_error_told():

@@ -20,10 +20,11 @@ from streamkern.cli.options import Say, common, data_options, force_option, plac
 @force_option
 @common
 def forget(say: Say, **options: Any) -> None:
-    """Take the rows of DATA out of the moments M.h5, as if they had never been read.
+    """Take the rows of DATA out of the sums in the moments M.h5.
 
     DATA is read twice, and refused if any row of it is not in M.h5. Models that were solved before
-    still know the rows: solve again.
+    still know the rows: solve again. Standardisation and length scale stay as they were chosen
+    when the rows were in.
     """
     from streamkern.cli.place import Place
     from streamkern.datamoments import load_moments

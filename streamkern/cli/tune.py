@@ -46,7 +46,8 @@ def tune(say: Say, **options: Any) -> None:
     """Choose the kernel and its length scale for the rows of DATA, and fit a model with them.
 
     The choice is made on a spread sample, at a reduced number of features; --length-scale says
-    where to look, from an eighth of it to eight times it.  The rows are read no more often than
+    where to look, from an eighth of it to eight times it.  The search leaves out thirds of the
+    sample in turn; --alpha and the folds are for the fit.  The rows are read no more often than
     `fit` reads them.
     """
     names = options["kernel"].split(",")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamkern.errors import ParameterError
+from streamkern.errors import DataError, ParameterError
 from streamkern.solve import checked_alpha
 
 if TYPE_CHECKING:
@@ -109,10 +109,21 @@ class PenaltyCurve:
     def of_spectrum(cls, criterion: str, alphas: Floats, spectrum: Spectrum) -> PenaltyCurve:
         """Return the curve of GCV or of the evidence."""
         if criterion == "evidence":
+            if not spectrum.weight > 1:
+                raise DataError(
+                    f"the evidence needs rows that weigh more than 1, but they weigh "
+                    f"{spectrum.weight:.5g}; give weights that count rows, or take alpha 'cv'."
+                )
             evidence = spectrum.log_evidence(alphas)
             return cls(criterion, alphas, -evidence, np.ones(evidence.shape[1]))
-        variance = spectrum.target / spectrum.weight
-        return cls(criterion, alphas, spectrum.gcv(alphas), np.where(variance > 0, variance, 1.0))
+        scores, variance = spectrum.gcv(alphas), spectrum.target / spectrum.weight
+        if not np.isfinite(scores).any(axis=0).all():
+            raise DataError(
+                f"GCV needs rows that weigh more than the degrees of freedom, which are at least "
+                f"{spectrum.effective_dof(alphas).min():.5g}, but they weigh "
+                f"{spectrum.weight:.5g}; give weights that count rows, or take alpha 'cv'."
+            )
+        return cls(criterion, alphas, scores, np.where(variance > 0, variance, 1.0))
 
     def _combined(self, scores: Floats, *, per_target: bool) -> Floats:
         """Return the scores that are compared, (..., q) or (..., 1)."""
@@ -167,7 +178,7 @@ class PenaltyCurve:
         each = folds.mean(axis=1)
         return score, float(each.std(ddof=1) / np.sqrt(len(each)))
 
-    def ordered_rows(self, chosen: Array) -> str:
+    def ordered_rows(self, chosen: Array, fold_by: str = "shards") -> str:
         """Say so where the folds' errors lie further apart than random folds' would, else ''."""
         if self.fold_scores is None or self.fold_rows is None:
             return ""
@@ -180,10 +191,12 @@ class PenaltyCurve:
         ):
             return ""
         low, high = np.sqrt(errors.min() / mean), np.sqrt(errors.max() / mean)
+        instead = "--fold-by rows deals them evenly"
+        if fold_by != "blocks":
+            instead += ", --fold-by blocks says how well rows of other times are predicted"
         return (
             f"the folds' errors are {low:.2f} to {high:.2f} times their mean, further apart than "
-            f"chance: the rows look ordered; --fold-by rows deals them evenly, --fold-by blocks "
-            f"says how well the rows of other times are predicted."
+            f"is usual by chance: the rows look ordered; {instead}."
         )
 
     def as_dict(self) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 A model trained on all folds but one is scored on that one: with the held-out moments about their
 own means, SSE = S - 2 w^T C + w^T G w + N (ybar - mu - phibar^T w)^2.  That is exact, at any
-penalty.
+penalty, for the map that all rows gave.
 
 The training systems of the folds differ little from the whole one, so the eigendecomposition of the
 whole, made once, preconditions conjugate gradients for every fold and all penalties at once; each

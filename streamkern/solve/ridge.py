@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def checked_alpha(alpha: Any) -> float:
     """Return the penalty as a float, or raise ParameterError unless it is finite and >= 0."""
     try:
-        value = float(alpha)
+        value = float("nan") if isinstance(alpha, bool) else float(alpha)
     except (TypeError, ValueError):
         value = float("nan")
     if not (np.isfinite(value) and value >= 0):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamkern.errors import ParameterError
+from streamkern.errors import DataError, ParameterError
 from streamkern.scheduling import is_task, kept, run, run_all, shared, task
 from streamkern.selection import PenaltyCurve, checked_penalty, default_grid, held_out_errors
 from streamkern.solve import Eigenbasis, NormalEquations, solve_ridge
@@ -137,30 +137,32 @@ class Solved:
             return self.sparsity.rmse_of(len(self.solution.coef))
         return self.size.cv_rmse if self.size else None
 
-    @property
-    def ordered_rows(self) -> str:
+    def ordered_rows(self, fold_by: str) -> str:
         """One sentence where the folds' errors lie far apart, else ''."""
-        return self.size.curve.ordered_rows(self.size.chosen) if self.size else ""
-
-    @property
-    def at_the_floor(self) -> str:
-        """One sentence where the best penalty is the smallest that can be told apart, else ''."""
-        if (
-            self.size is None
-            or self.size.curve.alphas[self.size.chosen].min() > self.solution.floor
-        ):
+        if self.size is None or fold_by == "rows":
             return ""
-        return (
-            f"the best alpha is at the precision floor {self.solution.floor:.3g}, below which the "
-            f"sums are rounding; double precision lowers it."
-        )
+        return self.size.curve.ordered_rows(self.size.chosen, fold_by)
+
+    def at_the_edge(self, precision: str) -> str:
+        """One sentence where the best penalty is the first or last of the grid, else ''."""
+        if self.size is None or len(self.size.curve.alphas) < 2:
+            return ""
+        alphas, chosen = self.size.curve.alphas, self.size.curve.alphas[self.size.chosen]
+        if chosen.max() == alphas[-1]:
+            return "the best alpha is the largest that was tried: the features explain little."
+        if precision == "single" and chosen.min() <= self.solution.floor:
+            return (
+                f"the best alpha is at the precision floor {self.solution.floor:.3g}, below which "
+                f"the sums are rounding; double precision lowers it."
+            )
+        return ""
 
 
 def nested_sizes(n_components: int) -> list[int]:
-    """Return D, D / 2, D / 4 and so on, ascending from 64, all even."""
+    """Return D, D / 2, D / 4 and so on, rounded to even numbers, ascending from about 64."""
     sizes = [n_components]
-    while sizes[-1] % 4 == 0 and sizes[-1] >= 2 * _SMALLEST_SIZE:
-        sizes.append(sizes[-1] // 2)
+    while sizes[-1] >= 2 * _SMALLEST_SIZE:
+        sizes.append(sizes[-1] // 4 * 2)
     return sizes[::-1]
 
 
@@ -286,6 +288,10 @@ def _solved_in(
 
 
 def _eigenbasis(total: Moments, intercept: bool) -> Eigenbasis:
+    if total.n_rows < 2:
+        raise DataError(
+            f"a penalty cannot be chosen from {total.n_rows} row; add rows, or give alpha a number."
+        )
     return Eigenbasis.of(total.centred(intercept=intercept))
 
 

@@ -117,6 +117,8 @@ def _read_part(group: h5py.Group, empty: Any) -> Moments:
     part.target_sum = numbers(group, "target_sum", (q,), "f")
     part.weight = float(numbers(group, "weight", (), "f"))
     part.n_rows = int(numbers(group, "n_rows", (), "iu"))
+    if part.weight < 0 or part.n_rows < 0:
+        raise ValueError(f"{part.n_rows:,} rows that weigh {part.weight:g}")
     return part
 
 

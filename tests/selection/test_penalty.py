@@ -264,7 +264,7 @@ def folds_with(errors, n_rows: int = 1000) -> PenaltyCurve:
 
 def test_rows_look_ordered_where_folds_lie_far_apart():
     said = folds_with([1.0, 1.0, 1.0, 4.0, 1.0]).ordered_rows(np.array([0]))
-    assert "times their mean, further apart than chance: the rows look ordered" in said
+    assert "times their mean, further apart than is usual by chance: the rows look ordered" in said
     # Of the root mean squares: sqrt(1 / 1.6) and sqrt(4 / 1.6).
     assert "0.79 to 1.58 times" in said
     assert said.endswith(".")
