@@ -107,6 +107,22 @@ def test_the_benchmark_compares_three_ways_and_the_choice_of_alpha(tmp_path):
     assert all(runs[0]["peak_bytes"] > 50e6 for runs in results.values())
 
 
-@pytest.mark.parametrize("name", ["train.py", "predict.py", "compare_exact.py", "benchmark.py"])
+@pytest.mark.parametrize(
+    "name", ["train.py", "predict.py", "compare_exact.py", "benchmark.py", "tune_sets.py"]
+)
 def test_every_job_explains_itself(tmp_path, name):
     assert "usage: " in job(tmp_path, name, "--help")
+
+
+def test_tune_and_fit_are_compared_on_real_sets(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 3))
+    (tmp_path / "some").mkdir()
+    np.savez(tmp_path / "some" / "data.npz", X=X, y=np.sin(X[:, 0]) + 0.1 * X[:, 1])
+    title, row = job(tmp_path, "tune_sets.py", "some", "--components", 64).splitlines()
+    assert title.split() == ["set", "rows", "fit", "tune", "length", "scale", "seconds", "ratio"]
+    name, rows, fit, tune = row.split()[:4]
+    assert name == "some"
+    assert 300 < int(rows) < 400
+    assert float(tune) < 0.5
+    assert float(fit) < 0.5
