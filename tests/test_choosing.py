@@ -372,3 +372,26 @@ def test_a_choice_is_the_same_bits_on_threads_and_alone():
             model = ridge(precision="single").fit(X, y)
         assert np.array_equal(model.coef_, expected.coef_)
         assert model.report_["alpha_curve"] == expected.report_["alpha_curve"]
+
+
+@pytest.mark.parametrize(
+    ("alpha", "said"),
+    [
+        ("gcv", "GCV needs rows that weigh more than the degrees of freedom"),
+        ("evidence", "the evidence needs rows that weigh 2 or more"),
+    ],
+)
+def test_criteria_that_count_rows_are_refused_where_weights_do_not(alpha, said):
+    X, y = rows()
+    with pytest.raises(DataError, match=said):
+        ridge(alpha=alpha).fit(X, y, sample_weight=np.full(len(X), 1 / len(X)))
+
+
+def test_the_end_of_the_grid_is_noted():
+    X, _ = rows()
+    noise = np.random.default_rng(5).standard_normal(len(X))
+    assert "the largest that was tried" in ridge().fit(X, noise).report_["note"]
+    X, y = rows(2000)
+    exact = ridge(precision="single", n_components=64).fit(X, np.sin(X[:, 0]))
+    assert "the best alpha is at the precision floor" in exact.report_["note"]
+    assert ridge().fit(X, y).report_["note"] == ""

@@ -13,6 +13,7 @@ from real import load, needs_data
 from streamkern import RandomFeatureRidge, load_moments
 from streamkern.engine import accumulate
 from streamkern.errors import (
+    ClusterError,
     DataError,
     InsufficientMemoryError,
     ModelFileError,
@@ -594,3 +595,15 @@ def test_moments_on_workers_are_the_same_bits_as_in_this_process(tmp_path, exter
         there = everything()
     for mine, theirs in zip(here, there, strict=True):
         assert theirs.tobytes() == mine.tobytes()
+
+
+@pytest.mark.cluster
+def test_moments_that_were_left_on_a_cluster_that_is_gone_say_so(external_scheduler):
+    from distributed import Client
+
+    with Client(external_scheduler, set_as_default=True):
+        left = model().moments(*rows())
+        taken = left.gathered()
+    with pytest.raises(ClusterError, match="left on the workers of a cluster that is gone"):
+        model().solve(left)
+    assert model().solve(taken).coef_.any()

@@ -556,3 +556,26 @@ def test_a_compact_file_is_smaller_by_one_triangle(tmp_path, precision, itemsize
     whole, compact = ((tmp_path / f"{name}.h5").stat().st_size for name in ("whole", "compact"))
     triangle = itemsize * D * (D + 1) / 2
     assert triangle <= whole - compact <= 1.1 * triangle + 20_000
+
+
+def test_deviations_are_factorised_once_a_model(monkeypatch):
+    model, (X, _) = fitted(), rows((), 50)
+    calls = []
+    of = streamkern.deviation.Deviation.of
+
+    def counted(*arguments):
+        calls.append(arguments)
+        return of(*arguments)
+
+    monkeypatch.setattr(streamkern.deviation.Deviation, "of", counted)
+    first, again = (model.predict(X, return_std=True)[1] for _ in range(2))
+    assert np.array_equal(first, again)
+    assert len(calls) == 1
+    model.fit(*rows((), 1000))
+    assert not np.array_equal(model.predict(X, return_std=True)[1], first)
+
+
+def test_arrays_are_diagnosed_and_evaluated_as_sources_are():
+    model, (X, y) = fitted(), rows((), 2000)
+    assert model.diagnose(X, y) == model.diagnose(ArraySource(X, y))
+    assert model.evaluate(X, y) == model.evaluate(ArraySource(X, y))

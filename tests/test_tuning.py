@@ -489,3 +489,11 @@ def test_many_rows_are_cross_validated_in_blocks():
         held = (np.arange(n) >= start) & (np.arange(n) < stop)
         total += naive.error_without(Phi, y, np.ones(n), attempt.alpha, held, intercept=True).sum()
     assert attempt.relative_mse == pytest.approx(total / n, rel=1e-6)
+
+
+def test_the_edge_of_the_search_is_noted():
+    X, _ = smooth(400)
+    inner = ridge().tune(X, np.sin(2 * X[:, 0]))
+    assert "at the edge" not in inner.report_["note"]
+    outer = ridge(kernel=Gaussian(0.05)).tune(X, np.sin(2 * X[:, 0]))
+    assert f"--length-scale {outer.kernel_.length_scale:.4g}" in outer.report_["note"]

@@ -109,9 +109,9 @@ class PenaltyCurve:
     def of_spectrum(cls, criterion: str, alphas: Floats, spectrum: Spectrum) -> PenaltyCurve:
         """Return the curve of GCV or of the evidence."""
         if criterion == "evidence":
-            if not spectrum.weight > 1:
+            if spectrum.weight < 2:
                 raise DataError(
-                    f"the evidence needs rows that weigh more than 1, but they weigh "
+                    f"the evidence needs rows that weigh 2 or more, but they weigh "
                     f"{spectrum.weight:.5g}; give weights that count rows, or take alpha 'cv'."
                 )
             evidence = spectrum.log_evidence(alphas)
