@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from streamkern.datamoments import DataMoments, moments_header
 from streamkern.errors import ModelFileError, ParameterError, StreamkernWarning
 from streamkern.features.base import checked_n_components
-from streamkern.fitoptions import FitOptions, plan_for
+from streamkern.fitoptions import FitOptions, check_folds, plan_for
 from streamkern.fitted import FittedRidge
 from streamkern.fitting import fit_moments, moments_pass
 from streamkern.kernels import Gaussian, Kernel, Linear, kernel_from
@@ -362,6 +362,7 @@ class RandomFeatureRidge(FittedRidge):
         source = as_source(X, y)
         check_searchable(kernels, options, source)
         options = self._for_rows(options, source)
+        check_folds(options, source)
         n_sample = search_rows(source.n_features + source.n_targets)
         plan = plan_for(source, options, n_sample)
         seen = survey(source, options, plan, n_sample)

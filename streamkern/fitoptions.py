@@ -124,6 +124,15 @@ def checked_n_folds(n_folds: Any) -> int:
     return int(n_folds)
 
 
+def check_folds(options: FitOptions, source: Source) -> None:
+    """Raise ParameterError if there are more folds than rows."""
+    if options.n_folds > source.n_samples:
+        raise ParameterError(
+            f"{options.n_folds} folds need as many rows, but there are {source.n_samples:,}; take "
+            f"fewer folds, or alpha 'gcv' or a number."
+        )
+
+
 def plan_for(
     source: Source, options: FitOptions, n_sample: int = SAMPLE_ROWS, *, indexed: bool = False
 ) -> Plan:

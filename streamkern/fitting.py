@@ -11,7 +11,7 @@ from streamkern.datamoments import DataMoments
 from streamkern.engine import accumulate
 from streamkern.errors import DataError, ParameterError
 from streamkern.features import Standardized
-from streamkern.fitoptions import plan_for
+from streamkern.fitoptions import check_folds, plan_for
 from streamkern.plan import SAMPLE_ROWS
 from streamkern.scheduling import run, task
 from streamkern.statistics import ByFold, Moments, RowFolds, RowIndex, block_folds, shard_folds
@@ -51,10 +51,14 @@ def fit_moments(
     ------
     InsufficientMemoryError
         If the job cannot fit, before the first read.
+    ParameterError
+        If there are more folds than shards or rows to deal.
     DataError
         If rows cannot be used: not finite, all targets equal, all inputs constant.
     """
-    if like is not None:
+    if like is None:
+        check_folds(options, source)
+    else:
         like.check(source)
     plan = plan_for(source, options, indexed=indexed)
     _, rule = folds_for(source, plan, options, few_rows=like is not None)

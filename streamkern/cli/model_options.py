@@ -273,11 +273,14 @@ def prepared(
     Returns None after a dry run, with the plan printed.
     """
     from streamkern.cli.place import Place
+    from streamkern.fitoptions import check_folds
     from streamkern.plan import plan_fit
     from streamkern.sources import open_hdf5
     from streamkern.storage import check_output
 
     source = open_hdf5(options["data"], options["x"], options["y"])
+    if not options.get("like"):
+        check_folds(checked, source)
     place = Place.of(options)
     plan = plan_fit(
         source,
