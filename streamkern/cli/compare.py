@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamkern.cli.model_options import kernel_named, penalty_of
+from streamkern.cli.model_options import kernel_named, kernel_option, penalty_of
 from streamkern.cli.options import (
     Say,
     bad_rows_option,
@@ -16,7 +16,6 @@ from streamkern.cli.options import (
     force_option,
     place_options,
 )
-from streamkern.kernels import KERNELS
 
 if TYPE_CHECKING:
     from streamkern.comparison import Comparison, Trial
@@ -37,20 +36,7 @@ _HEADER = (
 @data_options
 @click.option("--out", required=True, metavar="DIR", help="The folder for JSON and pictures.")
 @click.option("--test", multiple=True, metavar="DATA", help="Test on these rows instead.")
-@click.option(
-    "--kernel",
-    type=click.Choice(list(KERNELS)),
-    default="gaussian",
-    show_default=True,
-    help="How similar two rows are.",
-)
-@click.option(
-    "--length-scale",
-    default="median",
-    show_default=True,
-    metavar="median|FLOAT[,FLOAT...]",
-    help="In units of the standardised inputs; several: one per input.",
-)
+@kernel_option
 @click.option(
     "--maps",
     default="orthogonal,iid",

@@ -58,8 +58,13 @@ def fit(say: Say, **options: Any) -> None:
     with place.entered(say, plan):
         model.fit(source, like=like)
     model.save(options["out"], force=options["force"])
-    report = fit_report(model, options["out"])
-    say.table("Fitted", card_rows(report))
+    report_on(say, "Fitted", model, options["out"])
+
+
+def report_on(say: Say, title: str, model: Any, path: str) -> None:
+    """Say what a model file holds, to people and to programs."""
+    report = fit_report(model, path)
+    say.table(title, card_rows(report))
     say.result(report)
 
 

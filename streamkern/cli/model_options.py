@@ -26,13 +26,31 @@ _OF_LIKE = (
 )
 
 
-def kernel_options(command: Any, *, several: bool = False) -> Any:
-    """Give a command the options that make a kernel, or several, and its map."""
+def kernel_option(command: Any, *, several: bool = False) -> Any:
+    """Give a command the choice of a kernel, or of several, and of its length scale."""
     one = {"type": click.Choice(list(KERNELS)), "help": "How similar two rows are."}
     some = {
         "metavar": "NAME[,NAME...]",
         "help": f"Kernels to choose among: {', '.join(n for n in KERNELS if n != 'linear')}.",
     }
+    for option in (
+        click.option(
+            "--length-scale",
+            default="median",
+            show_default=True,
+            metavar="median|FLOAT[,FLOAT...]",
+            help="In units of the standardised inputs; several: one per input.",
+        ),
+        click.option(
+            "--kernel", default="gaussian", show_default=True, **(some if several else one)
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def kernel_options(command: Any, *, several: bool = False) -> Any:
+    """Give a command the options that make a kernel, or several, and its map."""
     for option in (
         click.option(
             "--seed",
@@ -50,16 +68,7 @@ def kernel_options(command: Any, *, several: bool = False) -> Any:
             show_default=True,
             help="How frequencies are drawn.",
         ),
-        click.option(
-            "--length-scale",
-            default="median",
-            show_default=True,
-            metavar="median|FLOAT[,FLOAT...]",
-            help="In units of the standardised inputs; several: one per input.",
-        ),
-        click.option(
-            "--kernel", default="gaussian", show_default=True, **(some if several else one)
-        ),
+        partial(kernel_option, several=several),
     ):
         command = option(command)
     return command

@@ -37,7 +37,7 @@ from streamkern.cli.options import Say, common, force_option, place_options
 @common
 def solve(say: Say, **options: Any) -> None:
     """Make the model that `fit` would make of the rows that the moments M.h5 are of."""
-    from streamkern.cli.fit import card_rows, fit_report
+    from streamkern.cli.fit import report_on
     from streamkern.cli.place import Place
     from streamkern.datamoments import load_moments
     from streamkern.errors import ParameterError
@@ -61,6 +61,4 @@ def solve(say: Say, **options: Any) -> None:
     with Place.of(options).entered(say):
         model.solve(moments)
     model.save(options["out"], compact=options["compact"], force=options["force"])
-    report = fit_report(model, options["out"])
-    say.table("Solved", card_rows(report))
-    say.result(report)
+    report_on(say, "Solved", model, options["out"])

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from streamkern.cli.fit import card_rows, fit_report
+from streamkern.cli.fit import report_on
 from streamkern.cli.model_options import (
     kernel_named,
     map_options,
@@ -63,10 +63,9 @@ def tune(say: Say, **options: Any) -> None:
     with place.entered(say, plan):
         model.tune(source, kernels=kernels)
     model.save(options["out"], force=options["force"])
-    report = fit_report(model, options["out"])
-    say.table("Tried", tuning_rows(report["tuning"]), header=tuning_header(report["tuning"]))
-    say.table("Fitted", card_rows(report))
-    say.result(report)
+    tried = model.report_["tuning"]
+    say.table("Tried", tuning_rows(tried), header=tuning_header(tried))
+    report_on(say, "Fitted", model, options["out"])
 
 
 def tuning_header(tried: list[dict[str, Any]]) -> tuple[str, ...]:
