@@ -26,6 +26,8 @@ from streamkern.errors import IncompletePassError
 from streamkern.memory import peak_bytes, reset_peak
 from streamkern.observing import listening, observed_pass, tell
 from streamkern.scheduling import current_client, is_task, kept, run, stream, task
+from streamkern.sources import reading_ahead
+from streamkern.statistics import Scratch
 from streamkern.threads import blas_threads
 
 if TYPE_CHECKING:
@@ -95,7 +97,8 @@ def accumulate(
     ----------
     source : Source
     statistic : Statistic, or a task of one
-        Its parameters say what to accumulate; its own sums, if any, do not count.
+        Its parameters say what to accumulate; its own sums, if any, do not count.  Of a task the
+        result is `detached`, unless it is kept.
     shard_rows, block_rows : int
         Rows of one task, and of one product; shards end between storage chunks.
     skip_bad_rows : bool
@@ -144,7 +147,7 @@ def accumulate(
     if group is not None:
         numbers = [group(shard) for shard in shards]
         partials = [partials[i] for i in sorted(range(len(shards)), key=numbers.__getitem__)]
-    root = _merged(partials, label, job)
+    root = _merged(zero, partials, label, job)
     client = current_client()
     if client is None:
         reset_peak()
@@ -156,9 +159,11 @@ def accumulate(
         if keep:
             root = kept(root, n_threads)
             merged = run(task(_without_statistic, root, name=f"rows-{label}"))
-            merged = merged._replace(statistic=task(_statistic_of, root, name=f"whole-{label}"))
+            merged = merged._replace(statistic=task(_attached, zero, root, name=f"whole-{label}"))
         else:
             merged = run(root, n_threads)
+            if not is_task(statistic):
+                merged = merged._replace(statistic=statistic.attached(merged.statistic))
     source.check_unchanged()
     _check_complete(merged, shards, source.n_samples)
     return PassResult(
@@ -195,24 +200,28 @@ def accumulate_shard(
             if len(good):
                 yield good
 
-    with blas_threads(options.threads):
-        statistic.update(kept(reader.blocks(options.block_rows)))
+    statistic.scratch = Scratch()
+    with blas_threads(options.threads), reading_ahead(reader.blocks(options.block_rows)) as blocks:
+        statistic.update(kept(blocks))
+    statistic.scratch = None
     tell(options.job, shard.index, shard.n_rows)
-    return Partial(statistic, counts["kept"], counts["skipped"], (shard.index,), peak_bytes())
+    sums = statistic.detached()
+    return Partial(sums, counts["kept"], counts["skipped"], (shard.index,), peak_bytes())
 
 
 def _without_statistic(partial: Partial) -> Partial:
     return partial._replace(statistic=None)
 
 
-def _statistic_of(partial: Partial) -> Any:
-    return partial.statistic
+def _attached(zero: Statistic, partial: Partial) -> Statistic:
+    return zero.attached(partial.statistic)
 
 
-def merge_partials(left: Partial, right: Partial) -> Partial:
+def merge_partials(zero: Statistic, left: Partial, right: Partial) -> Partial:
     """Return the partial of all shards that the two cover."""
+    merged = zero.attached(left.statistic).merge(zero.attached(right.statistic))
     return Partial(
-        left.statistic.merge(right.statistic),
+        merged.detached(),
         left.n_rows + right.n_rows,
         left.n_skipped + right.n_skipped,
         left.shards + right.shards,
@@ -220,7 +229,7 @@ def merge_partials(left: Partial, right: Partial) -> Partial:
     )
 
 
-def _merged(partials: list[Any], label: str, job: str) -> Any:
+def _merged(zero: Any, partials: list[Any], label: str, job: str) -> Any:
     """Merge shards into groups, and groups into the whole, one after the other.
 
     So a running total of a group and one of the whole wait in memory, however many shards there
@@ -231,7 +240,7 @@ def _merged(partials: list[Any], label: str, job: str) -> Any:
     def running_total(parts: Iterable[Any], name: str) -> Any:
         first, *rest = parts
         for i, part in enumerate(rest):
-            first = merge(first, part, dask_key_name=f"merge-{label}-{job}-{name}-{i}")
+            first = merge(zero, first, part, dask_key_name=f"merge-{label}-{job}-{name}-{i}")
         return first
 
     groups = partition_all(math.isqrt(len(partials) - 1) + 1, partials)

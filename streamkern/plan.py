@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import InsufficientMemoryError
 from streamkern.memory import available_bytes, in_words, usable_cores
+from streamkern.statistics import Triangle
 
 if TYPE_CHECKING:
     from streamkern.sources import Source
@@ -188,13 +189,14 @@ def plan_fit(
     block_rows = min(block_rows, max(shard.n_rows for shard in shards))
     if fold_by == "auto":
         fold_by = "shards" if len(shards) >= _SHARDS_A_FOLD * n_folds else "rows"
-    # A partial brings its map along.  Rows that are dealt one by one reach every fold.
-    accumulator = 8 * D * (D + 256) // 2 + 16 * D * (q + 1) + 8 * D * p
+    accumulator = 8 * Triangle.size(D) + 16 * D * (q + 1)
+    # Rows that are dealt one by one reach every fold.
     at_once = {"shards": 1, "blocks": min(2, n_folds), "rows": n_folds}[fold_by]
     task = (
         at_once * accumulator
-        + itemsize * D * D  # the product of one block
-        + block_rows * (itemsize * D + source.row_bytes + itemsize * p + 24 * (q + 1))
+        + itemsize * (Triangle.product_size(D) + 2 * D * (q + 1))  # the products of a block
+        # Two blocks of rows, one in use and one being read, and the features of one.
+        + block_rows * (2 * (source.row_bytes + 8 * q) + itemsize * (D + p) + 24 * (q + 1))
         + (shard_rows * source.row_bytes if source.loads_whole_shards else source.chunk_bytes)
         + (16 << 20)  # rows in cache, and chunks in the reader
     )
@@ -203,13 +205,14 @@ def plan_fit(
     index = _INDEX_BYTES * n if indexed else 0
     received = (n_folds + 1 if indexed else 1) * accumulator
     square = 8 * D * D
-    solve = (n_folds + 1) * accumulator + 3 * square + 8 * D * p + (16 << 20)
+    drawn = 8 * D * p  # the frequencies of the map, at most
+    solve = (n_folds + 1) * accumulator + 3 * square + (16 << 20)
     # A fold: its own matrix, the one without it, and a decomposition of that.
     solve_fold = accumulator + _SQUARES_A_FOLD * square if n_folds > 1 else 0
 
     def process_bytes(threads: int) -> int:
         accumulating = threads * task + waiting + sample + _INDEX_MERGED * index
-        return _PROCESS_BYTES + max(accumulating, solve + threads * solve_fold)
+        return _PROCESS_BYTES + 2 * drawn + max(accumulating, solve + threads * solve_fold)
 
     def threads_that_fit(most: int, room: int) -> int:
         return next((t for t in range(most, 1, -1) if process_bytes(t) <= room), 1)
@@ -250,7 +253,7 @@ def plan_fit(
         blas_threads=blas,
         fold_by=fold_by,
         worker_bytes=process_bytes(n_threads),
-        client_bytes=_PROCESS_BYTES + received + sample + _INDEX_ORDERED * index,
+        client_bytes=_PROCESS_BYTES + 2 * drawn + received + sample + _INDEX_ORDERED * index,
         allowed_bytes=allowed_bytes,
         index_bytes=index,
     )
@@ -269,7 +272,7 @@ def solve_bytes(n_components: int, n_folds: int, n_threads: int) -> int:
         Folds that are scored at a time.
     """
     D = n_components
-    a_fold = 4 * D * (D + 256) + 8 * _SQUARES_A_FOLD * D**2 if n_folds > 1 else 0
+    a_fold = 8 * Triangle.size(D) + 8 * _SQUARES_A_FOLD * D**2 if n_folds > 1 else 0
     return 24 * D**2 + min(n_folds, n_threads) * a_fold
 
 

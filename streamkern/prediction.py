@@ -190,7 +190,7 @@ def _scored(
         skip_bad_rows=skip_bad_rows,
         label=label,
     )
-    scores, columns = result.statistic.parts
+    scores, columns = result.statistic
     if columns.n_bad_rows:
         raise source.bad_rows_error(columns.n_bad_rows, columns.first_bad_row or 0)
     if not result.n_rows:

@@ -220,9 +220,9 @@ merge = engine.merge_partials
 @pytest.mark.parametrize(
     ("wrong", "held"),
     [
-        (lambda left, _right: left, 1),
-        (lambda left, right: merge(merge(left, right), merge(left, right)), 16),
-        (lambda left, _right: merge(left, left), 4),
+        (lambda _zero, left, _right: left, 1),
+        (lambda zero, left, right: merge(zero, *[merge(zero, left, right)] * 2), 16),
+        (lambda zero, left, _right: merge(zero, left, left), 4),
     ],
     ids=["one lost", "all twice", "one lost and the other twice"],
 )

@@ -23,6 +23,7 @@ from streamkern.memory import check_free
 from streamkern.pattern import Pattern, check_targets
 from streamkern.scheduling import is_task, run, task
 from streamkern.sources import as_source
+from streamkern.statistics import Triangle
 from streamkern.storage import MOMENTS, MomentsFile, damaged, read_moments, write_moments
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class DataMoments:
     def nbytes(self) -> int:
         """What the moments take in memory."""
         D = self.feature_map.n_components
-        part = 4 * D * (D + 256) + 16 * D * (self.n_targets + 1)
+        part = 8 * Triangle.size(D) + 16 * D * (self.n_targets + 1)
         return self.n_folds * part + (9 * len(self.index) if self.index else 0)
 
     def pattern(self) -> Pattern:

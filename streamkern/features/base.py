@@ -25,7 +25,8 @@ class FeatureMap(ABC):
     """A map phi from rows of p inputs to D features.
 
     A map is drawn once, for a number of inputs, and is from then on a plain function: `evaluate`
-    for programs that own the memory, `transform` for everyone else.  A new map is one class with
+    for programs that own the memory, `evaluated` for those that use the features while they are in
+    cache, `transform` for everyone else.  A new map is one class with
     the methods that are abstract here, and one entry in `MAPS`.
 
     Attributes
@@ -48,9 +49,14 @@ class FeatureMap(ABC):
     def draw(self, n_features: int) -> Self:
         """Draw what is random, for rows of `n_features` inputs, and return the map itself."""
 
-    @abstractmethod
     def evaluate(self, X: Array, out: Array, shift: Array | float = 0.0) -> None:
-        """Write phi(X) / scale - shift into `out`.
+        """Write phi(X) / scale - shift into `out`; parameters as of `evaluated`."""
+        for _ in self.evaluated(X, out, shift):
+            pass
+
+    @abstractmethod
+    def evaluated(self, X: Array, out: Array, shift: Array | float = 0.0) -> Iterator[slice]:
+        """Write phi(X) / scale - shift into `out`, and yield slices of rows as they are done.
 
         Parameters
         ----------
@@ -59,6 +65,11 @@ class FeatureMap(ABC):
             Receives the features; its dtype is the precision they are computed in.
         shift : ndarray of shape (D,), same dtype as `out`, or 0
             Subtracted from every row.
+
+        Yields
+        ------
+        slice
+            Rows of `out` that are complete, and few enough to be in cache still.
         """
 
     @abstractmethod

@@ -8,9 +8,10 @@ import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.features.base import FeatureMap, cached_slices
+from streamkern.features.trigonometry import cosines
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from streamkern._typing import Array, Floats
 
@@ -47,15 +48,16 @@ class Cosines(FeatureMap):
         self.check((0, n_features))
         return self
 
-    def evaluate(self, X: Array, out: Array, shift: Array | float = 0.0) -> None:
+    def evaluated(self, X: Array, out: Array, shift: Array | float = 0.0) -> Iterator[slice]:
         """Write the cosines, less `shift`, into `out`."""
         weights, phases = self.frequencies.T.astype(out.dtype), self.phases.astype(out.dtype)
         for rows in cached_slices(len(out), self.n_components):
             features = out[rows]
             np.matmul(X[rows].astype(out.dtype, copy=False), weights, out=features)
             features += phases
-            np.cos(features, out=features)
+            cosines(features, features)
             features -= shift
+            yield rows
 
     def first(self, n_components: int) -> Cosines:
         """Refuse: what was chosen for its use has no part that stands for the kernel."""

@@ -10,10 +10,11 @@ import numpy as np
 from streamkern.errors import ParameterError
 from streamkern.features.base import FeatureMap, cached_slices, checked_n_components, checked_seed
 from streamkern.features.cosines import Cosines
+from streamkern.features.trigonometry import cosines, cosines_and_sines
 from streamkern.kernels import ShiftInvariantKernel, kernel_from
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from streamkern._typing import Array, Floats
 
@@ -101,7 +102,7 @@ class RandomFourierFeatures(FeatureMap):
         self.phases = phases
         return self
 
-    def evaluate(self, X: Array, out: Array, shift: Array | float = 0.0) -> None:
+    def evaluated(self, X: Array, out: Array, shift: Array | float = 0.0) -> Iterator[slice]:
         """Write the cosines (and sines, interleaved), less `shift`, into `out`."""
         weights = self.frequencies.T.astype(out.dtype)
         phases = self.phases.astype(out.dtype)
@@ -116,14 +117,14 @@ class RandomFourierFeatures(FeatureMap):
                 angles += phases
             self.waves(angles, features)
             features -= shift
+            yield rows
 
     def waves(self, angles: Array, out: Array) -> None:
         """Write the cosines (and sines, interleaved) of angles (n, L) into `out` (n, D)."""
         if self.paired:
-            np.cos(angles, out=out[:, 0::2])
-            np.sin(angles, out=out[:, 1::2])
+            cosines_and_sines(angles, out[:, 0::2], out[:, 1::2])
         else:
-            np.cos(angles, out=out)
+            cosines(angles, out)
 
     def first(self, n_components: int) -> RandomFourierFeatures:
         """Return the map of the first draws, which is the map with that many and the same seed."""

@@ -11,7 +11,7 @@ from streamkern.features.base import FeatureMap, cached_slices
 from streamkern.features.standardized import Standardized, Standardizer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from streamkern._typing import Array
 
@@ -27,10 +27,11 @@ class Identity(FeatureMap):
         self.n_features = self.n_components = n_features
         return self
 
-    def evaluate(self, X: Array, out: Array, shift: Array | float = 0.0) -> None:
+    def evaluated(self, X: Array, out: Array, shift: Array | float = 0.0) -> Iterator[slice]:
         """Write the inputs, less `shift`, into `out`."""
         for rows in cached_slices(len(out), self.n_components):
             np.subtract(X[rows], shift, out=out[rows], casting="same_kind")
+            yield rows
 
     def first(self, n_components: int) -> Identity:
         """Refuse: a part of the inputs is another model, not a smaller one of this kind."""

@@ -11,7 +11,7 @@ from streamkern.errors import ParameterError
 from streamkern.features.base import FeatureMap, cached_slices
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from streamkern._typing import Array, Floats
 
@@ -82,10 +82,10 @@ class Standardized(FeatureMap):
         self.inner.draw(len(self.standardizer.columns))
         return self
 
-    def evaluate(self, X: Array, out: Array, shift: Array | float = 0.0) -> None:
+    def evaluated(self, X: Array, out: Array, shift: Array | float = 0.0) -> Iterator[slice]:
         """Write the inner map's features of the standardised rows, less `shift`, into `out`."""
         self.inner.check((len(X), len(self.standardizer.columns)))
-        self.inner.evaluate(self.standardizer(X, out.dtype), out, shift)
+        yield from self.inner.evaluated(self.standardizer(X, out.dtype), out, shift)
 
     def first(self, n_components: int) -> Standardized:
         """Return the first features of the inner map, on the same standardised rows."""

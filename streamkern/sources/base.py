@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
 
 
+_FIRST_ROWS = 1024
+
+
 def rounding_of(dtype: np.dtype[Any]) -> float:
     """Return the relative rounding of a dtype, 0 for integers."""
     return float(np.finfo(dtype).eps) if dtype.kind == "f" else 0.0
@@ -50,7 +53,8 @@ class Block:
     Parameters
     ----------
     X : ndarray of shape (rows, p), real
-        May be overwritten once the next block is asked for.
+        May be overwritten once the block after the next is asked for, so that the next can be read
+        while this one is in use.
     y : ndarray of shape (rows, q), float64
         q is 0 where there is no target.
     start : int
@@ -96,7 +100,18 @@ class Reader(ABC):
 
     @abstractmethod
     def blocks(self, n_rows: int) -> Iterator[Block]:
-        """Yield the shard's rows in order, `n_rows` at a time."""
+        """Yield the shard's rows in order, in blocks of `block_sizes(n_rows)`."""
+
+
+def block_sizes(n_rows: int) -> Iterator[int]:
+    """Yield the sizes of a shard's blocks: growing to `n_rows`, and `n_rows` from then on.
+
+    A short first block is soon read, and there is something to do while the next one is.
+    """
+    size = min(_FIRST_ROWS, n_rows)
+    while True:
+        yield size
+        size = min(2 * size, n_rows)
 
 
 class Source(ABC):

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from streamkern.errors import DataError
-from streamkern.sources.base import Block, Reader, Segment, Shard, Source, rounding_of
+from streamkern.sources.base import (
+    Block,
+    Reader,
+    Segment,
+    Shard,
+    Source,
+    block_sizes,
+    rounding_of,
+)
 from streamkern.sources.headers import (
     CHUNK_CACHE_BYTES,
     FileRows,
@@ -209,26 +218,29 @@ class HDF5Reader(Reader):
     cache_bytes: int
 
     def blocks(self, n_rows: int) -> Iterator[Block]:
-        """Yield the shard's rows in order; every block is read into the same memory."""
+        """Yield the shard's rows in order, every other block in the same memory."""
         n_rows = min(n_rows, sum(piece.stop - piece.start for piece in self.pieces))
-        X = np.empty((n_rows, self.n_features), dtype=self.dtype)
-        y = np.empty((n_rows, self.n_targets))
+        shapes = (n_rows, self.n_features), (n_rows, self.n_targets)
+        memory = cycle([(np.empty(shapes[0], self.dtype), np.empty(shapes[1])) for _ in range(2)])
+        sizes = block_sizes(n_rows)
         place, filled = self.start, 0
+        (X, y), size = next(memory), next(sizes)
         for piece in self.pieces:
             with opened(piece.path, self.cache_bytes) as file:
                 inputs = _table(file, piece, self.x, self.n_features)
                 targets = self.y and _table(file, piece, self.y, self.n_targets)
                 row = piece.start
                 while row < piece.stop:
-                    stop = min(row + n_rows - filled, piece.stop)
+                    stop = min(row + size - filled, piece.stop)
                     part = slice(filled, filled + stop - row)
                     _read(inputs, piece, slice(row, stop), X[part])
                     if targets:
                         _read(targets, piece, slice(row, stop), y[part])
                     row, filled = stop, part.stop
-                    if filled == n_rows:
-                        yield Block(X, y, place)
+                    if filled == size:
+                        yield Block(X[:filled], y[:filled], place)
                         place, filled = place + filled, 0
+                        (X, y), size = next(memory), next(sizes)
         if filled:
             yield Block(X[:filled], y[:filled], place)
 

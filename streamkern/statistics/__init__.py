@@ -1,6 +1,6 @@
 """Additive statistics: what one pass over the rows reduces them to, a kind a file."""
 
-from streamkern.statistics.base import Statistic, Together
+from streamkern.statistics.base import Scratch, Statistic, Together
 from streamkern.statistics.centred import CentredMoments
 from streamkern.statistics.columns import ColumnStatistics
 from streamkern.statistics.folds import (
@@ -16,6 +16,7 @@ from streamkern.statistics.moments import Moments
 from streamkern.statistics.row_index import RowIndex
 from streamkern.statistics.sample import RowSample
 from streamkern.statistics.scores import PredictionErrors
+from streamkern.statistics.triangle import Triangle
 
 __all__ = [
     "ByFold",
@@ -29,8 +30,10 @@ __all__ = [
     "RowFolds",
     "RowIndex",
     "RowSample",
+    "Scratch",
     "Statistic",
     "Together",
+    "Triangle",
     "block_folds",
     "shard_folds",
 ]

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -143,7 +143,9 @@ class ByFold(Statistic):
             if fold in self.shared:
                 part = self.parts[fold] = part.merge(self.empty.zero())
                 self.shared.discard(fold)
+            part.scratch = self.scratch
             part.update(block for _, block in dealt)
+            part.scratch = None
 
     def _dealt(self, blocks: Iterable[Block]) -> Iterator[tuple[int, Block]]:
         for block in blocks:
@@ -169,3 +171,15 @@ class ByFold(Statistic):
             both.shared.add(fold)
             lender.shared.add(fold)
         return both
+
+    def detached(self) -> dict[int, Any]:
+        """Return the sums of every fold that has rows."""
+        return {fold: part.detached() for fold, part in self.parts.items()}
+
+    def attached(self, sums: dict[int, Any]) -> ByFold:
+        """Return the statistics with their parameters."""
+        whole = self.zero()
+        whole.parts = {fold: self.empty.attached(part) for fold, part in sums.items()}
+        # Sums that came by may still be held by whoever sent them.
+        whole.shared = set(sums)
+        return whole

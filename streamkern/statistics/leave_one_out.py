@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streamkern.errors import ParameterError
 from streamkern.statistics.base import Statistic
 
 if TYPE_CHECKING:
@@ -87,9 +86,9 @@ class LeaveOneOut(Statistic):
     Cook and Weisberg (1982), "Residuals and influence in regression".
     """
 
-    def __init__(
-        self, predictor: Predictor | None, deviation: Deviation | None, n_largest: int = 10
-    ) -> None:
+    stays_behind = ("predictor", "deviation")
+
+    def __init__(self, predictor: Predictor, deviation: Deviation, n_largest: int = 10) -> None:
         self.predictor = predictor
         self.deviation = deviation
         self.n_largest = n_largest
@@ -102,26 +101,16 @@ class LeaveOneOut(Statistic):
         self.leverages = Largest(n_largest)
         self.errors = Largest(n_largest)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave the model, which is large, behind where there is nothing left to do with it."""
-        left = {"predictor": None, "deviation": None} if self.n_rows else {}
-        return self.__dict__ | left
-
     def zero(self) -> LeaveOneOut:
         """Return the statistic of no rows, for the same model."""
         return LeaveOneOut(self.predictor, self.deviation, self.n_largest)
 
     def update(self, blocks: Iterable[Block]) -> None:
         """Add rows."""
-        predictor, deviation = self.predictor, self.deviation
-        if predictor is None or deviation is None:
-            raise ParameterError(
-                "leave-one-out errors that were sent elsewhere can only be merged; add rows before."
-            )
         for block in blocks:
             weights = np.ones(len(block)) if block.weights is None else block.weights
-            leverages = weights[:, None] * deviation.leverages(block.X)
-            residuals = block.y - predictor.predict(block.X).reshape(block.y.shape)
+            leverages = weights[:, None] * self.deviation.leverages(block.X)
+            residuals = block.y - self.predictor.predict(block.X).reshape(block.y.shape)
             spare = 1.0 - leverages
             whole = leverages.max(axis=1) >= _WHOLE
             errors = np.where(whole[:, None], 0.0, residuals / np.where(whole[:, None], 1.0, spare))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.statistics.base import Statistic
+from streamkern.statistics.base import Scratch, Statistic
 from streamkern.statistics.centred import CentredMoments
 from streamkern.statistics.triangle import Triangle
 
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from streamkern.features import FeatureMap
     from streamkern.sources import Block
     from streamkern.statistics.centred import Precision
+
+
+# Rows of features that are multiplied at once, for every column that they are multiplied with.
+_ROWS_A_TARGET = 16
 
 
 class Moments(Statistic):
@@ -47,6 +51,8 @@ class Moments(Statistic):
         N, the sum of the weights.
     n_rows : int
     """
+
+    stays_behind = ("feature_map",)
 
     def __init__(
         self,
@@ -94,34 +100,47 @@ class Moments(Statistic):
 
     @np.errstate(over="ignore", invalid="ignore")  # the solve says so, with what to do about it
     def update(self, blocks: Iterable[Block]) -> None:
-        """Add rows: features, one rank-k update and one narrow product for every block."""
-        D = self.feature_map.n_components
+        """Add rows: features, their products with targets while in cache, one rank-k update."""
+        D, scratch = self.feature_map.n_components, self.scratch or Scratch()
         shift = self.feature_shift.astype(self.dtype)
-        buffer = np.empty((0, D), dtype=self.dtype)
-        product = np.empty((D, D), dtype=self.dtype)
+        product = scratch.array("product", (Triangle.product_size(D),), self.dtype)
         if self.gram is None:
             self.gram = Triangle(D)
         for block in blocks:
             self._check(block)
-            if len(block) > len(buffer):
-                buffer = np.empty((len(block), D), dtype=self.dtype)
-            features = buffer[: len(block)]
-            self.feature_map.evaluate(block.X, features, shift)
-            targets = np.ones((len(block), self.n_targets + 1))
-            targets[:, :-1] = (block.y - self.target_shift) / self.target_unit
-            if block.weights is not None:
-                roots = np.sqrt(block.weights)[:, None]
-                targets *= roots
-                features *= roots.astype(self.dtype)
-            # A product with its own transpose is a rank-k update, at half the cost.
-            np.matmul(features.T, features, out=product)
-            self.gram.add(product)
-            self.cross += features.T @ targets.astype(self.dtype)
+            features = scratch.array("features", (len(block), D), self.dtype)
+            roots = None if block.weights is None else np.sqrt(block.weights)[:, None]
+            targets = self._targets(block, roots, scratch)
+            narrow = scratch.array("narrow", targets.shape, self.dtype)
+            np.copyto(narrow, targets, casting="same_kind")
+            cross = scratch.array("cross", self.cross.shape, self.dtype)
+            begun = 0
+            for rows in self.feature_map.evaluated(block.X, features, shift):
+                if roots is not None:
+                    features[rows] *= roots[rows].astype(self.dtype)
+                # Wide targets need more rows at a time, or adding up would cost more than products.
+                if rows.stop - begun >= _ROWS_A_TARGET * targets.shape[1] or (
+                    rows.stop == len(block)
+                ):
+                    done = slice(begun, rows.stop)
+                    self.cross += np.matmul(features[done].T, narrow[done], out=cross)
+                    begun = rows.stop
+            self.gram.add_products(features, product)
             sums = targets.T @ targets
             self.target += sums[:-1, :-1]
             self.target_sum += sums[-1, :-1]
             self.weight += float(sums[-1, -1])
             self.n_rows += len(block)
+
+    def _targets(self, block: Block, roots: Floats | None, scratch: Scratch) -> Floats:
+        """Return targets as they enter the products, and a column of ones, times root weights."""
+        targets = scratch.array("targets", (len(block), self.n_targets + 1), np.float64)
+        np.subtract(block.y, self.target_shift, out=targets[:, :-1])
+        targets[:, :-1] /= self.target_unit
+        targets[:, -1] = 1.0
+        if roots is not None:
+            targets *= roots
+        return targets
 
     def _check(self, block: Block) -> None:
         self.feature_map.check(block.X.shape)

@@ -29,6 +29,8 @@ class PredictionErrors(Statistic):
     n_rows : int
     """
 
+    stays_behind = ("predictor",)
+
     def __init__(self, predictor: Predictor) -> None:
         q = predictor.coef.shape[1]
         self.predictor = predictor

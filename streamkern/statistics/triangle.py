@@ -12,13 +12,14 @@ from streamkern.errors import ParameterError
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
 
-_PANEL = 256
+# Wide enough for the product, and for a block in cache; narrow beside D.
+_PANEL = 512
 
 
 class Triangle:
-    """The lower triangle of a symmetric (D, D) matrix: D (D + 256) / 2 numbers at most.
+    """The lower triangle of a symmetric (D, D) matrix: D (D + 512) / 2 numbers at most.
 
-    Panel i holds rows 256 i to 256 (i + 1) up to the diagonal block, which is kept whole.
+    Panel i holds rows 512 i to 512 (i + 1) up to the diagonal block, which is kept whole.
 
     Parameters
     ----------
@@ -40,6 +41,39 @@ class Triangle:
         for i, panel in enumerate(self.panels):
             start = i * _PANEL
             np.add(panel, matrix[start : start + len(panel), : panel.shape[1]], out=panel)
+
+    def add_products(self, rows: Array, buffer: Array) -> None:
+        """Add A^T A of rows A (n, D), in place: a rank-k update of the triangle alone.
+
+        The products of a panel are made in the precision of the rows and summed in that of the
+        triangle.  NumPy's product releases the interpreter's lock, and takes a product with its own
+        transpose for what it is, at half the cost.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (n, D)
+        buffer : ndarray of shape (`product_size(D)`,), of the same dtype
+        """
+        for i, panel in enumerate(self.panels):
+            start = i * _PANEL
+            stop = start + len(panel)
+            mine = rows[:, start:stop].T
+            for columns in (slice(start), slice(start, stop)):
+                size = len(panel) * (columns.stop - (columns.start or 0))
+                if size:
+                    product = buffer[:size].reshape(len(panel), -1)
+                    np.matmul(mine, rows[:, columns], out=product)
+                    np.add(panel[:, columns], product, out=panel[:, columns])
+
+    @staticmethod
+    def product_size(order: int) -> int:
+        """Return how many numbers the products of one panel are."""
+        return min(order, _PANEL) * order
+
+    @staticmethod
+    def size(order: int) -> int:
+        """Return how many numbers a triangle holds at most."""
+        return order * (order + _PANEL) // 2
 
     def __add__(self, other: Triangle) -> Triangle:
         """Return the sum, leaving the two as they are."""

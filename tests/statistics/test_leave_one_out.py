@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from tolerances import assert_close
 
 from streamkern.deviation import Deviation
-from streamkern.errors import ParameterError
 from streamkern.features import Identity, RandomFourierFeatures
 from streamkern.kernels import Gaussian
 from streamkern.predictor import Predictor
@@ -255,26 +254,3 @@ def test_a_statistic_of_no_rows_can_be_sent_and_updated():
     here = naive.accumulated(empty, naive.blocks(X, y, (), s))
     there = naive.accumulated(sent(empty), naive.blocks(X, y, (), s))
     assert np.array_equal(there.squared, here.squared)
-
-
-def test_a_partial_that_was_sent_merges_but_takes_no_more_rows():
-    X, y, s = table()
-    empty, _ = statistic(0.2, X, y, s)
-    first, second = naive.blocks(X, y, [15], s)
-    left, right = sent(naive.accumulated(empty, [first])), sent(naive.accumulated(empty, [second]))
-    whole = naive.accumulated(empty, [first, second])
-    both = left.merge(right)
-    assert_close(both.squared, whole.squared)
-    assert both.errors.places.tolist() == whole.errors.places.tolist()
-    for partial in (left, both, sent(both)):
-        with pytest.raises(ParameterError, match="can only be merged; add rows before"):
-            partial.update([first])
-
-
-def test_a_partial_leaves_the_model_behind_when_it_is_sent():
-    X, y, s = table()
-    empty, _ = statistic(
-        0.2, X, y, s, feature_map=RandomFourierFeatures(Gaussian(1.5), 512).draw(P)
-    )
-    partial = naive.accumulated(empty, naive.blocks(X, y, (), s))
-    assert len(pickle.dumps(partial)) < 10_000 < len(pickle.dumps(empty))

@@ -28,6 +28,7 @@ from streamkern.statistics import (
     PredictionErrors,
     RowFolds,
     RowSample,
+    Scratch,
     Statistic,
     Together,
 )
@@ -224,3 +225,39 @@ def test_statistics_together_read_the_blocks_once():
 def test_different_numbers_of_statistics_do_not_merge():
     with pytest.raises(ValueError, match="zip"):
         Together(RowSample(3)).merge(Together(RowSample(3), RowSample(3)))
+
+
+@every_statistic
+def test_sums_travel_without_what_stays_behind_and_are_whole_again_with_it(made):
+    statistic = naive.accumulated(made(), naive.blocks(*rows()[:2], [9]))
+    sent = pickle.loads(pickle.dumps(statistic.detached()))  # noqa: S301
+    assert_same(made().attached(sent), statistic)
+    assert_same(made().attached(sent).merge(made().zero()), statistic)
+
+
+def test_a_map_stays_behind():
+    large = Moments(RandomFourierFeatures(Gaussian(), 64).draw(5000), Q)
+    folds = ByFold(RowFolds(3, 0), large)
+    folds.update(naive.blocks(np.ones((6, 5000)), np.ones((6, Q))))
+    assert len(pickle.dumps(large)) > 1_000_000
+    assert len(pickle.dumps(Together(folds, large).detached())) < 300_000
+
+
+@every_statistic
+def test_lent_memory_is_used_again_and_not_kept(made):
+    cut = naive.blocks(*rows()[:2], [9, 20])
+    lent, alone = made().zero(), naive.accumulated(made(), cut)
+    lent.scratch = Scratch()
+    lent.update(cut)
+    lent.scratch = None
+    assert_same(lent, alone)
+    assert b"Scratch" not in pickle.dumps(lent.detached())
+
+
+def test_scratch_gives_the_same_memory_for_the_same_name():
+    scratch = Scratch()
+    first = scratch.array("a", (3, 4), np.float32)
+    assert np.shares_memory(first, scratch.array("a", (2, 5), np.float32))
+    assert not np.shares_memory(first, scratch.array("b", (3, 4), np.float32))
+    assert scratch.array("a", (30, 4), np.float32).shape == (30, 4)
+    assert scratch.array("a", (3,), np.float64).dtype == np.float64

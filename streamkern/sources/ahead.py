@@ -1,0 +1,34 @@
+"""Reading on another thread, so that the next block is there when the present one is done."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from streamkern.sources.base import Block
+
+
+@contextmanager
+def reading_ahead(blocks: Iterable[Block]) -> Iterator[Iterator[Block]]:
+    """Give the same blocks in order, each read while the one before it is in use.
+
+    One block is in use and one is being read, never more.  What reading raises is raised where the
+    block is asked for.
+    """
+    source = iter(blocks)
+    with ThreadPoolExecutor(1, "read-ahead") as reader:
+
+        def read() -> Block | None:
+            return next(source, None)
+
+        def handed_over() -> Iterator[Block]:
+            coming = reader.submit(read)
+            while (block := coming.result()) is not None:
+                coming = reader.submit(read)
+                yield block
+
+        yield handed_over()
