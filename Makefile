@@ -21,7 +21,7 @@ test: check
 	$(BIN)/python -m pytest
 
 bench: $(VENV)/installed
-	$(BIN)/python jobs/benchmark.py
+	$(BIN)/python jobs/benchmark.py $(BENCH)
 
 clean:
 	rm -rf $(VENV) demo

@@ -1,209 +1,184 @@
-"""The same regression three ways, side by side: streamkern, a Dask array, and scikit-learn.
+"""Streamkern beside other ways to the same regression, and beside what the arithmetic alone takes.
 
-A fourth contender is streamkern choosing among 30 penalties by 5-fold cross-validation, where the
-others are given one.
+One run gives one table, one picture and one JSON file.  Every measurement is a process of its own;
+repeats go round all cases and contenders, so that what else the machine does meets them alike.
+Seconds are those of reading, features, products and solve, without the start of Python or of a
+cluster; memory is the peak of all processes together; ratios are of medians, to a roofline that is
+measured in the same run on as many cores.
 
-Every contender runs in a process of its own, which reads the same HDF5 file; repeats are
-interleaved.  Each runs where it is fastest at this size: streamkern on the threads of its process,
-which is also what its plan chooses; the Dask array on two worker processes; scikit-learn in its
-process with BLAS on all cores.  Seconds are those of reading, features, products and solve, without
-the start of Python or of a cluster; memory is the peak over all processes together.
+Without options: n = 400,000 rows of p = 90 inputs in HDF5, D = 2,048 features in single precision,
+all contenders.  Several values of an option, with commas between them, are all measured:
+
+    python jobs/benchmark.py --components 2048,4096 --contenders streamkern,dask,ridge --name others
+    python jobs/benchmark.py --sweep components --precision single,double
+    python jobs/benchmark.py --draw benchmark/components.json
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import statistics
-import subprocess
 import sys
-import tempfile
-import threading
-import time
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import h5py
-import numpy as np
-import psutil
+from benchmarking.cases import (
+    CODECS,
+    HEADLINE,
+    PLACES,
+    PRECISIONS,
+    SWEEPS,
+    Case,
+    measured_by,
+    together,
+)
+from benchmarking.contenders import CONTENDERS, run_one, with_rooflines
+from benchmarking.table import table
+from benchmarking.wording import Wording
 
-LENGTH_SCALE, ALPHA, WORKERS, BLOCK = 10.0, 0.1, 2, 8192
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
-def streamkern_fit(path: str, n_components: int, alpha: object = ALPHA) -> tuple[float, object]:
-    import streamkern
+def several(
+    kind: Callable[[str], Any], allowed: tuple[str, ...] = ()
+) -> Callable[[str], list[Any]]:
+    """Return what reads values with commas between them."""
 
-    model = streamkern.RandomFeatureRidge(
-        streamkern.Gaussian(LENGTH_SCALE),
-        n_components=n_components,
-        alpha=alpha,
-        feature_map="iid",
-        standardize=False,
+    def read(text: str) -> list[Any]:
+        values = [kind(part) for part in text.split(",")]
+        wrong = [value for value in values if allowed and value not in allowed]
+        if wrong:
+            raise argparse.ArgumentTypeError(f"{wrong[0]} is none of {', '.join(allowed)}")
+        return values
+
+    return read
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    begun = time.perf_counter()
-    model.fit(streamkern.open_hdf5(path))
-    return time.perf_counter() - begun, model.predict
+    add = parser.add_argument
+    names = several(str, tuple(CONTENDERS))
+    add("--sweep", type=several(str, (*SWEEPS, "all")), help=f"{', '.join(SWEEPS)}, or all")
+    add("--contenders", type=names, help=f"of {', '.join(CONTENDERS)}")
+    add("--rows", type=several(int), help="n, by default 400000")
+    add("--inputs", type=several(int), help="p, by default 90")
+    add("--components", type=several(int), help="D, by default 2048")
+    add("--precision", type=several(str, PRECISIONS), help="single or double")
+    add("--codec", type=several(str, CODECS), help=f"of the file: {', '.join(CODECS)}")
+    add("--workers", type=several(int), help="cores for everyone, by default all")
+    add("--latency", type=several(float), help="seconds added to every chunk streamkern reads")
+    add("--place", choices=PLACES, default="processes", help="where streamkern's tasks run")
+    add("--repeats", type=int, default=5)
+    add("--out", type=Path, default=Path("benchmark"), help="folder of results")
+    add("--cache", type=Path, help="folder of rows, by default in the one of results")
+    add("--name", help="of the results' files, by default the sweep's")
+    add("--draw", type=Path, nargs="+", metavar="JSON", help="table and picture of earlier runs")
+    for hidden in ("--only", "--case", "--path"):
+        add(hidden, help=argparse.SUPPRESS)
+    return parser.parse_args()
 
 
-def dask_array_fit(path: str, n_components: int) -> tuple[float, object]:
-    import dask.array as da
+def measure_all(given: argparse.Namespace) -> dict[str, Any]:
+    """Go round all cases and contenders as often as asked, writing results after every round."""
+    from benchmarking.machine import description
+    from benchmarking.measuring import measure, summary
+    from benchmarking.rows import path_of, write_rows
 
-    import streamkern
-
-    with h5py.File(path) as file:
-        n, p = file["X"].shape
-    rng = np.random.default_rng(0)
-    W = (rng.standard_normal((p, n_components)) / LENGTH_SCALE).astype(np.float32)
-    u = (2 * np.pi * rng.random(n_components)).astype(np.float32)
-    scale = np.float32(np.sqrt(2 / n_components))
-    rows = tuple(min(BLOCK, n - start) for start in range(0, n, BLOCK))
-
-    def read(name, block_info=None):
-        start, stop = block_info[None]["array-location"][0]
-        with h5py.File(path) as file:
-            return file[name][start:stop]
-
-    with streamkern.connect(n_workers=WORKERS):
-        begun = time.perf_counter()
-        X = da.map_blocks(read, "X", chunks=(rows, (p,)), dtype=np.float32)
-        y = da.map_blocks(read, "y", chunks=(rows,), dtype=np.float32)
-        Phi = scale * da.cos(X @ W + u)
-        G, C, mean, target = da.compute(Phi.T @ Phi, Phi.T @ y, Phi.mean(axis=0), y.mean())
-        G = G.astype(float) - n * np.outer(mean, mean)
-        C = C.astype(float) - n * mean * target
-        w = np.linalg.solve(G + ALPHA * np.eye(n_components), C)
-        seconds = time.perf_counter() - begun
-    return seconds, lambda X: target + scale * np.cos(X @ W + u) @ w - mean @ w
-
-
-def scikit_learn_fit(path: str, n_components: int) -> tuple[float, object]:
-    from sklearn.kernel_approximation import RBFSampler
-    from sklearn.linear_model import Ridge
-    from sklearn.pipeline import make_pipeline
-
-    sampler = RBFSampler(gamma=0.5 / LENGTH_SCALE**2, n_components=n_components, random_state=0)
-    model = make_pipeline(sampler, Ridge(alpha=ALPHA, solver="cholesky"))
-    begun = time.perf_counter()
-    with h5py.File(path) as file:
-        X, y = file["X"][:], file["y"][:]
-    model.fit(X, y)
-    return time.perf_counter() - begun, model.predict
-
-
-def streamkern_choice(path: str, n_components: int) -> tuple[float, object]:
-    return streamkern_fit(path, n_components, "cv")
-
-
-CONTENDERS = {
-    "streamkern": streamkern_fit,
-    "with choice": streamkern_choice,
-    "Dask array": dask_array_fit,
-    "scikit-learn": scikit_learn_fit,
-}
+    axes = ("rows", "inputs", "components", "precision", "codec", "workers", "latency")
+    values = {axis: getattr(given, axis) for axis in axes if getattr(given, axis)}
+    names = given.sweep or [HEADLINE]
+    names = list(SWEEPS) if "all" in names else names
+    chosen = with_rooflines(given.contenders or ())
+    sweeps = {name: measured_by(name, values, given.place, chosen) for name in names}
+    measured = together(sweeps.values())
+    cache = given.cache or given.out / "data"
+    given.out.mkdir(parents=True, exist_ok=True)
+    write_rows(cache, measured)
+    runs: dict[Case, dict[str, list[Any]]] = {
+        case: {name: [] for name in names} for case, names in measured.items()
+    }
+    order = list(measured)
+    results: dict[str, Any] = {
+        "command": " ".join(sys.argv),
+        "begun": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": description(),
+        "repeats": given.repeats,
+        "sweeps": {
+            name: {
+                "cases": [order.index(case) for case in sweep.cases],
+                "contenders": sweep.contenders,
+            }
+            for name, sweep in sweeps.items()
+        },
+    }
+    wording = Wording(case.as_dict() for case in order)
+    for repeat in range(given.repeats):
+        for case, found in runs.items():
+            for name, done in found.items():
+                done.append(measure(name, case, path_of(cache, case)))
+                said = done[-1].get("seconds")
+                print(
+                    f"{repeat + 1}/{given.repeats} {wording.apart(case.as_dict())} {name}: "
+                    + (f"{said:.2f} s" if said else str(done[-1])),
+                    file=sys.stderr,
+                )
+        results["cases"] = [
+            {"case": case.described(), "contenders": summary(case, found)}
+            for case, found in runs.items()
+        ]
+        results["rounds"] = repeat + 1
+        results["ended"] = datetime.now(UTC).isoformat(timespec="seconds")
+        file_of(given, ".json").write_text(json.dumps(results, indent=1))
+    return results
 
 
-def run_one(name: str, path: str, n_components: int) -> None:
-    """Run one contender in this process, and print its seconds and test error."""
-    seconds, predict = CONTENDERS[name](path, n_components)
-    with h5py.File(path) as file:
-        X, y = file["X_test"][:], file["y_test"][:]
-    rmse = float(np.sqrt(np.mean((predict(X) - y) ** 2)))
-    print(json.dumps({"seconds": seconds, "test_rmse": rmse}))
+def file_of(given: argparse.Namespace, ending: str) -> Path:
+    """Return where a result goes."""
+    name = given.name or "-".join(given.sweep or [HEADLINE])
+    return Path(given.out) / f"{name}{ending}"
 
 
-def measure(name: str, path: Path, n_components: int) -> dict[str, float]:
-    """Run one contender in a process of its own, and watch the memory of all its processes."""
-    command = [sys.executable, __file__, "--only", name, "--path", str(path)]
-    process = subprocess.Popen(
-        [*command, "--components", str(n_components)], stdout=subprocess.PIPE, text=True
-    )
-    peak = 0
-
-    def watch() -> None:
-        nonlocal peak
-        while process.poll() is None:
-            peak = max(peak, resident_bytes(process.pid))
-            time.sleep(0.25)  # more often would cost the contenders time
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    output, _ = process.communicate()
-    watcher.join()
-    if process.returncode:
-        raise SystemExit(f"{name} failed")
-    return {**json.loads(output.splitlines()[-1]), "peak_bytes": peak}
-
-
-def resident_bytes(pid: int) -> int:
-    """Return the resident bytes of a process and its children together."""
-    total = 0
-    try:
-        parent = psutil.Process(pid)
-        for process in (parent, *parent.children(recursive=True)):
-            try:
-                total += process.memory_info().rss
-            except psutil.NoSuchProcess:
-                continue
-    except psutil.NoSuchProcess:
-        pass
-    return total
-
-
-def write(path: Path, n: int, p: int) -> None:
-    """Write a random regression problem in uncompressed chunks."""
-    rng = np.random.default_rng(0)
-
-    def target(X: np.ndarray) -> np.ndarray:
-        noise = 0.1 * rng.standard_normal(len(X), dtype=np.float32)
-        return np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + noise
-
-    with h5py.File(path, "w") as file:
-        X = file.create_dataset("X", (n, p), "f4", chunks=(min(4096, n), p))
-        y = file.create_dataset("y", (n,), "f4", chunks=(min(4096, n),))
-        for start in range(0, n, 40960):
-            stop = min(start + 40960, n)
-            rows = rng.standard_normal((stop - start, p), dtype=np.float32)
-            X[start:stop], y[start:stop] = rows, target(rows)
-        rows = rng.standard_normal((10_000, p), dtype=np.float32)
-        file["X_test"], file["y_test"] = rows, target(rows)
+def joined(paths: list[Path]) -> dict[str, Any]:
+    """Return the results of several runs as one, with the machine of the first."""
+    first, *rest = [json.loads(path.read_text()) for path in paths]
+    for other in rest:
+        for name, sweep in other["sweeps"].items():
+            sweep["cases"] = [index + len(first["cases"]) for index in sweep["cases"]]
+            count = len(first["sweeps"])
+            first["sweeps"][f"{name} ({count})" if name in first["sweeps"] else name] = sweep
+        first["cases"] += other["cases"]
+    return dict(first)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=400_000)
-    parser.add_argument("--inputs", type=int, default=90)
-    parser.add_argument("--components", type=int, default=2048)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--out", type=Path, help="write the results here as JSON")
-    parser.add_argument("--only", choices=list(CONTENDERS), help=argparse.SUPPRESS)
-    parser.add_argument("--path", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.only:
-        run_one(options.only, options.path, options.components)
+    given = options()
+    if given.only:
+        case = Case(**json.loads(given.case))
+        print(json.dumps(run_one(given.only, case, Path(given.path))))
         return
-    results: dict[str, list[dict[str, float]]] = {name: [] for name in CONTENDERS}
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "rows.h5"
-        write(path, options.rows, options.inputs)
-        for _ in range(options.repeats):
-            for name, found in results.items():
-                found.append(measure(name, path, options.components))
-    reference = statistics.median(run["seconds"] for run in results["streamkern"])
-    print(
-        f"{options.rows:,} x {options.inputs}, D = {options.components:,}, medians of "
-        f"{options.repeats} (fastest to slowest)"
-    )
-    print(f"{'':14}{'seconds':>22}{'/ streamkern':>14}{'peak memory':>14}{'test rmse':>11}")
-    for name, found in results.items():
-        seconds = sorted(run["seconds"] for run in found)
-        median = statistics.median(seconds)
-        spread = f"{median:.1f} ({seconds[0]:.1f} to {seconds[-1]:.1f})"
-        peak = statistics.median(run["peak_bytes"] for run in found) / 1e9
-        rmse = statistics.median(run["test_rmse"] for run in found)
-        print(f"{name:14}{spread:>22}{median / reference:>14.2f}{peak:>11.2f} GB{rmse:>11.4f}")
-    if options.out:
-        options.out.write_text(
-            json.dumps({"options": vars(options), "results": results}, default=str)
-        )
+    results = joined(given.draw) if given.draw else measure_all(given)
+    if given.draw:
+        given.name = given.name or given.draw[0].stem
+        given.out.mkdir(parents=True, exist_ok=True)
+    said = table(results)
+    print(said)
+    file_of(given, ".md").write_text(said + "\n")
+    from benchmarking.picture import draw
+
+    for ending in (".svg", ".png"):
+        draw(results, file_of(given, ending))
+    failed = [
+        name
+        for entry in results["cases"]
+        for name, c in entry["contenders"].items()
+        if "failed" in c
+    ]
+    if failed:
+        raise SystemExit(f"{', '.join(sorted(set(failed)))} failed")
 
 
 if __name__ == "__main__":

@@ -26,14 +26,14 @@ from streamkern.errors import IncompletePassError
 from streamkern.memory import peak_bytes, reset_peak
 from streamkern.observing import listening, observed_pass, tell
 from streamkern.scheduling import current_client, is_task, kept, run, stream, task
-from streamkern.sources import reading_ahead
+from streamkern.sources import Shard, reading_ahead
 from streamkern.statistics import Scratch
 from streamkern.threads import blas_threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from streamkern.sources import Block, Reader, Shard, Source
+    from streamkern.sources import Block, Reader, Source
     from streamkern.statistics import Statistic
 
 S = TypeVar("S", bound="Statistic")
@@ -264,10 +264,11 @@ def _check_complete(merged: Partial, shards: tuple[Shard, ...], n_samples: int) 
 
 def map_shards(
     source: Source,
-    function: Callable[[Reader], Any],
+    function: Callable[[Reader, int], Any],
     *,
     shard_rows: int,
     label: str,
+    most_rows: int | None = None,
 ) -> Iterator[tuple[Shard, Any]]:
     """Yield every shard with what `function` makes of its rows, in order, few at a time.
 
@@ -275,19 +276,29 @@ def map_shards(
     ----------
     source : Source
     function : callable, or a task of one
-        Takes a `Reader`; runs as one Dask task a shard.
+        Takes a `Reader` and the number of its rows; runs as one Dask task a shard.
     shard_rows : int
+        Rows of one task; shards end between storage chunks.
     label : str
         The name of the pass, for progress and for the dashboard.
+    most_rows : int, optional
+        Cut chunks that have more rows than this, where they can be read in parts.
     """
     job = uuid.uuid4().hex
     shards = source.shards(shard_rows)
+    if most_rows is not None and not source.loads_whole_shards:
+        shards = _cut_up(shards, most_rows)
     shipped: Any = function
     if not is_task(function):
         shipped = delayed(function, traverse=False, name=f"function-{label}-{job}")
     applying = delayed(_apply, traverse=False)
     tasks = (
-        applying(shipped, source.reader(shard), dask_key_name=f"{label}-{job}-{shard.index}")
+        applying(
+            shipped,
+            source.reader(shard),
+            shard.n_rows,
+            dask_key_name=f"{label}-{job}-{shard.index}",
+        )
         for shard in shards
     )
     with observed_pass(label, source.n_samples) as observer:
@@ -296,6 +307,16 @@ def map_shards(
             yield shard, result
 
 
-def _apply(function: Callable[[Reader], Any], reader: Reader) -> Any:
+def _cut_up(shards: Iterable[Shard], most_rows: int) -> tuple[Shard, ...]:
+    """Return the same rows in shards of no more than `most_rows`."""
+    starts = [
+        (start, min(start + most_rows, shard.stop))
+        for shard in shards
+        for start in range(shard.start, shard.stop, most_rows)
+    ]
+    return tuple(Shard(index, start, stop) for index, (start, stop) in enumerate(starts))
+
+
+def _apply(function: Callable[[Reader, int], Any], reader: Reader, n_rows: int) -> Any:
     with blas_threads(1):
-        return function(reader)
+        return function(reader, n_rows)

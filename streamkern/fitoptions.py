@@ -134,7 +134,12 @@ def check_folds(options: FitOptions, source: Source) -> None:
 
 
 def plan_for(
-    source: Source, options: FitOptions, n_sample: int = SAMPLE_ROWS, *, indexed: bool = False
+    source: Source,
+    options: FitOptions,
+    n_sample: int = SAMPLE_ROWS,
+    *,
+    indexed: bool = False,
+    fixed_alpha: bool = False,
 ) -> Plan:
     """Plan a fit on what the current scheduler offers, and refuse what does not fit."""
     if not source.n_targets:
@@ -149,6 +154,8 @@ def plan_for(
         fold_by=options.fold_by,
         n_sample=n_sample,
         indexed=indexed,
+        fixed_alpha=fixed_alpha,
+        can_strip=not options.is_identity,
         n_workers=resources.n_workers,
         n_threads=resources.n_threads,
         allowed_bytes=resources.worker_bytes,

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from importlib.metadata import version
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
 from streamkern._version import __version__
 from streamkern.deviation import Deviation
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 LIBRARIES = ("dask", "distributed", "h5py", "numpy", "scikit-learn", "scipy")
 
 
-class FittedRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class FittedRidge:
     """Predictions, their deviations and errors, and the file of a fitted model.
 
     A class that fits sets `report_` and `equations_`, and then calls `take`.
@@ -50,6 +49,15 @@ class FittedRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ign
         self.kernel_ = kernel_from(self.report_["kernel"], self.report_["kernel_parameters"])
         self.alpha_ = self.report_["alpha"]
         self.n_features_in_ = predictor.feature_map.n_features
+
+    def _parameters(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in signature(type(self)).parameters}
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "predictor_"):
+            from sklearn.exceptions import NotFittedError  # noqa: PLC0415  slow
+
+            raise NotFittedError("this model is not fitted yet; call fit first.")
 
     def predict(self, X: Any, *, return_std: bool = False) -> Any:
         """Predict targets.
@@ -72,7 +80,7 @@ class FittedRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ign
         ModelFileError
             If standard deviations are asked of a model that was saved without them.
         """
-        check_is_fitted(self)
+        self._check_fitted()
         if isinstance(X, Source):
             equations = self.normal_equations() if return_std else None
             parts = [made for _, made in predicted_shards(self.predictor_, X, equations)]
@@ -95,8 +103,8 @@ class FittedRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ign
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave behind what can be computed again."""
-        state: dict[str, Any] = super().__getstate__()
-        return state | {"_deviation": None}
+        state: Any = super().__getstate__()
+        return dict(state, _deviation=None)
 
     def _by_row(self, function: Any, rows: Any, **named: Any) -> Any:
         """Apply a function that returns (n,) or (n, q), lazily to a Dask array."""
@@ -126,7 +134,7 @@ class FittedRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ign
 
         A Dask array gives a lazy Dask array.
         """
-        check_is_fitted(self)
+        self._check_fitted()
         if not is_dask_array(X):
             return self.feature_map_.transform(X)
         self.feature_map_.check(X.shape)
@@ -153,7 +161,7 @@ class FittedRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ign
             `rows`, `skipped_rows`, `rmse`, `mae` and `r2`: numbers for targets (n,), else lists,
             with their means as `rmse_mean` and so on.
         """
-        check_is_fitted(self)
+        self._check_fitted()
         source = as_source(X, y, sample_weight)
         return evaluate(self.predictor_, source, skip_bad_rows=self.on_bad_rows == "skip")
 
@@ -180,7 +188,7 @@ class FittedRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ign
         DataError
             If these are not the rows that the model was fitted on.
         """
-        check_is_fitted(self)
+        self._check_fitted()
         return diagnose(
             self.predictor_,
             self.normal_equations(),
@@ -201,7 +209,7 @@ class FittedRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ign
         int
             How many rows were predicted as NaN, because `on_bad_rows` is 'skip'.
         """
-        check_is_fitted(self)
+        self._check_fitted()
         skip = self.on_bad_rows == "skip"
         equations = self.normal_equations() if return_std else None
         source = as_source(X)
@@ -226,11 +234,11 @@ class FittedRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ign
         OutputError
             If the file exists and `force` is not given, or cannot be written.
         """
-        check_is_fitted(self)
-        options = self.get_params(deep=False)
+        self._check_fitted()
+        options = self._parameters()
         kernel = options.pop("kernel")
         card = {
-            "kind": type(self).__name__,
+            "kind": "RandomFeatureRidge",
             "options": options,
             "option_kernel": {"name": kernel.name, "parameters": kernel.parameters()},
             "report": self.report_,

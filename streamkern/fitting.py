@@ -19,6 +19,8 @@ from streamkern.survey import survey
 from streamkern.threads import blas_threads
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from streamkern.engine import PassResult
     from streamkern.features import FeatureMap
     from streamkern.fitoptions import FitOptions
@@ -35,6 +37,7 @@ def fit_moments(
     *,
     like: Pattern | None = None,
     indexed: bool = False,
+    fixed_alpha: bool = False,
 ) -> DataMoments:
     """Read the rows twice, lightly for the columns and a sample, then for the moments.
 
@@ -46,6 +49,8 @@ def fit_moments(
         Moments that these are to be like, so that the two merge.
     indexed : bool
         Know every row again: 9 bytes a row with up to 256 folds.
+    fixed_alpha : bool
+        They are for a solution at one penalty, which takes less memory than a choice.
 
     Raises
     ------
@@ -60,7 +65,7 @@ def fit_moments(
         check_folds(options, source)
     else:
         like.check(source)
-    plan = plan_for(source, options, indexed=indexed)
+    plan = plan_for(source, options, indexed=indexed, fixed_alpha=fixed_alpha)
     _, rule = folds_for(source, plan, options, few_rows=like is not None)
     index = RowIndex(rule) if indexed else None
     seen = survey(source, options, plan, index=index, like=like)
@@ -83,17 +88,23 @@ def moments_pass(
         if empty is None:
             empty = _empty_moments(source, feature_map, seen, options)
     by, rule = folds_for(source, plan, options, few_rows=like is not None)
-    moments = accumulate(
-        source,
-        ByFold(rule, empty),
-        shard_rows=plan.shard_rows,
-        block_rows=plan.block_rows,
-        skip_bad_rows=options.on_bad_rows == "skip",
-        label="moments",
-        n_threads=plan.n_threads,
-        keep=True,
-        group=lambda shard: int(rule.of(np.array([shard.start]))[0]),
-    )
+    strips = empty.strips(plan.n_strips)
+    passes = [
+        accumulate(
+            source,
+            ByFold(rule, strip),
+            shard_rows=plan.shard_rows,
+            block_rows=plan.block_rows,
+            skip_bad_rows=options.on_bad_rows == "skip",
+            label="moments" if len(strips) == 1 else f"moments-{i + 1}-of-{len(strips)}",
+            n_threads=plan.n_threads,
+            keep=True,
+            group=lambda shard: int(rule.of(np.array([shard.start]))[0]),
+        )
+        for i, strip in enumerate(strips)
+    ]
+    # The last strip knows all but the other strips' rows of the triangle.
+    moments = passes[-1]
     weights = run(task(_weights_of_folds, moments.statistic, name="weights"))
     for fold in range(rule.n_folds):
         if not weights.get(fold) and like is None:
@@ -102,7 +113,7 @@ def moments_pass(
                 f"folds, or another --fold-by."
             )
     seconds = seen.passed.seconds + time.perf_counter() - begun
-    report = _report(source, plan, seen.passed, moments, seconds)
+    report = _report(source, plan, seen.passed, passes, seconds)
     report |= {
         "n_folds": rule.n_folds if by else 0,
         "fold_by": by,
@@ -111,9 +122,11 @@ def moments_pass(
         "data": source.describe(),
     }
     flat = source.target_ndim == 1
-    return DataMoments(
-        moments.statistic, rule.n_folds, feature_map, kernel, flat, report, options, seen.index
-    )
+    whole = moments.statistic
+    if len(passes) > 1:
+        parts = [passed.statistic for passed in passes]
+        whole = task(_joined, *parts, name="join")
+    return DataMoments(whole, rule.n_folds, feature_map, kernel, flat, report, options, seen.index)
 
 
 def folds_for(
@@ -147,6 +160,16 @@ def _weights_of_folds(folds: ByFold) -> dict[int, float]:
     return {fold: part.weight for fold, part in folds.parts.items()}  # type: ignore[attr-defined]
 
 
+def _joined(*strips: ByFold) -> ByFold:
+    """Return the folds of which these are strips."""
+    empties: list[Any] = [strip.empty for strip in strips]
+    whole = ByFold(strips[-1].rule, Moments.joined(empties))
+    for fold in strips[-1].parts:
+        parts: list[Any] = [strip.parts[fold] for strip in strips]
+        whole.parts[fold] = Moments.joined(parts)
+    return whole
+
+
 def _empty_moments(
     source: Source,
     feature_map: FeatureMap,
@@ -172,18 +195,20 @@ def _report(
     source: Source,
     plan: Plan,
     first: PassResult[Any],
-    moments: PassResult[Any],
+    passes: Sequence[PassResult[Any]],
     seconds: float,
 ) -> dict[str, Any]:
+    moments = passes[-1]
+    passing = sum(passed.seconds for passed in passes)
     return {
         "rows": moments.n_rows,
         "n_features": source.n_features,
         "n_targets": source.n_targets,
-        "seconds": {"total": seconds, "columns": first.seconds, "pass": moments.seconds},
-        "rows_per_second": moments.n_rows / moments.seconds,
-        "peak_worker_bytes": max(first.peak_worker_bytes, moments.peak_worker_bytes),
+        "seconds": {"total": seconds, "columns": first.seconds, "pass": passing},
+        "rows_per_second": moments.n_rows / passing,
+        "peak_worker_bytes": max(passed.peak_worker_bytes for passed in (first, *passes)),
         "projected_worker_bytes": plan.worker_bytes,
         "skipped_rows": moments.n_skipped,
-        "retried_shards": first.retried_shards + moments.retried_shards,
+        "retried_shards": sum(passed.retried_shards for passed in (first, *passes)),
         "resumed_shards": 0,
     }

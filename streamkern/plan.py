@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import InsufficientMemoryError
+from streamkern.footprint import Footprint
 from streamkern.memory import available_bytes, in_words, usable_cores
-from streamkern.statistics import Triangle
 
 if TYPE_CHECKING:
     from streamkern.sources import Source
@@ -22,18 +22,10 @@ _BLOCK_ROWS = (1024, 8192)
 # A shard is what a lost worker costs; many shards cost merges.
 _SHARDS = 128
 _SHARD_ROWS = (16384, 1 << 20)
-# Totals, and partials of finished shards that wait in a process to be merged into them.
-_WAITING = 4
 # Folds of fewer shards than this are too uneven to choose by; rows are dealt then.
 _SHARDS_A_FOLD = 4
-# Square matrices that are held while a fold is scored.
-_SQUARES_A_FOLD = 6
-# Interpreter, libraries and Dask's own needs in one process, as measured with some room.
-_PROCESS_BYTES = 256 << 20
-# A hash and a place of every row, where rows are to be known again.
-_INDEX_BYTES = 16
-# Copies of the index: in a process that merges it, and where it is put in order.
-_INDEX_MERGED, _INDEX_ORDERED = 3, 5
+# Into how many strips the products are cut where a worker cannot hold all, with their partials.
+_STRIPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 # Rows of the spread sample travel with the first pass.
 SAMPLE_ROWS = 2048
 # Below this much work in seconds, starting worker processes costs more than it saves.
@@ -71,6 +63,9 @@ class Plan:
         What a process that accumulates may use.
     index_bytes : int
         Of these, what it takes to know every row again.
+    n_strips : int
+        Readings of the rows, each for a strip of the triangle of products; 1 where a worker can
+        hold the whole beside what is merged into it.
     """
 
     n_rows: int
@@ -92,6 +87,7 @@ class Plan:
     client_bytes: int
     allowed_bytes: int
     index_bytes: int = 0
+    n_strips: int = 1
 
     @property
     def seconds(self) -> float:
@@ -135,6 +131,7 @@ class Plan:
             ("blocks", f"{self.block_rows:,} rows"),
             ("tasks in the graph", f"{self.graph_tasks:,}"),
             ("multiply-adds", f"{self.flops:.3g}"),
+            *([("readings", f"{self.n_strips}, for parts of the products")] * (self.n_strips > 1)),
             ("runs in", where),
             ("BLAS threads a task", str(self.blas_threads)),
             ("memory of a worker", f"{in_words(self.worker_bytes)} projected"),
@@ -152,6 +149,8 @@ def plan_fit(
     fold_by: str = "auto",
     n_sample: int = SAMPLE_ROWS,
     indexed: bool = False,
+    fixed_alpha: bool = False,
+    can_strip: bool = False,
     n_workers: int | None = None,
     n_threads: int | None = None,
     allowed_bytes: int | None = None,
@@ -171,6 +170,10 @@ def plan_fit(
         Rows of the spread sample.
     indexed : bool
         Moments that go to a file and know their rows, which takes memory for every row.
+    fixed_alpha : bool
+        The penalty is given, so that nothing is decomposed.
+    can_strip : bool
+        The map has leading parts, so that the products can be made in several readings.
     n_workers : int, optional
         Worker processes there are, or 0 for this process; chosen where it is not given.
     n_threads : int, optional
@@ -189,30 +192,27 @@ def plan_fit(
     block_rows = min(block_rows, max(shard.n_rows for shard in shards))
     if fold_by == "auto":
         fold_by = "shards" if len(shards) >= _SHARDS_A_FOLD * n_folds else "rows"
-    accumulator = 8 * Triangle.size(D) + 16 * D * (q + 1)
     # Rows that are dealt one by one reach every fold.
-    at_once = {"shards": 1, "blocks": min(2, n_folds), "rows": n_folds}[fold_by]
-    task = (
-        at_once * accumulator
-        + itemsize * (Triangle.product_size(D) + 2 * D * (q + 1))  # the products of a block
-        # Two blocks of rows, one in use and one being read, and the features of one.
-        + block_rows * (2 * (source.row_bytes + 8 * q) + itemsize * (D + p) + 24 * (q + 1))
-        + (shard_rows * source.row_bytes if source.loads_whole_shards else source.chunk_bytes)
-        + (16 << 20)  # rows in cache, and chunks in the reader
+    folds_at_once = {"shards": 1, "blocks": min(2, n_folds), "rows": n_folds}[fold_by]
+    loaded = shard_rows * source.row_bytes if source.loads_whole_shards else source.chunk_bytes
+    needs = Footprint(
+        n_components=D,
+        n_features=p,
+        n_targets=q,
+        itemsize=itemsize,
+        n_folds=n_folds,
+        folds_at_once=folds_at_once,
+        fixed_alpha=fixed_alpha,
+        block_rows=block_rows,
+        row_bytes=source.row_bytes,
+        shard_bytes=loaded,
+        n_sample=n_sample,
+        n_indexed=n if indexed else 0,
     )
-    sample = 4 * n_sample * (8 * p + 8 * q + 16)
-    waiting = (n_folds + (_WAITING - 1) * at_once) * accumulator
-    index = _INDEX_BYTES * n if indexed else 0
-    received = (n_folds + 1 if indexed else 1) * accumulator
-    square = 8 * D * D
-    drawn = 8 * D * p  # the frequencies of the map, at most
-    solve = (n_folds + 1) * accumulator + 3 * square + (16 << 20)
-    # A fold: its own matrix, the one without it, and a decomposition of that.
-    solve_fold = accumulator + _SQUARES_A_FOLD * square if n_folds > 1 else 0
 
-    def process_bytes(threads: int) -> int:
-        accumulating = threads * task + waiting + sample + _INDEX_MERGED * index
-        return _PROCESS_BYTES + 2 * drawn + max(accumulating, solve + threads * solve_fold)
+    def process_bytes(threads: int, n_strips: int = 1) -> int:
+        accumulating = needs.accumulating(threads, n_strips, n_workers or 0)
+        return max(accumulating, needs.solving(threads))
 
     def threads_that_fit(most: int, room: int) -> int:
         return next((t for t in range(most, 1, -1) if process_bytes(t) <= room), 1)
@@ -236,6 +236,10 @@ def plan_fit(
     n_threads = n_threads or 1
     if n_workers == 0:
         n_threads = threads_that_fit(n_threads, allowed_bytes)
+    n_strips = 1
+    if can_strip and n_folds == 1 and not indexed:
+        fits = (k for k in _STRIPS if process_bytes(n_threads, k) <= allowed_bytes)
+        n_strips = next(fits, 1)
     return Plan(
         n_rows=n,
         n_features=p,
@@ -252,28 +256,12 @@ def plan_fit(
         n_threads=n_threads,
         blas_threads=blas,
         fold_by=fold_by,
-        worker_bytes=process_bytes(n_threads),
-        client_bytes=_PROCESS_BYTES + 2 * drawn + received + sample + _INDEX_ORDERED * index,
+        worker_bytes=process_bytes(n_threads, n_strips),
+        client_bytes=needs.receiving(),
         allowed_bytes=allowed_bytes,
-        index_bytes=index,
+        index_bytes=needs.index,
+        n_strips=n_strips,
     )
-
-
-def solve_bytes(n_components: int, n_folds: int, n_threads: int) -> int:
-    """Return what solving takes in a process that holds the moments already.
-
-    Parameters
-    ----------
-    n_components : int
-        D.
-    n_folds : int
-        K, 1 for no cross-validation.
-    n_threads : int
-        Folds that are scored at a time.
-    """
-    D = n_components
-    a_fold = 8 * Triangle.size(D) + 8 * _SQUARES_A_FOLD * D**2 if n_folds > 1 else 0
-    return 24 * D**2 + min(n_folds, n_threads) * a_fold
 
 
 def cut(source: Source, feature_bytes: int) -> tuple[int, int]:

@@ -11,7 +11,9 @@ from streamkern.deviation import Deviation
 from streamkern.engine import accumulate, map_shards
 from streamkern.errors import DataError
 from streamkern.plan import cut
+from streamkern.predictor import PredictionBuffers
 from streamkern.scheduling import kept, shared, task
+from streamkern.sources import reading_ahead
 from streamkern.statistics import ColumnStatistics, LeaveOneOut, PredictionErrors, Together
 from streamkern.storage import RowWriter
 
@@ -35,14 +37,24 @@ class _PredictShard:
     block_rows: int
     deviation: Deviation | None = None
 
-    def __call__(self, reader: Reader) -> dict[str, Floats]:
-        means, deviations = [], []
-        for block in reader.blocks(self.block_rows):
-            means.append(self.predictor.predict(block.X))
-            if self.deviation is not None:
-                deviations.append(self.deviation.standard_deviations(block.X))
-        made = {"y_pred": np.concatenate(means)}
-        return made | {"y_std": np.concatenate(deviations)} if deviations else made
+    def __call__(self, reader: Reader, n_rows: int) -> dict[str, Floats]:
+        q = self.predictor.coef.shape[1]
+        names = ("y_pred",) if self.deviation is None else ("y_pred", "y_std")
+        made = {name: np.empty((n_rows, q)) for name in names}
+        buffers = PredictionBuffers(self.predictor, min(n_rows, self.block_rows))
+        done = 0
+        with reading_ahead(reader.blocks(self.block_rows)) as blocks:
+            for block in blocks:
+                rows = slice(done, done + len(block))
+                buffers.predict(block.X, made["y_pred"][rows])
+                if self.deviation is not None:
+                    deviations = self.deviation.standard_deviations(block.X)
+                    made["y_std"][rows] = deviations.reshape(len(block), q)
+                done = rows.stop
+        return {name: self._shaped(values) for name, values in made.items()}
+
+    def _shaped(self, values: Floats) -> Floats:
+        return values[:, 0] if self.predictor.flat else values
 
 
 def predicted_shards(
@@ -59,16 +71,23 @@ def predicted_shards(
         If the rows have another number of columns than the model was fitted on.
     """
     predictor.feature_map.check((source.n_samples, source.n_features))
-    D, q = predictor.coef.shape
-    shard_rows, block_rows = cut(source, 8 * D)
-    shard_rows = min(shard_rows, max(_SHARD_BYTES // (8 * q), 1))
-    block_rows = min(block_rows, shard_rows)
+    # Two blocks are held: one is read while the other is in use.
+    shard_rows, block_rows = cut(source, 2 * source.row_bytes)
+    row_bytes = 8 * predictor.coef.shape[1] * (1 if equations is None else 2)
+    most_rows = max(_SHARD_BYTES // row_bytes, 1)
+    block_rows = min(block_rows, most_rows)
     function: Any = _PredictShard(predictor, block_rows)
     if equations is not None:
         arguments = predictor.feature_map, shared(equations), predictor.flat
         deviation = task(Deviation.of, *arguments, name="deviation")
         function = kept(task(_PredictShard, predictor, block_rows, deviation, name="predict"))
-    return map_shards(source, function, shard_rows=shard_rows, label="predict")
+    return map_shards(
+        source,
+        function,
+        shard_rows=min(shard_rows, most_rows),
+        most_rows=most_rows,
+        label="predict",
+    )
 
 
 def predict_to_hdf5(
@@ -110,13 +129,16 @@ def predict_to_hdf5(
         If the rows cannot be used.
     """
     bad = first = 0
-    with RowWriter.create(path, force=force) as writer:
+    with RowWriter.create(path, force=force, release=True) as writer:
         for shard, made in predicted_shards(predictor, source, equations):
             rows = made["y_pred"]
-            unknown = np.flatnonzero(np.isnan(rows.reshape(len(rows), -1)).any(axis=1))
-            if len(unknown) and not bad:
-                first = shard.start + int(unknown[0])
-            bad += len(unknown)
+            with np.errstate(over="ignore", invalid="ignore"):
+                total = rows.sum()  # where it is finite no row is NaN, and it is quick
+            if not np.isfinite(total):
+                unknown = np.flatnonzero(np.isnan(rows.reshape(len(rows), -1)).any(axis=1))
+                if len(unknown) and not bad:
+                    first = shard.start + int(unknown[0])
+                bad += len(unknown)
             for name, values in made.items():
                 writer.append(name, values)
         if bad and not skip_bad_rows:

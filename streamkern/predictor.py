@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streamkern.features.base import cached_slices
+from streamkern.features import Standardized
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
     from streamkern.features import FeatureMap
 
-_ROWS_AT_ONCE = 4096
+# Features of so many rows are held at a time, of fewer where they take more bytes than this.
+_ROWS_AT_ONCE = (128, 4096)
+_BUFFER_BYTES = 8 << 20
+# Features whose products are summed in single precision; such sums are added up in double.
+_PANEL = 2048
+# Targets of one product.  Up to the first number, features are multiplied while they are in cache.
+_TARGETS_IN_CACHE, _TARGETS_AT_ONCE = 16, 1024
+# Features that differ less between rows, as a part of their own squares, are taken less a shift.
+_ALIKE = 1 / 8
+# Sizes of coefficients that single precision holds in full, and whose products it holds.
+_SMALLEST, _LARGEST = 1e-25, 1e25
+
+
+class Form(NamedTuple):
+    """The function constant + (phi(x) / scale - shift)^T coef, in the precision of its products."""
+
+    coef: Array
+    constant: Floats
+    shift: Array | float
 
 
 @dataclass(frozen=True)
@@ -27,7 +46,7 @@ class Predictor:
     coef : ndarray of shape (D, q), float64
     intercept : ndarray of shape (q,), float64
     precision : {'single', 'double'}
-        Of the features; they are summed in double.
+        Of the features, and of sums over a panel of them; these are summed in double.
     flat : bool
         Predict (n,) for the single target.
     """
@@ -48,18 +67,99 @@ class Predictor:
         DataError
             If `X` has another number of columns than the model was fitted on.
         """
-        self.feature_map.check(X.shape)
-        dtype = np.float32 if self.precision == "single" else np.float64
-        coef = self.coef * self.feature_map.scale
-        predictions = np.empty((len(X), coef.shape[1]))
-        buffer = np.empty((min(len(X), _ROWS_AT_ONCE), len(coef)), dtype=dtype)
-        for start in range(0, len(X), _ROWS_AT_ONCE):
-            rows = X[start : start + _ROWS_AT_ONCE]
-            features = buffer[: len(rows)]
-            with np.errstate(invalid="ignore", over="ignore"):
-                self.feature_map.evaluate(rows, features)
-                for part in cached_slices(len(rows), len(coef)):
-                    predictions[start + part.start : start + part.stop] = features[part] @ coef
-        predictions += self.intercept
-        predictions[~np.isfinite(predictions)] = np.nan
+        predictions = np.empty((len(X), self.coef.shape[1]))
+        PredictionBuffers(self, len(X)).predict(X, predictions)
         return predictions[:, 0] if self.flat else predictions
+
+    @cached_property
+    def form(self) -> Form:
+        """The same function, in the form that it is computed in."""
+        coef = self.coef * self.feature_map.scale
+        if self.precision == "double":
+            return Form(coef, self.intercept, 0.0)
+        shift = _shift(self.feature_map)
+        constant = self.intercept if shift is None else self.intercept + shift @ coef
+        largest = np.maximum(coef.max(axis=0), -coef.min(axis=0))
+        if ((largest == 0) | ((largest > _SMALLEST) & (largest < _LARGEST))).all():
+            coef = coef.astype(np.float32)
+        return Form(coef, constant, 0.0 if shift is None else shift)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave behind what can be computed again."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+def _shift(feature_map: FeatureMap) -> Array | None:
+    """Return what the features of all rows have in common, or None where that is little.
+
+    With a long length scale features hardly differ between rows, and coefficients are large and
+    cancel.  Single precision would lose what differs, unless the rest is taken out of the sums.
+    """
+    rows = np.zeros((2, feature_map.n_features))
+    if isinstance(feature_map, Standardized):
+        standardizer = feature_map.standardizer
+        rows[:, standardizer.columns] = standardizer.mean
+        rows[1, standardizer.columns] += standardizer.deviation
+    features = np.empty((2, feature_map.n_components), dtype=np.float32)
+    with np.errstate(invalid="ignore", over="ignore"):
+        feature_map.evaluate(rows, features)
+        centre, beside = features
+        alike = np.square(beside - centre).sum() < _ALIKE * np.square(centre).sum()
+    # How far rows are apart that are not standardised is not known here.
+    unknown = not isinstance(feature_map, Standardized)
+    return centre if np.isfinite(centre).all() and (alike or unknown) else None
+
+
+class PredictionBuffers:
+    """A predictor with memory to work in, taken once for all rows it is applied to.
+
+    Parameters
+    ----------
+    predictor : Predictor
+    n_rows : int
+        How many rows are predicted at a time, at most.
+    """
+
+    def __init__(self, predictor: Predictor, n_rows: int) -> None:
+        self.predictor = predictor
+        D, q = predictor.coef.shape
+        dtype = np.dtype(np.float32 if predictor.precision == "single" else np.float64)
+        n_targets = min(q, _TARGETS_AT_ONCE)
+        fewest, most = _ROWS_AT_ONCE
+        fitting = max(_BUFFER_BYTES // (dtype.itemsize * max(D, n_targets)), fewest)
+        n_rows = max(min(fitting, most, n_rows), 1)
+        self.features = np.empty((n_rows, D), dtype=dtype)
+        self.products = np.empty(n_rows * n_targets, dtype=np.float32)
+
+    def predict(self, X: Array, out: Floats) -> None:
+        """Write predictions (n, q) for rows (n, p) into `out`; the rest is as in `Predictor`."""
+        feature_map, form = self.predictor.feature_map, self.predictor.form
+        feature_map.check(X.shape)
+        in_cache = out.shape[1] <= _TARGETS_IN_CACHE
+        with np.errstate(invalid="ignore", over="ignore"):
+            for start in range(0, len(X), len(self.features)):
+                rows = X[start : start + len(self.features)]
+                made, features = out[start : start + len(rows)], self.features[: len(rows)]
+                for part in feature_map.evaluated(rows, features, form.shift):
+                    if in_cache:
+                        self._multiply(form, features[part], made[part])
+                if not in_cache:
+                    self._multiply(form, features, made)
+                # Where all is finite the sum nearly always is, and it is quicker to look at.
+                if not np.isfinite(made.sum()):
+                    made[~np.isfinite(made)] = np.nan
+
+    def _multiply(self, form: Form, features: Array, out: Floats) -> None:
+        """Write constant + features coef into `out`, for some targets at a time."""
+        for start in range(0, out.shape[1], _TARGETS_AT_ONCE):
+            targets = slice(start, start + _TARGETS_AT_ONCE)
+            coef, total, sums = form.coef[:, targets], form.constant[targets], out[:, targets]
+            if coef.dtype == np.float64:
+                np.matmul(features, coef, out=sums)
+                sums += total
+                continue
+            products = self.products[: sums.size].reshape(sums.shape)
+            for first in range(0, len(coef), _PANEL):
+                panel = slice(first, first + _PANEL)
+                np.matmul(features[:, panel], coef[panel], out=products)
+                total = np.add(total, products, out=sums)

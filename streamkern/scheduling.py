@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 import uuid
 from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -167,20 +169,53 @@ def _result(future: Any) -> Any:
 
 
 def stream(tasks: Iterator[Any]) -> Iterator[Any]:
-    """Yield the results of tasks in order, with no more under way than keep everyone busy."""
+    """Yield the results of tasks in order, with no more under way than keep everyone busy.
+
+    On threads and workers, tasks go on while whoever asks works with a result.
+    """
     client = current_client()
-    if client is None:
-        for batch in partition_all(_local_threads(), tasks):
-            yield from dask.compute(*batch, scheduler=_local_scheduler())
+    if client is not None:
+        window = 2 * max(sum(client.nthreads().values()), 1)
+        yield from _in_window(tasks, window, client.compute, _result, client.cancel)
         return
-    window = 2 * max(sum(client.nthreads().values()), 1)
+    scheduler, n_threads = _local_scheduler(), _local_threads()
+    if scheduler is not named_schedulers.get("threads"):
+        for batch in partition_all(n_threads, tasks):
+            yield from dask.compute(*batch, scheduler=scheduler)
+        return
+    with ThreadPoolExecutor(n_threads, "stream") as pool:
+
+        def begin(task: Any) -> Future[Any]:
+            return pool.submit(copy_context().run, _computed, task)
+
+        def cancel(pending: list[Future[Any]]) -> None:
+            for future in pending:
+                future.cancel()
+
+        yield from _in_window(tasks, n_threads + 2, begin, Future.result, cancel)
+
+
+def _computed(task: Any) -> Any:
+    """Return the value of a task, worked out by the thread that calls this."""
+    # Dask's callbacks belong to the process: threads that lay them aside would mix them up.
+    return dask.compute(task, scheduler=dask.local.get_sync, callbacks=())[0]
+
+
+def _in_window(
+    tasks: Iterator[Any],
+    window: int,
+    begin: Callable[[Any], Any],
+    result: Callable[[Any], Any],
+    cancel: Callable[[list[Any]], object],
+) -> Iterator[Any]:
+    """Yield the results of tasks in order, with `window` of them begun and not yet yielded."""
     pending: deque[Any] = deque()
     try:
         for task in tasks:
-            pending.append(client.compute(task))
+            pending.append(begin(task))
             if len(pending) >= window:
-                yield _result(pending.popleft())
+                yield result(pending.popleft())
         while pending:
-            yield _result(pending.popleft())
+            yield result(pending.popleft())
     finally:
-        client.cancel(list(pending))
+        cancel(list(pending))

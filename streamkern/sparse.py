@@ -14,7 +14,6 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.linear_model import lars_path_gram, orthogonal_mp_gram
 
 from streamkern.errors import ParameterError
 from streamkern.solve import Eigenbasis, NormalEquations, solve_ridge
@@ -78,11 +77,11 @@ def supports(
     list of ndarray of shape (K,), int
         The indices of the features, ascending.
     """
-    gram, cross, D = *_scaled(moments, alpha), len(moments.gram)
+    D = moments.gram.order
     smaller = [size for size in sizes if size < D]
     found = {D: np.arange(D)}
     if smaller:
-        found |= METHODS[method](gram, cross, smaller)
+        found |= METHODS[method](*_scaled(moments, alpha), smaller)
     return [np.sort(found[size]) for size in sizes]
 
 
@@ -121,7 +120,7 @@ class Sparsifier:
 
 
 def _scaled(moments: CentredMoments, alpha: float) -> tuple[Floats, Floats]:
-    gram = moments.gram.copy()
+    gram = moments.gram.dense()
     gram[np.diag_indices(len(gram))] += alpha
     lengths, spreads = np.sqrt(np.diagonal(gram)), np.sqrt(np.diagonal(moments.target))
     lengths, spreads = np.where(lengths > 0, lengths, 1.0), np.where(spreads > 0, spreads, 1.0)
@@ -226,6 +225,8 @@ def _pursuit_path(gram: Floats, column: Floats, n_components: int) -> Array:
     Rubinstein, Zibulevsky and Elad (2008), "Efficient implementation of the K-SVD algorithm using
     batch orthogonal matching pursuit".
     """
+    from sklearn.linear_model import orthogonal_mp_gram  # noqa: PLC0415  slow
+
     # scikit-learn stops at products below 1.5e-8 in whatever units.
     column = column * (1e8 / np.abs(column).max())
     coef = orthogonal_mp_gram(gram, column, n_nonzero_coefs=n_components, return_path=True)
@@ -241,6 +242,8 @@ def _lasso_path(gram: Floats, column: Floats, n_components: int) -> Array:
     Efron, Hastie, Johnstone and Tibshirani (2004), "Least angle regression".
     Zou and Hastie (2005), "Regularization and variable selection via the elastic net".
     """
+    from sklearn.linear_model import lars_path_gram  # noqa: PLC0415  slow
+
     column = column / np.abs(column).max()
     # Features leave the path too, so that K of them take more than K steps.
     most = 2 * n_components

@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 quick = settings(deadline=None, derandomize=True, max_examples=25)
 
 
+def array_of(moments: Any, name: str) -> Any:
+    """Return what an attribute holds, as one array."""
+    value = getattr(moments, name)
+    return value.dense() if hasattr(value, "dense") else value
+
+
 # Kernels of two rows, with one length scale per input.
 
 

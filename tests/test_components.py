@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import streamkern
-from streamkern import Gaussian, Laplacian, Linear, RandomFeatureRidge, estimators
+from streamkern import Gaussian, Laplacian, Linear, RandomFeatureRidge
 from streamkern.errors import ParameterError
 from streamkern.solving import nested_sizes
 from streamkern.sources.arrays import ArraySource
@@ -28,7 +28,7 @@ def largest(monkeypatch):
     """Set the number of features that 'auto' makes."""
 
     def set_largest(n_components):
-        monkeypatch.setattr(estimators, "AUTO_COMPONENTS", n_components)
+        monkeypatch.setattr("streamkern.model.AUTO_COMPONENTS", n_components)
         return nested_sizes(n_components)
 
     return set_largest

@@ -145,9 +145,7 @@ def test_they_do_so_above_and_below_the_precision_floor(precision, share):
 
 
 def with_gram(equations, gram, alpha):
-    triangle = Triangle(len(gram))
-    triangle.add(gram)
-    return replace(equations, gram=triangle, alphas=np.full(3, alpha))
+    return replace(equations, gram=Triangle.of(gram), alphas=np.full(3, alpha))
 
 
 def test_eigenvalues_below_zero_by_rounding_count_as_zero():

@@ -171,6 +171,11 @@ def test_blocks_are_as_tall_as_asked_and_end_with_their_shard():
     assert result.statistic.sizes == [4, 4, 1, 4, 4, 1, 2]
 
 
+def test_the_first_of_long_blocks_is_half_as_tall():
+    result = accumulate(ArraySource(*rows(9000)), Sizes(), shard_rows=5000, block_rows=2048)
+    assert result.statistic.sizes == [1024, 2048, 1928, 1024, 2048, 928]
+
+
 def test_sums_that_the_statistic_brings_along_do_not_count():
     used = Sums()
     used.n_rows = 1000
@@ -397,8 +402,9 @@ class Doubled:
     def __init__(self):
         self.calls = []
 
-    def __call__(self, reader):
+    def __call__(self, reader, n_rows):
         (block,) = reader.blocks(1000)
+        assert len(block) == n_rows
         self.calls.append(block.start)
         return 2 * block.X
 
@@ -417,16 +423,17 @@ def test_mapped_shards_come_in_order_with_every_row_once(scheduler):
     assert recorder.events[-1] == ("finished",)
 
 
-@pytest.mark.parametrize(("scheduler", "ahead"), [("synchronous", 1), ("threads", 3)])
+@pytest.mark.parametrize(("scheduler", "ahead"), [("synchronous", 1), ("threads", 5)])
 def test_shards_are_mapped_only_when_they_are_asked_for(scheduler, ahead):
     function = Doubled()
     with dask.config.set(scheduler=scheduler, num_workers=3):
         results = map_shards(ArraySource(*rows(100)), function, shard_rows=5, label="double")
         assert function.calls == []
         next(results)
-        assert sorted(function.calls) == [0, 5, 10][:ahead]
         results.close()
-    assert len(function.calls) == ahead
+    # A window of two more than there are threads is begun, in any order, and no more.
+    assert 0 in function.calls
+    assert set(function.calls) <= set(range(0, 5 * ahead, 5))
 
 
 def test_the_end_is_heard_by_observers_of_shards_that_nobody_wants_any_more():

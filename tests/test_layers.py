@@ -6,6 +6,8 @@ import sys
 import time
 from pathlib import Path
 
+import h5py
+import numpy as np
 import pytest
 
 import streamkern
@@ -17,17 +19,18 @@ LAYERS = [
     {"_version", "_typing", "errors", "memory", "threads"},
     {"kernels"},
     {"features"},
-    {"predictor", "deviation"},
+    {"predictor"},
     {"sources"},
     {"statistics"},
     {"solve"},
-    {"sparse"},
-    {"storage", "selection", "plan", "observing", "scheduling"},
+    {"sparse", "deviation"},
+    {"storage", "selection", "footprint", "plan", "observing", "scheduling"},
     {"engine", "fitoptions", "pattern"},
     {"solving", "survey", "tuning"},
     {"datamoments"},
     {"fitting", "prediction", "tables"},
     {"fitted", "reporting"},
+    {"model"},
     {"exact", "estimators", "conversion"},
     {"sparse_models"},
     {"clusterfile", "comparison", "monitor"},
@@ -135,6 +138,51 @@ def test_help_answers_in_half_a_second():
         return time.perf_counter() - begun
 
     assert min(seconds() for _ in range(3)) < 0.5
+
+
+SLOW = {
+    *("bokeh", "dask.array", "dask.dataframe", "dask_ml", "distributed", "hdf5plugin"),
+    *("matplotlib", "pandas", "pyarrow", "scipy.optimize", "scipy.stats", "sklearn"),
+}
+COMMANDS = {
+    "a fit": (0, "fit data.h5 --out new.h5 --components 16"),
+    "a sparse fit": (0, "fit data.h5 --out new.h5 --components 16 --sparse 4"),
+    "a search": (0, "tune data.h5 --out new.h5 --components 16"),
+    "moments": (0, "moments data.h5 --out new.h5 --components 16"),
+    "predictions": (0, "predict model.h5 data.h5 --out new.h5 --std"),
+    "errors": (0, "evaluate model.h5 data.h5"),
+    "leave-one-out": (0, "diagnose model.h5 data.h5"),
+    "the card": (0, "show model.h5"),
+    "no such file": (1, "fit other.h5 --out new.h5"),
+    "an option that cannot be": (2, "fit data.h5 --out new.h5 --components 7"),
+}
+CALL = """
+import sys
+from streamkern.cli import main
+try:
+    main()
+finally:
+    print(*sys.modules)
+"""
+
+
+@pytest.mark.parametrize(("status", "command"), list(COMMANDS.values()), ids=list(COMMANDS))
+def test_a_command_on_few_rows_does_not_wait_for_what_it_does_not_use(status, command, tmp_path):
+    X = np.random.default_rng(0).random((60, 2))
+    with h5py.File(tmp_path / "data.h5", "w") as file:
+        file["X"], file["y"] = X, X[:, 0]
+    streamkern.RandomFeatureRidge(n_components=16, alpha=0.1).fit(X, X[:, 0]).save(
+        tmp_path / "model.h5"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", CALL, *command.split()],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert done.returncode == status, done.stderr
+    assert not SLOW & set(done.stdout.splitlines()[-1].split())
 
 
 def test_a_fit_in_this_process_does_not_import_distributed():

@@ -10,8 +10,9 @@ import pytest
 
 from streamkern import plan as planning
 from streamkern.errors import InsufficientMemoryError
+from streamkern.footprint import solve_bytes
 from streamkern.memory import in_words
-from streamkern.plan import plan_fit, solve_bytes
+from streamkern.plan import plan_fit
 from streamkern.sources.base import Segment, Source
 
 GB = 1 << 30

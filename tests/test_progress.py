@@ -63,7 +63,7 @@ def test_without_the_context_nothing_is_said(capfd):
 
 @pytest.mark.usefixtures("every_bar_stays")
 def test_an_unfinished_pass_leaves_an_unfinished_bar(capfd):
-    def broken(reader):
+    def broken(reader, n_rows):
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError), progress():
@@ -72,7 +72,7 @@ def test_an_unfinished_pass_leaves_an_unfinished_bar(capfd):
 
 
 def test_a_pass_that_takes_a_while_leaves_its_bar_and_a_short_one_does_not(capfd):
-    def slow(reader):
+    def slow(reader, n_rows):
         time.sleep(1.1)
 
     source = ArraySource(*rows())

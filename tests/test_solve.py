@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import tracemalloc
+from dataclasses import replace
 from typing import NamedTuple
 
 import naive
@@ -12,10 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tolerances import assert_close
 
-from streamkern.errors import ParameterError, SingularSystemError
+from streamkern.errors import InsufficientMemoryError, ParameterError, SingularSystemError
 from streamkern.solve import Eigenbasis, precision_floor
 from streamkern.solve.ridge import _by_cholesky, _largest_eigenvalue, solve_ridge
 from streamkern.statistics import CentredMoments
+from streamkern.statistics.triangle import Triangle
 
 N = 120
 
@@ -66,9 +70,22 @@ def problem(spectrum, *, intercept: bool = True, precision: str = "double") -> P
     A, B = Phi - phibar, y - ybar
     gram = right @ np.diag(spectrum) @ right.T
     moments = CentredMoments(
-        (gram + gram.T) / 2, A.T @ B, B.T @ B, float(N), phibar, ybar, precision, intercept
+        Triangle.of((gram + gram.T) / 2),
+        *(A.T @ B, B.T @ B, float(N), phibar, ybar, precision, intercept),
     )
     return Problem(Phi, y, moments)
+
+
+def wide(D: int) -> CentredMoments:
+    """Moments of many features, that are quickly made."""
+    rng = np.random.default_rng(D)
+    gram = Triangle(D)
+    gram.add_diagonal(1.0)
+    for scale in (30.0, 3.0):
+        direction = rng.standard_normal(D)
+        gram.add_outer(direction, direction, scale / D)
+    cross = rng.standard_normal((D, 2))
+    return CentredMoments(gram, cross, 100.0 * np.eye(2), 9.0 * D, np.zeros(D), np.zeros(2))
 
 
 def floor_of(moments: CentredMoments) -> float:
@@ -158,9 +175,7 @@ def test_the_condition_is_that_of_the_shifted_system(spectrum, alpha):
 def test_the_intercept_alone_follows_shifted_targets(shift):
     made = problem(SPECTRA["decaying"])
     base = solve_ridge(made.moments, 0.1)
-    moved = made.moments.__class__(
-        **{**vars(made.moments), "target_mean": made.moments.target_mean + shift}
-    )
+    moved = replace(made.moments, target_mean=made.moments.target_mean + shift)
     solution = solve_ridge(moved, 0.1)
     assert np.array_equal(solution.coef, base.coef)
     assert_close(solution.intercept, base.intercept + shift, size=200.0)
@@ -222,10 +237,10 @@ def test_a_matrix_that_noise_made_indefinite_is_solved_by_eigenvalues():
     made = problem(SINGULAR["half"], precision="single")
     floor = floor_of(made.moments)
     noise = -0.9 * floor
-    values, vectors = np.linalg.eigh(made.moments.gram)
+    values, vectors = np.linalg.eigh(made.moments.gram.dense())
     values[:3] = noise
     gram = vectors @ np.diag(values) @ vectors.T
-    noisy = CentredMoments(**{**vars(made.moments), "gram": (gram + gram.T) / 2})
+    noisy = replace(made.moments, gram=Triangle.of((gram + gram.T) / 2))
     alpha = 0.5 * floor
     solution = solve_ridge(noisy, alpha)
     assert (solution.solver, solution.n_clipped) == ("eigen", 3)
@@ -238,8 +253,8 @@ def test_a_matrix_that_noise_made_indefinite_is_solved_by_eigenvalues():
 
 @pytest.mark.parametrize("D", [3, 63, 64, 200])
 def test_features_that_never_vary_get_no_coefficient(D):
-    zeros = np.zeros((D, D))
-    moments = CentredMoments(zeros, zeros[:, :1], np.eye(1), 5.0, np.ones(D), np.full(1, 2.0))
+    cross = np.zeros((D, 1))
+    moments = CentredMoments(Triangle(D), cross, np.eye(1), 5.0, np.ones(D), np.full(1, 2.0))
     solution = solve_ridge(moments, 1.0)
     assert not solution.coef.any()
     assert solution.intercept.tolist() == [2.0]
@@ -248,8 +263,8 @@ def test_features_that_never_vary_get_no_coefficient(D):
 
 
 def test_a_penalty_above_the_floor_is_never_said_to_be_below_it():
-    zeros = np.zeros((3, 3))
-    moments = CentredMoments(zeros, zeros[:, :1], np.eye(1), 5.0, np.ones(3), np.full(1, 2.0))
+    cross = np.zeros((3, 1))
+    moments = CentredMoments(Triangle(3), cross, np.eye(1), 5.0, np.ones(3), np.full(1, 2.0))
     solution = solve_ridge(moments, 1.0)
     assert solution.floor == 0.0
     assert "below the precision floor" not in solution.note
@@ -257,11 +272,11 @@ def test_a_penalty_above_the_floor_is_never_said_to_be_below_it():
 
 def test_solving_leaves_the_moments_as_they_are():
     made = problem(SPECTRA["decaying"])
-    before = {k: np.array(v) for k, v in vars(made.moments).items()}
+    before = copy.deepcopy(made.moments)
     for alpha in (0.0, 1e-20, 1.0):
         solve_ridge(made.moments, alpha)
-    for name, value in vars(made.moments).items():
-        assert np.array_equal(value, before[name])
+    for name in vars(before):
+        assert np.array_equal(*(naive.array_of(each, name) for each in (made.moments, before)))
 
 
 @pytest.mark.parametrize("alpha", [-1.0, -1e-300, math.nan, math.inf, "one", None, (1.0, 2.0)])
@@ -274,3 +289,63 @@ def test_a_penalty_that_is_negative_or_no_number_is_refused(alpha):
 def test_a_penalty_may_be_any_number(alpha):
     moments = problem(SPECTRA["flat"]).moments
     assert np.array_equal(solve_ridge(moments, alpha).coef, solve_ridge(moments, 1.0).coef)
+
+
+def test_moments_that_can_be_made_again_are_overwritten_and_give_the_same_bits():
+    made, expected = problem(SPECTRA["large"]), problem(SPECTRA["large"]).moments
+    solution = solve_ridge(made.moments, 0.5, again=pytest.fail)
+    assert np.array_equal(solution.coef, solve_ridge(expected, 0.5).coef)
+    assert not np.array_equal(made.moments.gram.dense(), expected.gram.dense())
+
+
+def test_moments_are_made_again_where_they_have_no_factor():
+    made = problem(SINGULAR["half"], precision="single")
+    gram = made.moments.gram.astype(np.float64)
+    gram.add_diagonal(-0.6)
+    noisy = replace(made.moments, gram=gram)
+    expected = solve_ridge(noisy, 0.5)
+    solution = solve_ridge(copy.deepcopy(noisy), 0.5, again=lambda: noisy)
+    assert solution.solver == expected.solver == "eigen"
+    assert np.array_equal(solution.coef, expected.coef)
+
+
+def test_eigenvalues_for_which_there_is_no_memory_are_refused(monkeypatch):
+    monkeypatch.setattr("streamkern.memory.available_bytes", lambda: 800)
+    moments = problem(SPECTRA["flat"]).moments
+    solve_ridge(moments, 1.0)
+    message = "decomposing G, as alpha 1e-20 is near its precision floor .* or below, needs 864 by"
+    with pytest.raises(InsufficientMemoryError, match=message):
+        solve_ridge(moments, 1e-20)
+
+
+@pytest.mark.parametrize("D", [1, 600])
+def test_no_bit_of_a_solution_depends_on_the_cores(D, monkeypatch):
+    moments, found = wide(D), []
+    for n_cores in (1, 2, 4):
+        for module in ("cholesky", "decomposition"):
+            monkeypatch.setattr(f"streamkern.solve.{module}.usable_cores", lambda n=n_cores: n)
+        found.append([solve_ridge(moments, alpha) for alpha in (1.0, 1e-20)])
+    for other in found[1:]:
+        for one, two in zip(found[0], other, strict=True):
+            assert vars(one).keys() == vars(two).keys()
+            for name, value in vars(one).items():
+                assert np.array_equal(value, getattr(two, name))
+
+
+def test_a_penalty_is_solved_for_without_a_square_matrix(monkeypatch):
+    D = 2048
+    moments = wide(D)
+    triangle = sum(panel.nbytes for panel in moments.gram.panels)
+    for module in ("cholesky", "decomposition"):
+        monkeypatch.setattr(f"streamkern.solve.{module}.usable_cores", lambda: 2)
+    tracemalloc.start()
+    solve_ridge(moments, 1.0)
+    copied = tracemalloc.get_traced_memory()[1]
+    tracemalloc.reset_peak()
+    solve_ridge(moments, 1.0, again=pytest.fail)
+    overwritten = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # The blocks of the diagonal and their inverses, and what each of two threads works with.
+    beside = 2 * 8 * 512 * D + 2 * 8 * (128 * D + 512**2)
+    assert overwritten < beside
+    assert copied < triangle + beside

@@ -14,6 +14,7 @@ from streamkern.errors import ParameterError
 from streamkern.solve import solve_ridge
 from streamkern.sparse import METHODS, Sparsifier, checked_method, checked_size, supports
 from streamkern.statistics import CentredMoments
+from streamkern.statistics.triangle import Triangle
 
 N, D = 90, 14
 SIZES = [1, 2, 5, 9, 13]
@@ -38,7 +39,8 @@ def centred(Phi, y, *, intercept=True):
 def moments(Phi, y, *, intercept=True) -> CentredMoments:
     A, B = centred(Phi, y, intercept=intercept)
     means = (Phi - A)[0], (y - B)[0]
-    return CentredMoments(A.T @ A, A.T @ B, B.T @ B, float(len(A)), *means, intercept=intercept)
+    gram = Triangle.of(A.T @ A)
+    return CentredMoments(gram, A.T @ B, B.T @ B, float(len(A)), *means, intercept=intercept)
 
 
 def augmented(Phi, y, alpha):

@@ -203,7 +203,7 @@ def test_a_rung_has_128_features_or_all_where_an_eighth_is_fewer(D, rungs, monke
         raise Stopped(options.kernel.length_scale)
 
     monkeypatch.setattr(_Trial, "__call__", never_mind)
-    monkeypatch.setattr(streamkern.estimators, "moments_pass", no_pass)
+    monkeypatch.setattr("streamkern.model.moments_pass", no_pass)
     with (
         dask.config.set(scheduler="synchronous"),
         pytest.raises(Stopped) as caught,
@@ -293,7 +293,7 @@ OPTIONS = {
 
 @pytest.mark.parametrize("case", list(OPTIONS))
 def test_the_search_takes_the_options_of_the_fit(case, monkeypatch):
-    monkeypatch.setattr(streamkern.estimators, "AUTO_COMPONENTS", 128)
+    monkeypatch.setattr("streamkern.model.AUTO_COMPONENTS", 128)
     X, y = smooth(600)
     model = ridge(**OPTIONS[case]).tune(X, y)
     assert same_bits(model, ridge(**OPTIONS[case] | {"kernel": model.kernel_}).fit(X, y))

@@ -133,7 +133,12 @@ def _write(path: Path, n_rows: int, seed: int) -> None:
 
 def _read(path: Path, n_rows: int) -> tuple[Floats, Floats]:
     """Return the first rows of a file, which are in random order."""
+    import numpy as np
+
     from streamkern.sources import Shard, open_hdf5
 
-    (block,) = open_hdf5(path).reader(Shard(0, 0, n_rows)).blocks(n_rows)
-    return block.X.astype(float), block.y[:, 0]
+    X, y = [], []
+    for block in open_hdf5(path).reader(Shard(0, 0, n_rows)).blocks(n_rows):
+        X.append(block.X.astype(float))
+        y.append(block.y[:, 0].copy())
+    return np.concatenate(X), np.concatenate(y)

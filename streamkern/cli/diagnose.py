@@ -29,10 +29,10 @@ def diagnose(say: Say, **options: Any) -> None:
     them without fitting again, and names the rows of largest leverage and of largest error.
     """
     from streamkern.cli.place import Place
-    from streamkern.estimators import load
+    from streamkern.model import RidgeModel, load_as
     from streamkern.sources import open_hdf5
 
-    model = load(options["model"])
+    model = load_as(RidgeModel, options["model"])
     model.on_bad_rows = options["on_bad_rows"]
     source = open_hdf5(options["data"], options["x"], options["y"])
     with Place.of(options).entered(say):

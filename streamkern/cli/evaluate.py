@@ -18,11 +18,11 @@ from streamkern.cli.options import Say, bad_rows_option, common, data_options, p
 def evaluate(say: Say, **options: Any) -> None:
     """Compare the predictions of MODEL with the targets of DATA, in one pass."""
     from streamkern.cli.place import Place
-    from streamkern.estimators import load
     from streamkern.prediction import evaluate as evaluate_source
     from streamkern.sources import open_hdf5
+    from streamkern.storage import read_model
 
-    predictor = load(options["model"]).predictor_
+    predictor = read_model(options["model"], with_equations=False).predictor
     source = open_hdf5(options["data"], options["x"], options["y"])
     place = Place.of(options)
     with place.entered(say):

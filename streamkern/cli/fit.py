@@ -45,13 +45,14 @@ def fit(say: Say, **options: Any) -> None:
 
     DATA is an HDF5 file, several, or a quoted pattern, whose rows are one data set.
     """
-    from streamkern.estimators import pattern_of
+    from streamkern.model import pattern_of
 
     check_like(options["like"])
     choices = penalty_of(options) | sparse_of(options)
     model = model_of(options, **choices, fit_intercept=not options["no_intercept"])
     like = pattern_of(options["like"])
-    job = prepared(say, options, model.options(like)[0])
+    fixed = model.solves_at_once()
+    job = prepared(say, options, model.options(like)[0], fixed_alpha=fixed)
     if job is None:
         return
     source, place, plan = job

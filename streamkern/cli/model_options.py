@@ -14,8 +14,8 @@ from streamkern.kernels import KERNELS, Kernel, ShiftInvariantKernel, kernel_fro
 if TYPE_CHECKING:
     from streamkern.cli.options import Say
     from streamkern.cli.place import Place
-    from streamkern.estimators import RandomFeatureRidge
     from streamkern.fitoptions import FitOptions
+    from streamkern.model import RidgeModel
     from streamkern.plan import Plan
     from streamkern.sources.hdf5 import HDF5Source
 
@@ -245,11 +245,11 @@ def map_options(command: Any, *, several: bool = False) -> Any:
     return command
 
 
-def model_of(options: dict[str, Any], **penalty: Any) -> RandomFeatureRidge:
+def model_of(options: dict[str, Any], **penalty: Any) -> RidgeModel:
     """Return the model that the options of `map_options` describe, with other parameters."""
-    from streamkern.estimators import RandomFeatureRidge
+    from streamkern.model import RidgeModel
 
-    return RandomFeatureRidge(
+    return RidgeModel(
         kernel_named(options["kernel"].split(",")[0], options["length_scale"]),
         n_components=components_of(options["components"]),
         feature_map=options["feature_map"],
@@ -275,7 +275,12 @@ def check_like(like: str | None, *others: str) -> None:
 
 
 def prepared(
-    say: Say, options: dict[str, Any], checked: FitOptions, *, indexed: bool = False
+    say: Say,
+    options: dict[str, Any],
+    checked: FitOptions,
+    *,
+    indexed: bool = False,
+    fixed_alpha: bool = False,
 ) -> tuple[HDF5Source, Place, Plan] | None:
     """Return the rows of a job, its place and its plan, when nothing is in its way.
 
@@ -298,6 +303,8 @@ def prepared(
         n_folds=checked.n_folds,
         fold_by=checked.fold_by,
         indexed=indexed,
+        fixed_alpha=fixed_alpha,
+        can_strip=not checked.is_identity,
         n_workers=place.workers,
     )
     if options["dry_run"]:

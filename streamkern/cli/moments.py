@@ -47,7 +47,7 @@ def moments(say: Say, **options: Any) -> None:
     read together. For that every row is known again: by 9 bytes, in memory and in the file.
     Moments of further rows are made with --like M.h5.
     """
-    from streamkern.estimators import pattern_of
+    from streamkern.model import pattern_of
     from streamkern.storage import holds_moments
 
     like_path = options["like"]

@@ -27,7 +27,7 @@ def _show_model(say: Say, path: str) -> None:
     from streamkern.cli.tune import tuning_header, tuning_rows
     from streamkern.storage import read_model
 
-    card = read_model(path).card
+    card = read_model(path, with_equations=False).card
     report, options = card["report"], card["options"]
     rows = [
         ("made", f"{card['created']} by streamkern {card['versions']['streamkern']}"),

@@ -41,7 +41,7 @@ def solve(say: Say, **options: Any) -> None:
     from streamkern.cli.place import Place
     from streamkern.datamoments import load_moments
     from streamkern.errors import ParameterError
-    from streamkern.estimators import RandomFeatureRidge
+    from streamkern.model import RidgeModel
     from streamkern.storage import check_output
 
     chosen = alpha_of(options) | sparse_of(options)
@@ -53,7 +53,7 @@ def solve(say: Say, **options: Any) -> None:
         raise ParameterError(
             f"the identity map has {D:,} features and no smaller part; leave --components out."
         )
-    model = RandomFeatureRidge(
+    model = RidgeModel(
         **moments.options.parameters()
         | chosen
         | {"n_components": components or D, "fit_intercept": not options["no_intercept"]}

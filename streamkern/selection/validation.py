@@ -7,23 +7,27 @@ penalty, for the map that all rows gave.
 The training systems of the folds differ little from the whole one, so the eigendecomposition of the
 whole, made once, preconditions conjugate gradients for every fold and all penalties at once; each
 iteration is three products of D x D with D x A matrices.  What has not converged after some, small
-penalties mostly, is factorised on its own.  Where there are fewer rows than features, the few
-eigenvectors that the rows can span carry a small problem instead.
+penalties mostly, is factorised on its own, and so is everything where there are many targets, or
+rows are hardly more than features.  Where they are fewer, the few eigenvectors that the rows can
+span carry a small problem instead.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
-from streamkern.solve import precision_floor
+from streamkern.solve import Cholesky, decomposed, precision_floor
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from streamkern._typing import Array, Floats
     from streamkern.solve import Eigenbasis
     from streamkern.statistics import CentredMoments, Moments
+    from streamkern.statistics.triangle import Triangle
 
 # Relative to the right-hand side, in the preconditioned norm: below what the sums are good for.
 _TOLERANCE = {"single": 1e-7, "double": 1e-11}
@@ -34,6 +38,12 @@ _TRIAL, _HOPELESS = 8, 27
 _FEW = 5
 # A rank below this share of D is worth a change of basis.
 _LOW_RANK = 0.75
+# Columns that are solved for together, as a share of D: what is held of them is ten times that.
+_AT_ONCE = 0.125
+# For more columns than this share of D, gradients take longer than a decomposition.
+_FEW_COLUMNS = 0.0625
+# With fewer rows a feature, G without a fold is too far from the whole for gradients to pay.
+_FEW_ROWS = 1.5
 
 
 class HeldOut(NamedTuple):
@@ -53,7 +63,9 @@ class HeldOut(NamedTuple):
     n_rows: int
 
 
-def held_out_errors(basis: Eigenbasis, total: Moments, fold: Moments, alphas: Floats) -> HeldOut:
+def held_out_errors(
+    basis: Eigenbasis, total: Moments, fold: Moments, alphas: Floats, n_threads: int = 1
+) -> HeldOut:
     """Score on one fold the models that are trained on all the others.
 
     Parameters
@@ -64,17 +76,19 @@ def held_out_errors(basis: Eigenbasis, total: Moments, fold: Moments, alphas: Fl
         Of all rows, and of those left out.
     alphas : ndarray of shape (A,)
         Positive.
+    n_threads : int
+        Threads for what is factorised; no bit depends on it.
     """
     intercept = basis.spectrum.intercept
     training = total.without(fold).centred(intercept=intercept)
-    held = fold.centred()
     D, q = training.cross.shape
+    solutions = _solutions(training, alphas, basis, total.n_rows - intercept, n_threads)
+    held = fold.centred()
     sse = np.empty((len(alphas), q))
-    step = max(D // len(alphas), 1)  # so that the solutions take no more than G does
-    rank = min(total.n_rows - intercept, D)
+    step = max(int(_AT_ONCE * D) // len(alphas), 1)
     for start in range(0, q, step):
         part = slice(start, start + step)
-        coef = _solutions(training, training.cross[:, part], alphas, basis, rank)
+        coef = solutions(training.cross[:, part])
         fitted = held.gram @ coef.reshape(D, -1)
         squares = np.einsum("dk,dk->k", coef.reshape(D, -1), fitted).reshape(len(alphas), -1)
         products = np.einsum("daq,dq->aq", coef, held.cross[:, part])
@@ -86,61 +100,86 @@ def held_out_errors(basis: Eigenbasis, total: Moments, fold: Moments, alphas: Fl
 
 
 def _solutions(
-    training: CentredMoments, cross: Floats, alphas: Floats, basis: Eigenbasis, rank: int
-) -> Floats:
-    """Return (G + alpha I)^-1 C for every penalty, (D, A, q)."""
-    D, q = cross.shape
-    columns = np.repeat(cross[:, None, :], len(alphas), axis=1).reshape(D, -1)
-    shifts = np.repeat(alphas, q)
-    if rank < _LOW_RANK * D:
-        return _within(training, shifts, columns, basis.vectors[:, D - rank :]).reshape(D, -1, q)
-    found = np.empty_like(columns)
-    left = np.arange(len(shifts))
-    if alphas.min() >= basis.spectrum.floor:
-        share = training.weight / basis.spectrum.weight
-        tolerance = _TOLERANCE[training.precision]
-        found, left = preconditioned_solution(
-            training.gram, shifts, columns, basis, share=share, tolerance=tolerance
-        )
-        distinct = np.unique(shifts[left])
-        if len(distinct) <= _FEW:
-            for shift in distinct:
-                those = left[shifts[left] == shift]
-                found[:, those] = _by_cholesky(training, shift, columns[:, those])
-            left = left[:0]
-    if len(left):
-        found[:, left] = _within(training, shifts[left], columns[:, left])
-    return found.reshape(D, -1, q)
+    training: CentredMoments, alphas: Floats, basis: Eigenbasis, freedom: int, n_threads: int
+) -> Callable[[Floats], Floats]:
+    """Return what solves (G + alpha I) w = C at every penalty: (D, q) to (D, A, q).
+
+    Parameters
+    ----------
+    freedom : int
+        The rank that the rows of all folds allow, or more.
+    """
+    D, q = training.cross.shape
+    if freedom < _LOW_RANK * D:
+        return _by_eigenvectors(training, alphas, n_threads, basis.vectors[:, D - freedom :])
+    near = freedom >= _FEW_ROWS * D or len(alphas) <= _FEW
+    few = len(alphas) * q <= _FEW_COLUMNS * D
+    if near and few and alphas.min() >= basis.spectrum.floor:
+        return partial(_by_gradients, training, alphas, basis, n_threads)
+    return _by_eigenvectors(training, alphas, n_threads)
 
 
-def _within(training: CentredMoments, shifts: Floats, columns: Floats, span: Any = None) -> Floats:
-    """Solve by eigendecomposition, in the span (D, r) of orthonormal columns that holds G.
+def _by_eigenvectors(
+    training: CentredMoments, alphas: Floats, n_threads: int, span: Any = None
+) -> Callable[[Floats], Floats]:
+    """Decompose G, in the span (D, r) of orthonormal columns that holds it.
 
     As in any solution, eigenvalues below the precision floor do not count for penalties below it.
     """
-    gram = training.gram
-    if span is not None:
-        gram, columns = span.T @ (gram @ span), span.T @ columns
-    values, vectors = np.linalg.eigh(gram)
+    gram = training.gram.dense() if span is None else span.T @ (training.gram @ span)
+    values, vectors = decomposed(gram, n_threads)
     values = np.maximum(values, 0.0)[:, None]
     floor = precision_floor(training, float(values[-1, 0]))
-    shifted = np.where((values > floor) | (shifts >= floor), values + shifts, np.inf)
-    found: Floats = vectors @ ((vectors.T @ columns) / shifted)
-    return found if span is None else span @ found
+    shifted = np.where((values > floor) | (alphas >= floor), values + alphas, np.inf)
+
+    def solution(cross: Floats) -> Floats:
+        inside = cross if span is None else span.T @ cross
+        along = (vectors.T @ inside)[:, None, :] / shifted[:, :, None]
+        found = vectors @ along.reshape(len(vectors), -1)
+        found = found if span is None else span @ found
+        return found.reshape(len(cross), len(alphas), -1)
+
+    return solution
 
 
-def _by_cholesky(training: CentredMoments, shift: float, columns: Floats) -> Floats:
-    try:
-        factor = np.linalg.cholesky(training.gram + shift * np.eye(len(columns)))
-    except np.linalg.LinAlgError:  # noise of single precision, below zero by more than the shift
-        return _within(training, np.full(columns.shape[1], shift), columns)
-    halfway = solve_triangular(factor, columns, lower=True)
-    found: Floats = solve_triangular(factor, halfway, lower=True, trans="T")
+def _by_gradients(
+    training: CentredMoments, alphas: Floats, basis: Eigenbasis, n_threads: int, cross: Floats
+) -> Floats:
+    """Solve by conjugate gradients, and what has not converged by factors."""
+    D, q = cross.shape
+    columns, shifts = np.repeat(cross[:, None, :], len(alphas), axis=1), np.repeat(alphas, q)
+    found, left = preconditioned_solution(
+        training.gram,
+        shifts,
+        columns.reshape(D, -1),
+        basis,
+        share=training.weight / basis.spectrum.weight,
+        tolerance=_TOLERANCE[training.precision],
+    )
+    if len(left):
+        found = found.reshape(D, -1, q)
+        slow = np.unique(left // q)
+        found[:, slow] = _by_factors(training, alphas[slow], n_threads, cross)
+    return found.reshape(D, -1, q)
+
+
+def _by_factors(training: CentredMoments, alphas: Floats, n_threads: int, cross: Floats) -> Floats:
+    """Solve by a Cholesky factor a penalty, where they are few and all have one."""
+    if len(alphas) > _FEW:
+        return _by_eigenvectors(training, alphas, n_threads)(cross)
+    found = np.empty((len(cross), len(alphas), cross.shape[1]))
+    for a, alpha in enumerate(alphas):
+        shifted = training.gram.astype(np.float64)
+        shifted.add_diagonal(alpha)
+        try:
+            found[:, a] = Cholesky.of(shifted, n_threads).solve(cross)
+        except np.linalg.LinAlgError:  # noise of single precision makes G indefinite
+            return _by_eigenvectors(training, alphas, n_threads)(cross)
     return found
 
 
 def preconditioned_solution(
-    gram: Floats,
+    gram: Triangle,
     shifts: Floats,
     columns: Floats,
     basis: Eigenbasis,
@@ -152,7 +191,7 @@ def preconditioned_solution(
 
     Parameters
     ----------
-    gram : ndarray of shape (D, D)
+    gram : Triangle
         Near `share` times the matrix of the basis.
     shifts : ndarray of shape (k,)
         Positive, one a column.

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamkern.statistics.centred import CentredMoments
-from streamkern.statistics.triangle import Triangle
 
 if TYPE_CHECKING:
     from streamkern._typing import Floats
     from streamkern.solve.solution import RidgeSolution
+    from streamkern.statistics.triangle import Triangle
 
 
 @dataclass(frozen=True)
@@ -47,15 +47,21 @@ class NormalEquations:
     floor: float
 
     @classmethod
-    def of(cls, moments: CentredMoments, solution: RidgeSolution) -> NormalEquations:
-        """Keep what a solution was found from."""
+    def of(
+        cls, moments: CentredMoments, solution: RidgeSolution, gram: Triangle | None = None
+    ) -> NormalEquations:
+        """Keep what a solution was found from.
+
+        Parameters
+        ----------
+        moments : CentredMoments
+        solution : RidgeSolution
+        gram : Triangle, optional
+            What `kept_gram` returned, if the triangle of the moments has been overwritten since.
+        """
         q = len(solution.train_rss)
-        gram = Triangle(
-            len(moments.gram), np.float32 if moments.precision == "single" else np.float64
-        )
-        gram.add(moments.gram)
         return cls(
-            gram,
+            kept_gram(moments) if gram is None else gram,
             moments.feature_mean,
             np.broadcast_to(solution.alpha, q).astype(float),
             moments.weight,
@@ -71,7 +77,7 @@ class NormalEquations:
         C = (G + alpha I) w, ybar = mu + phibar^T w and S = RSS + w^T (C + alpha w).  Of S, which
         has the products of different targets too, that is the diagonal; the rest is left 0.
         """
-        gram = self.gram.dense()
+        gram = self.gram.astype(np.float64)
         cross = gram @ coef + coef * self.alphas
         target = self.train_rss + np.einsum("dq,dq->q", coef, cross + coef * self.alphas)
         return CentredMoments(
@@ -92,3 +98,8 @@ class NormalEquations:
         with np.errstate(divide="ignore", invalid="ignore"):
             variance: Floats = np.where(spare > 0, self.train_rss / spare, np.inf)
         return variance
+
+
+def kept_gram(moments: CentredMoments) -> Triangle:
+    """Return a copy of G in the precision that its products were made in."""
+    return moments.gram.astype(np.float32 if moments.precision == "single" else np.float64)

@@ -5,16 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.linalg import lapack
-from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from streamkern.errors import ParameterError
+from streamkern.memory import check_free
+from streamkern.solve.cholesky import Cholesky
+from streamkern.solve.decomposition import decomposition_bytes
 from streamkern.solve.solution import RidgeSolution, check_finite, precision_floor
 from streamkern.solve.spectrum import Eigenbasis
+from streamkern.threads import blas_threads
 
 if TYPE_CHECKING:
-    from streamkern._typing import Floats
+    from collections.abc import Callable
+
     from streamkern.statistics import CentredMoments
+    from streamkern.statistics.triangle import Triangle
 
 
 def checked_alpha(alpha: Any) -> float:
@@ -31,17 +36,23 @@ def checked_alpha(alpha: Any) -> float:
     return value
 
 
-def solve_ridge(moments: CentredMoments, alpha: float) -> RidgeSolution:
+def solve_ridge(
+    moments: CentredMoments, alpha: float, again: Callable[[], CentredMoments] | None = None
+) -> RidgeSolution:
     """Minimise the penalised sum of squares that the moments describe.
 
-    w = (G + alpha I)^-1 C by Cholesky factorisation.  Where that fails, or alpha lies below the
-    precision floor of G, by eigendecomposition without the eigenvalues below the floor.
+    w = (G + alpha I)^-1 C by Cholesky factorisation, on all cores, in a copy of the triangle of G.
+    Where that fails, or alpha lies below the precision floor of G, by eigendecomposition without
+    the eigenvalues below the floor.
 
     Parameters
     ----------
     moments : CentredMoments
     alpha : float
         The penalty, in the units of the sum of squares: not divided by n.
+    again : callable, optional
+        Makes the moments anew.  Then the triangle of those that are given is overwritten, where it
+        would be copied.
 
     Returns
     -------
@@ -55,6 +66,8 @@ def solve_ridge(moments: CentredMoments, alpha: float) -> RidgeSolution:
         If alpha is 0 and some eigenvalue of G is below the floor.
     OverflowedError
         If the moments are not finite.
+    InsufficientMemoryError
+        If eigenvalues are needed, and there is no memory for them.
 
     References
     ----------
@@ -62,49 +75,54 @@ def solve_ridge(moments: CentredMoments, alpha: float) -> RidgeSolution:
     """
     alpha = checked_alpha(alpha)
     check_finite(moments)
-    floor = precision_floor(moments, _largest_eigenvalue(moments.gram))
-    if alpha > 0 and alpha >= floor:
-        solution = _by_cholesky(moments, alpha, floor)
-        if solution is not None:
-            return solution
-    return Eigenbasis.of(moments).solve(alpha)
+    with blas_threads(1):  # so that the number of cores does not matter
+        floor = precision_floor(moments, _largest_eigenvalue(moments.gram))
+        if alpha > 0 and alpha >= floor:
+            solution = _by_cholesky(moments, alpha, floor, overwrite=again is not None)
+            if solution is not None:
+                return solution
+            moments = again() if again is not None else moments
+        check_free(
+            decomposition_bytes(moments.gram.order),
+            f"decomposing G, as alpha {alpha:g} is near its precision floor {floor:.3g} or below,",
+        )
+        return Eigenbasis.of(moments).solve(alpha)
 
 
-def _largest_eigenvalue(gram: Floats) -> float:
-    D = len(gram)
-    if not gram.any():
+def _largest_eigenvalue(gram: Triangle) -> float:
+    D, norm = gram.order, gram.norm()
+    if not norm:
         return 0.0
     if D < 64:
-        return float(np.linalg.norm(gram, 2)) if D else 0.0
+        return float(np.linalg.norm(gram.dense(), 2))
+    operator = LinearOperator((D, D), matvec=gram.__matmul__, dtype=np.float64)
     try:
         start = np.ones(D) + np.arange(D) / D
-        return float(eigsh(gram, k=1, v0=start, tol=1e-3, return_eigenvectors=False)[0])
+        return float(eigsh(operator, k=1, v0=start, tol=1e-3, return_eigenvectors=False)[0])
     except ArpackNoConvergence:
-        return float(np.abs(gram).sum(axis=1).max())
+        return norm
 
 
-def _by_cholesky(moments: CentredMoments, alpha: float, floor: float) -> RidgeSolution | None:
-    D = len(moments.gram)
-    factor = np.array(moments.gram, order="F")
-    factor[np.diag_indices(D)] += alpha
-    norm = lapack.dlange("1", factor)
-    factor, failed = lapack.dpotrf(factor, lower=1, overwrite_a=1, clean=1)
-    if failed:
+def _by_cholesky(
+    moments: CentredMoments, alpha: float, floor: float, *, overwrite: bool = False
+) -> RidgeSolution | None:
+    shifted = moments.gram if overwrite else moments.gram.astype(np.float64)
+    shifted.add_diagonal(alpha)
+    norm = shifted.norm()
+    try:
+        factor = Cholesky.of(shifted)
+    except np.linalg.LinAlgError:
         return None
-    coef, _ = lapack.dpotrs(factor, moments.cross, lower=1)
-    reciprocal, _ = lapack.dpocon(factor, norm, uplo="L")
-    # tr (G + alpha I)^-1 is the squared Frobenius norm of the inverse factor.
-    inverse, _ = lapack.dtrtri(factor, lower=1, overwrite_c=1)
-    effective = D - alpha * float(np.linalg.norm(inverse)) ** 2
-    coef = np.ascontiguousarray(coef)
-    fitted = np.einsum("dq,dq->q", coef, 2.0 * moments.cross - moments.gram @ coef)
+    coef = factor.solve(moments.cross)
+    # w^T (2 C - G w), where G w = C - alpha w.
+    fitted = np.einsum("dq,dq->q", coef, moments.cross + alpha * coef)
     return RidgeSolution(
         coef=coef,
         intercept=moments.target_mean - moments.feature_mean @ coef,
         alpha=alpha,
         solver="cholesky",
-        condition=1.0 / reciprocal if reciprocal > 0 else float("inf"),
-        effective_dof=effective + moments.intercept,
+        condition=factor.condition(norm),
+        effective_dof=moments.gram.order - alpha * factor.inverse_trace() + moments.intercept,
         train_rss=np.maximum(np.diagonal(moments.target) - fitted, 0.0),
         floor=floor,
     )

@@ -67,14 +67,15 @@ def precision_floor(moments: CentredMoments, largest: float) -> float:
     largest : float
         The largest eigenvalue of G.
     """
-    D = len(moments.gram)
+    D = moments.gram.order
     noise = _SINGLE_NOISE if moments.precision == "single" else 4.0 * D * np.finfo(float).eps
     return noise * largest
 
 
 def check_finite(moments: CentredMoments) -> None:
     """Raise OverflowedError unless the moments are finite."""
-    if not all(np.isfinite(part).all() for part in (moments.gram, moments.cross, moments.target)):
+    parts = *moments.gram.panels, moments.cross, moments.target
+    if not all(np.isfinite(part).all() for part in parts):
         raise OverflowedError(
             f"sums of features or targets overflowed in {moments.precision} precision; standardise "
             f"or rescale the inputs."

@@ -17,18 +17,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.errors import DataError, ParameterError
+from streamkern.memory import usable_cores
 from streamkern.scheduling import is_task, kept, run, run_all, shared, task
 from streamkern.selection import PenaltyCurve, checked_penalty, default_grid, held_out_errors
-from streamkern.solve import Eigenbasis, NormalEquations, solve_ridge
+from streamkern.solve import Eigenbasis, NormalEquations, kept_gram, solve_ridge
 from streamkern.statistics import Moments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streamkern._typing import Array, Floats
-    from streamkern.selection import SparsityCurve
+    from streamkern.selection import HeldOut, SparsityCurve
     from streamkern.solve import RidgeSolution, Spectrum
-    from streamkern.statistics import ByFold
+    from streamkern.statistics import ByFold, CentredMoments
 
 _SMALLEST_SIZE = 64
 
@@ -242,7 +243,7 @@ def _sized(
     if options.needs_folds:
         parts = [task(part_of, folds, k, n_components, name=f"part-{k}") for k in numbers]
         held_out = [
-            task(held_out_errors, basis, total, part, alphas, name=f"fold-{k}")
+            task(_held_out, basis, total, part, alphas, len(numbers), name=f"fold-{k}")
             for k, part in zip(numbers, parts, strict=True)
         ]
         variance = spectrum.target / spectrum.weight
@@ -274,9 +275,13 @@ def part_of(folds: ByFold, fold: int, n_components: int | None) -> Moments:
 
 
 def _solved(total: Moments, alpha: float, intercept: bool) -> tuple[RidgeSolution, NormalEquations]:
-    moments = total.centred(intercept=intercept)
-    solution = solve_ridge(moments, alpha)
-    return solution, NormalEquations.of(moments, solution)
+    def centred() -> CentredMoments:
+        return total.centred(intercept=intercept)
+
+    moments = centred()
+    gram = kept_gram(moments)
+    solution = solve_ridge(moments, alpha, again=centred)
+    return solution, NormalEquations.of(moments, solution, gram)
 
 
 def _solved_in(
@@ -293,6 +298,13 @@ def _eigenbasis(total: Moments, intercept: bool) -> Eigenbasis:
             f"a penalty cannot be chosen from {total.n_rows} row; add rows, or give alpha a number."
         )
     return Eigenbasis.of(total.centred(intercept=intercept))
+
+
+def _held_out(
+    basis: Eigenbasis, total: Moments, part: Moments, alphas: Floats, n_folds: int
+) -> HeldOut:
+    """Score a fold, all of which may be side by side on the cores of one machine."""
+    return held_out_errors(basis, total, part, alphas, max(usable_cores() // n_folds, 1))
 
 
 def _spectrum(basis: Eigenbasis) -> Spectrum:

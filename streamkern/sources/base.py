@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
 
 
-_FIRST_ROWS = 1024
+_LONG = 2048
 
 
 def rounding_of(dtype: np.dtype[Any]) -> float:
@@ -104,14 +104,14 @@ class Reader(ABC):
 
 
 def block_sizes(n_rows: int) -> Iterator[int]:
-    """Yield the sizes of a shard's blocks: growing to `n_rows`, and `n_rows` from then on.
+    """Yield the sizes of a shard's blocks: `n_rows`, but half of that first where that is many.
 
-    A short first block is soon read, and there is something to do while the next one is.
+    The first block is waited for; the others are read while the one before is in use.
     """
-    size = min(_FIRST_ROWS, n_rows)
+    if n_rows >= _LONG:
+        yield n_rows // 2
     while True:
-        yield size
-        size = min(2 * size, n_rows)
+        yield n_rows
 
 
 class Source(ABC):

@@ -219,8 +219,8 @@ class HDF5Reader(Reader):
 
     def blocks(self, n_rows: int) -> Iterator[Block]:
         """Yield the shard's rows in order, every other block in the same memory."""
-        n_rows = min(n_rows, sum(piece.stop - piece.start for piece in self.pieces))
-        shapes = (n_rows, self.n_features), (n_rows, self.n_targets)
+        most = min(n_rows, sum(piece.stop - piece.start for piece in self.pieces))
+        shapes = (most, self.n_features), (most, self.n_targets)
         memory = cycle([(np.empty(shapes[0], self.dtype), np.empty(shapes[1])) for _ in range(2)])
         sizes = block_sizes(n_rows)
         place, filled = self.start, 0

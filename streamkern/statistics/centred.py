@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
+    from streamkern.statistics.triangle import Triangle
 
 Precision = Literal["single", "double"]
 
@@ -19,8 +18,8 @@ class CentredMoments:
 
     Parameters
     ----------
-    gram : ndarray of shape (D, D)
-        G = sum s phi phi^T - N phibar phibar^T.
+    gram : Triangle
+        G = sum s phi phi^T - N phibar phibar^T, in double precision.
     cross : ndarray of shape (D, q)
         C = sum s phi y^T - N phibar ybar^T.
     target : ndarray of shape (q, q)
@@ -35,7 +34,7 @@ class CentredMoments:
     intercept : bool
     """
 
-    gram: Floats
+    gram: Triangle
     cross: Floats
     target: Floats
     weight: float
@@ -45,10 +44,10 @@ class CentredMoments:
     intercept: bool = True
 
     def subset(self, indices: Array) -> CentredMoments:
-        """Return the moments of some of the features, (K,) indices, with all targets."""
+        """Return the moments of some of the features, (K,) ascending, with all targets."""
         return replace(
             self,
-            gram=self.gram[np.ix_(indices, indices)],
+            gram=self.gram.subset(indices),
             cross=self.cross[indices],
             feature_mean=self.feature_mean[indices],
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
+from copy import copy, deepcopy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,9 +13,9 @@ from streamkern.statistics.centred import CentredMoments
 from streamkern.statistics.triangle import Triangle
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
-    from streamkern._typing import Array, Floats
+    from streamkern._typing import Floats
     from streamkern.features import FeatureMap
     from streamkern.sources import Block
     from streamkern.statistics.centred import Precision
@@ -44,6 +44,9 @@ class Moments(Statistic):
     target_shift, target_unit : ndarray of shape (q,), optional
         Targets enter the products as (y - shift) / unit, so that neither a large mean nor an
         extreme unit costs digits; 0 and 1 by default.
+    first_row : int
+        Of the products of features with each other, only those from this row of the triangle on,
+        for one of the strips that `joined` makes whole.
 
     Attributes
     ----------
@@ -63,6 +66,7 @@ class Moments(Statistic):
         feature_shift: Floats | None = None,
         target_shift: Floats | None = None,
         target_unit: Floats | None = None,
+        first_row: int = 0,
     ) -> None:
         if precision not in ("single", "double"):
             raise ParameterError(f"precision must be 'single' or 'double', not {precision!r}.")
@@ -74,6 +78,7 @@ class Moments(Statistic):
         self.feature_shift = np.zeros(D) if feature_shift is None else feature_shift
         self.target_shift = np.zeros(n_targets) if target_shift is None else target_shift
         self.target_unit = np.ones(n_targets) if target_unit is None else target_unit
+        self.first_row = first_row
         self.n_rows = 0
         self.weight = 0.0
         self.gram: Triangle | None = None
@@ -96,7 +101,58 @@ class Moments(Statistic):
             feature_shift=self.feature_shift,
             target_shift=self.target_shift,
             target_unit=self.target_unit,
+            first_row=self.first_row,
         )
+
+    def strips(self, n_strips: int) -> list[Moments]:
+        """Return empty moments that together hold what these do, each a strip of the triangle.
+
+        A strip needs the features up to its last row, and no more.
+
+        Raises
+        ------
+        ParameterError
+            If the map has no leading part, and there is more than one strip.
+        """
+        D = self.feature_map.n_components
+        cuts = Triangle.strips(D, n_strips)
+        if len(cuts) == 1:
+            return [self.zero()]
+        return [
+            Moments(
+                self.feature_map if stop == D else self.feature_map.first(stop),
+                self.n_targets,
+                precision=self.precision,
+                feature_shift=self.feature_shift[:stop],
+                target_shift=self.target_shift,
+                target_unit=self.target_unit,
+                first_row=first,
+            )
+            for first, stop in cuts
+        ]
+
+    @classmethod
+    def joined(cls, strips: Sequence[Moments]) -> Moments:
+        """Return the moments of which these are all strips, sharing their memory.
+
+        Raises
+        ------
+        ParameterError
+            If the strips are not of the same number of rows.
+        """
+        last = strips[-1]
+        if any(strip.n_rows != last.n_rows for strip in strips):
+            counts = ", ".join(f"{strip.n_rows:,}" for strip in strips)
+            raise ParameterError(
+                f"strips of one triangle must be sums over the same rows, but these are over "
+                f"{counts} rows; compute them again."
+            )
+        whole = copy(last)
+        whole.first_row = 0
+        whole.gram = None
+        if last.gram is not None:
+            whole.gram = Triangle.joined([strip.gram for strip in strips if strip.gram is not None])
+        return whole
 
     @np.errstate(over="ignore", invalid="ignore")  # the solve says so, with what to do about it
     def update(self, blocks: Iterable[Block]) -> None:
@@ -105,7 +161,7 @@ class Moments(Statistic):
         shift = self.feature_shift.astype(self.dtype)
         product = scratch.array("product", (Triangle.product_size(D),), self.dtype)
         if self.gram is None:
-            self.gram = Triangle(D)
+            self.gram = Triangle(D, first_row=self.first_row)
         for block in blocks:
             self._check(block)
             features = scratch.array("features", (len(block), D), self.dtype)
@@ -217,12 +273,10 @@ class Moments(Statistic):
         N, sums, d = self.weight, self.cross[:, -1], feature_shift - self.feature_shift
         a, b = self.target_unit / target_unit, (self.target_shift - target_shift) / target_unit
         if self.gram is not None:
-            gram = self.gram.dense()
-            _add_outer(gram, d, sums, -1.0)
-            _add_outer(gram, sums, d, -1.0)
-            _add_outer(gram, d, d, N)
-            moved.gram = Triangle(len(gram))
-            moved.gram.add(gram)
+            moved.gram = self.gram.astype(np.float64)
+            moved.gram.add_outer(d, sums, -1.0)
+            moved.gram.add_outer(sums, d, -1.0)
+            moved.gram.add_outer(d, d, N)
         centred = sums - N * d
         cross = self.cross[:, :-1] - np.outer(d, self.target_sum)
         moved.cross = np.column_stack([cross * a + np.outer(centred, b), centred])
@@ -269,7 +323,8 @@ class Moments(Statistic):
             raise ParameterError("moments of no rows cannot be centred; add rows first.")
         N, unit, scale = self.weight, self.target_unit, self.feature_map.scale
         features, targets = self.cross[:, -1] / N, self.target_sum / N
-        gram, cross, target = self.gram.dense(), self.cross[:, :-1].copy(), self.target.copy()
+        gram, cross = self.gram.astype(np.float64), self.cross[:, :-1].copy()
+        target = self.target.copy()
         # Means about zero, and what sums about them differ by from sums about the shift.
         feature_mean = self.feature_shift + features
         target_mean = self.target_shift / unit + targets
@@ -278,10 +333,10 @@ class Moments(Statistic):
             corrections.append((N, feature_mean, target_mean))
             feature_mean, target_mean = np.zeros_like(feature_mean), np.zeros_like(target_mean)
         for factor, left, right in corrections:
-            _add_outer(gram, left, left, factor)
-            _add_outer(cross, left, right, factor)
-            _add_outer(target, right, right, factor)
-        gram *= scale**2
+            gram.add_outer(left, left, factor)
+            cross += factor * np.outer(left, right)
+            target += factor * np.outer(right, right)
+        gram.scale(scale**2)
         return CentredMoments(
             gram,
             cross * (scale * unit),
@@ -292,13 +347,3 @@ class Moments(Statistic):
             self.precision,
             intercept,
         )
-
-
-def _add_outer(matrix: Array, left: Floats, right: Floats, factor: float) -> None:
-    """Add factor left right^T in place, a panel at a time so that no second matrix is made.
-
-    The factor comes last, so that a symmetric matrix stays one to the last bit.
-    """
-    for start in range(0, len(left), 256):
-        rows = slice(start, start + 256)
-        matrix[rows] += factor * np.outer(left[rows], right)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,8 @@ import numpy as np
 from streamkern.errors import ParameterError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from streamkern._typing import Array, Floats
 
 # Wide enough for the product, and for a block in cache; narrow beside D.
@@ -27,14 +30,30 @@ class Triangle:
         D.
     dtype : numpy.dtype
         Of the panels.
+    first_row : int
+        Panels before it are left out, for one of the `strips` that `joined` makes whole.
     """
 
-    def __init__(self, order: int, dtype: Any = np.float64) -> None:
+    def __init__(self, order: int, dtype: Any = np.float64, first_row: int = 0) -> None:
         self.order = order
         self.panels: list[Any] = [
             np.zeros((min(_PANEL, order - start), min(start + _PANEL, order)), dtype=dtype)
-            for start in range(0, order, _PANEL)
+            for start in range(first_row, order, _PANEL)
         ]
+
+    @staticmethod
+    def strips(order: int, n_strips: int) -> list[tuple[int, int]]:
+        """Cut the rows into at most so many strips of about the same size, (first, stop) each."""
+        n_panels = -(-order // _PANEL)
+        cuts = {round(n_panels * math.sqrt(i / n_strips)) for i in range(n_strips + 1)}
+        rows = [min(cut * _PANEL, order) for cut in sorted(cuts)]
+        return list(pairwise(rows))
+
+    @classmethod
+    def joined(cls, strips: Sequence[Triangle]) -> Triangle:
+        """Return the whole of consecutive strips, sharing their memory."""
+        panels = [panel for strip in strips for panel in strip.panels]
+        return cls._of(strips[-1].order, panels)
 
     def add(self, matrix: Array) -> None:
         """Add a symmetric (D, D) matrix of any float dtype, in place."""
@@ -54,9 +73,9 @@ class Triangle:
         rows : ndarray of shape (n, D)
         buffer : ndarray of shape (`product_size(D)`,), of the same dtype
         """
-        for i, panel in enumerate(self.panels):
-            start = i * _PANEL
-            stop = start + len(panel)
+        for panel in self.panels:
+            stop = panel.shape[1]
+            start = stop - len(panel)
             mine = rows[:, start:stop].T
             for columns in (slice(start), slice(start, stop)):
                 size = len(panel) * (columns.stop - (columns.start or 0))
@@ -65,15 +84,82 @@ class Triangle:
                     np.matmul(mine, rows[:, columns], out=product)
                     np.add(panel[:, columns], product, out=panel[:, columns])
 
+    @classmethod
+    def of(cls, matrix: Array) -> Triangle:
+        """Return the triangle of a symmetric (D, D) matrix, in its dtype."""
+        triangle = cls(len(matrix), matrix.dtype)
+        triangle.add(matrix)
+        return triangle
+
+    def astype(self, dtype: Any) -> Triangle:
+        """Return a copy in a dtype."""
+        return self._of(self.order, [panel.astype(dtype) for panel in self.panels])
+
+    def add_outer(self, left: Floats, right: Floats, factor: float) -> None:
+        """Add factor left right^T of vectors (D,), in place.
+
+        The factor comes last, so that a symmetric matrix stays one to the last bit.
+        """
+        for panel in self.panels:
+            start, stop = self._rows(panel)
+            np.add(panel, factor * np.outer(left[start:stop], right[:stop]), out=panel)
+
+    def add_diagonal(self, value: float) -> None:
+        """Add a number to the diagonal, in place."""
+        for panel in self.panels:
+            start, stop = self._rows(panel)
+            panel[np.arange(stop - start), np.arange(start, stop)] += value
+
+    def scale(self, factor: float) -> None:
+        """Multiply by a number, in place."""
+        for panel in self.panels:
+            np.multiply(panel, factor, out=panel)
+
+    def __matmul__(self, columns: Floats) -> Floats:
+        """Return the product with columns (D, k) or one of them (D,), in the same precision."""
+        product = np.zeros_like(columns)
+        for panel in self.panels:
+            start, stop = self._rows(panel)
+            product[start:stop] += panel @ columns[:stop]
+            product[:start] += panel[:, :start].T @ columns[start:stop]
+        return product
+
+    def norm(self) -> float:
+        """Return the 1-norm, the largest sum of absolute values in a column."""
+        sums = np.zeros(self.order)
+        for panel in self.panels:
+            start, stop = self._rows(panel)
+            sizes = np.abs(panel)
+            sums[start:stop] += sizes.sum(axis=1)
+            sums[:start] += sizes[:, :start].sum(axis=0)
+        return float(sums.max(initial=0.0))
+
+    def subset(self, indices: Array) -> Triangle:
+        """Return the rows and columns of ascending indices (K,), as a triangle of order K."""
+        part = Triangle(len(indices), self.panels[0].dtype)
+        rows = iter(indices)
+        for panel in part.panels:
+            start, stop = self._rows(panel)
+            for i, index in zip(range(start, stop), rows, strict=False):
+                source = self.panels[index // _PANEL][index % _PANEL]
+                panel[i - start, : i + 1] = source[indices[: i + 1]]
+            _mirror(panel[:, start:])
+        return part
+
+    @staticmethod
+    def _rows(panel: Array) -> tuple[int, int]:
+        """Return the first row of a panel, and the row after its last."""
+        return panel.shape[1] - len(panel), panel.shape[1]
+
     @staticmethod
     def product_size(order: int) -> int:
         """Return how many numbers the products of one panel are."""
         return min(order, _PANEL) * order
 
     @staticmethod
-    def size(order: int) -> int:
-        """Return how many numbers a triangle holds at most."""
-        return order * (order + _PANEL) // 2
+    def size(order: int, first_row: int = 0) -> int:
+        """Return how many numbers a triangle, or the strip from `first_row` on, holds at most."""
+        return (order * (order + _PANEL) - first_row * (first_row + _PANEL)) // 2
 
     def __add__(self, other: Triangle) -> Triangle:
         """Return the sum, leaving the two as they are."""
@@ -132,9 +218,7 @@ class Triangle:
                 stop = start + p * _PANEL + i + 1
                 row[: stop - start] = packed[start:stop]
                 start = stop
-            # The diagonal block is kept whole.
-            block = panel[:, p * _PANEL :]
-            block += np.tril(block, -1).T
+            _mirror(panel[:, p * _PANEL :])
         return triangle
 
     def dense(self) -> Floats:
@@ -146,3 +230,8 @@ class Triangle:
             matrix[start:stop, :stop] = panel
             matrix[:start, start:stop] = panel[:, :start].T
         return matrix
+
+
+def _mirror(block: Array) -> None:
+    """Fill the upper half of a diagonal block, which is kept whole, from the lower one."""
+    block += np.tril(block, -1).T

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from streamkern.predictor import Predictor
-from streamkern.solve import NormalEquations
 from streamkern.statistics.triangle import Triangle
 from streamkern.storage.cards import MODEL, numbers, opened_card, restored_map, write_card
 from streamkern.storage.disk import new_hdf5
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import h5py
+
+    from streamkern.solve import NormalEquations
 
 _VECTORS = ("feature_mean", "alphas", "effective_dof", "train_rss")
 
@@ -75,6 +76,8 @@ def _write_equations(group: h5py.Group, equations: NormalEquations) -> None:
 
 
 def _read_equations(group: h5py.Group, D: int, q: int) -> NormalEquations:
+    from streamkern.solve import NormalEquations  # noqa: PLC0415  slow, with SciPy
+
     vectors = {
         name: numbers(group, name, (D,) if name == "feature_mean" else (q,)) for name in _VECTORS
     }

@@ -99,7 +99,14 @@ def read_moments(path: str | Path, *, with_folds: bool = True) -> MomentsFile:
             raise ValueError("units of targets that are not positive")
         folds = ByFold(
             ListedFolds(K, np.empty(0, dtype=np.int64)),
-            Moments(feature_map, q, precision=card["precision"], **shifts),
+            Moments(
+                feature_map,
+                q,
+                precision=card["precision"],
+                feature_shift=shifts["feature_shift"],
+                target_shift=shifts["target_shift"],
+                target_unit=shifts["target_unit"],
+            ),
         )
         if not with_folds:
             return MomentsFile(folds, RowIndex(folds.rule), card)

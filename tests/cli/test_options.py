@@ -19,8 +19,8 @@ from click.testing import CliRunner
 
 from streamkern._version import __version__
 from streamkern.cli import COMMANDS, main
-from streamkern.estimators import RandomFeatureRidge
-from streamkern.predictor import Predictor
+from streamkern.model import RidgeModel
+from streamkern.predictor import PredictionBuffers
 
 SCRIPT = Path(sys.executable).with_name("streamkern")
 FIT = ("fit", "data.h5", "--out", "out.h5", "--components", "32")
@@ -61,7 +61,7 @@ def moments_files(tmp_path_factory):
     """Moments of some rows, and of the others."""
     folder = tmp_path_factory.mktemp("moments")
     X = np.random.default_rng(1).standard_normal((300, 3))
-    model = RandomFeatureRidge(n_components=32)
+    model = RidgeModel(n_components=32)
     first = model.moments(X[:200], X[:200, 0])
     first.save(folder / "A.h5")
     model.moments(X[200:], X[200:, 0], like=first).save(folder / "B.h5")
@@ -77,7 +77,7 @@ def folder(tmp_path, monkeypatch, moments_files):
     Path("table.csv").write_text("x,y\n1,2\n2,3\n4,5\n")
     shutil.copytree(moments_files, tmp_path, dirs_exist_ok=True)
     X = np.random.default_rng(0).standard_normal((300, 3))
-    RandomFeatureRidge(n_components=32).fit(X, X[:, 0]).save("model.h5")
+    RidgeModel(n_components=32).fit(X, X[:, 0]).save("model.h5")
     return tmp_path
 
 
@@ -218,7 +218,7 @@ def test_an_error_that_nobody_thought_of_is_one_sentence_too(monkeypatch):
     def broken(*arguments, **named):
         raise ZeroDivisionError("no such luck")
 
-    monkeypatch.setattr(RandomFeatureRidge, "fit", broken)
+    monkeypatch.setattr(RidgeModel, "fit", broken)
     result = invoke(*FIT, "--quiet")
     assert result.exit_code == 1
     assert result.stderr.startswith("Error: unexpected ZeroDivisionError (no such luck); run again")
@@ -231,7 +231,7 @@ def test_running_out_of_memory_is_one_sentence(folder, monkeypatch):
         raise MemoryError
 
     before = files(folder)
-    monkeypatch.setattr(RandomFeatureRidge, "fit", hungry)
+    monkeypatch.setattr(RidgeModel, "fit", hungry)
     result = invoke(*FIT, "--quiet")
     assert result.exit_code == 1
     assert result.stderr.startswith("Error: out of memory; take fewer components")
@@ -239,17 +239,17 @@ def test_running_out_of_memory_is_one_sentence(folder, monkeypatch):
 
 
 def test_an_interrupted_prediction_leaves_nothing_behind(folder, monkeypatch):
-    predict, calls = Predictor.predict, []
+    predict, calls = PredictionBuffers.predict, []
 
-    def interrupted(predictor, X):
+    def interrupted(buffers, X, out):
         calls.append(len(X))
         if len(calls) > 3:
             raise KeyboardInterrupt
-        return predict(predictor, X)
+        predict(buffers, X, out)
 
     write("data.h5", n=100_000)
     before = files(folder)
-    monkeypatch.setattr(Predictor, "predict", interrupted)
+    monkeypatch.setattr(PredictionBuffers, "predict", interrupted)
     result = invoke(*RUNS["predict"], "--quiet")
     assert len(calls) > 3
     assert result.exit_code == 130

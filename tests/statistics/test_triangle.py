@@ -150,3 +150,61 @@ def test_a_length_that_no_triangle_has_is_refused(length):
     message = rf"has D \(D \+ 1\) / 2 numbers, not {length:,}; the file is damaged"
     with pytest.raises(ParameterError, match=message):
         Triangle.unpacked(np.zeros(length))
+
+
+@every_order
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_triangle_of_a_matrix_has_its_dtype(order, dtype):
+    triangle = Triangle.of(symmetric(order).astype(dtype))
+    assert {panel.dtype for panel in triangle.panels} <= {np.dtype(dtype)}
+    assert np.array_equal(triangle.dense(), symmetric(order))
+
+
+@every_order
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_copy_in_a_dtype_is_one(order, dtype):
+    triangle = holding(symmetric(order))
+    copied = triangle.astype(dtype)
+    copied.add(np.ones((order, order)))
+    assert {panel.dtype for panel in copied.panels} <= {np.dtype(dtype)}
+    assert np.array_equal(copied.dense(), symmetric(order) + 1)
+    assert np.array_equal(triangle.dense(), symmetric(order))
+
+
+@every_order
+def test_outer_products_numbers_and_diagonals_are_added_in_place(order):
+    triangle, expected = holding(symmetric(order)), symmetric(order)
+    left, right = np.random.default_rng(1).integers(-5, 5, (2, order)).astype(float)
+    triangle.add_outer(left, right, 3.0)
+    triangle.add_outer(right, left, 3.0)
+    triangle.add_diagonal(7.0)
+    triangle.scale(0.5)
+    expected = 0.5 * (expected + 3.0 * np.outer(left, right) + 3.0 * np.outer(right, left))
+    assert np.array_equal(triangle.dense(), expected + 3.5 * np.eye(order))
+
+
+@every_order
+@pytest.mark.parametrize("k", [(), (1,), (4,)])
+def test_a_product_is_that_of_the_matrix(order, k):
+    matrix = symmetric(order)
+    columns = np.random.default_rng(2).integers(-5, 5, (order, *k)).astype(float)
+    assert np.array_equal(holding(matrix) @ columns, matrix @ columns)
+
+
+@every_order
+def test_the_norm_is_the_largest_sum_of_sizes_in_a_column(order):
+    expected = np.abs(symmetric(order)).sum(axis=0).max(initial=0.0)
+    assert holding(symmetric(order)).norm() == expected
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "indices",
+    [[0], [1099], [3, 511, 512, 1024], range(0, 1100, 2), range(400, 1000), range(1100)],
+    ids=["first", "last", "few", "every other", "middle", "all"],
+)
+def test_a_subset_has_the_rows_and_columns_of_the_matrix(indices, dtype):
+    matrix, indices = symmetric(1100), np.array(indices)
+    part = holding(matrix).astype(dtype).subset(indices)
+    assert {panel.dtype for panel in part.panels} == {np.dtype(dtype)}
+    assert np.array_equal(part.dense(), matrix[np.ix_(indices, indices)])

@@ -1,0 +1,84 @@
+"""What was measured on: processor, memory, libraries and their settings."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import dask
+import distributed  # noqa: F401  brings its part of the Dask configuration
+import psutil
+import scipy.linalg  # noqa: F401  brings a BLAS of its own
+import threadpoolctl
+
+from streamkern.memory import total_bytes, usable_cores
+
+_LIBRARIES = (
+    *("streamkern", "numpy", "scipy", "scikit-learn", "dask", "distributed"),
+    *("h5py", "hdf5plugin", "threadpoolctl"),
+)
+_VARIABLES = ("OPENBLAS", "OMP_", "MKL_", "BLIS_", "VECLIB", "DASK_", "MALLOC_")
+_SETTINGS = (
+    *("array", "scheduler", "num_workers", "streamkern"),
+    *("distributed.nanny", "distributed.worker"),
+)
+
+
+def description() -> dict[str, Any]:
+    """Return the machine and the software as plain JSON values."""
+    return {
+        "processor": _processor(),
+        "cores": usable_cores(),
+        "memory_bytes": total_bytes(),
+        "load_before": os.getloadavg()[0],
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "libraries": {name: version(name) for name in _LIBRARIES},
+        "commit": _commit(),
+        "blas": [
+            {key: pool.get(key) for key in ("internal_api", "version", "architecture")}
+            | {"threads": pool["num_threads"], "library": Path(pool["filepath"]).name}
+            for pool in threadpoolctl.threadpool_info()
+        ],
+        "environment": {
+            name: value
+            for name, value in sorted(os.environ.items())
+            if name.startswith(_VARIABLES) and "://" not in value
+        },
+        "dask_config": {name: dask.config.get(name, None) for name in _SETTINGS},
+    }
+
+
+def _processor() -> str:
+    """Return the model of the processor, with family and model number where they are told."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    facts: dict[str, str] = {}
+    for line in lines:
+        name, _, value = line.partition(":")
+        facts.setdefault(name.strip(), value.strip())
+    named = facts.get("model name") or platform.machine()
+    numbers = ", ".join(f"{k} {facts[k]}" for k in ("cpu family", "model") if k in facts)
+    vectors = "AVX-512" if "avx512f" in facts.get("flags", "") else ""
+    inside = ", ".join(filter(None, (numbers, vectors)))
+    frequency = psutil.cpu_freq() if hasattr(psutil, "cpu_freq") else None
+    speed = f", {frequency.current / 1000:.1f} GHz" if frequency else ""
+    return f"{named} ({inside}){speed}" if inside else f"{named}{speed}"
+
+
+def _commit() -> str | None:
+    """Return the commit of this checkout, marked where it has changes."""
+    done = subprocess.run(
+        ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"],  # noqa: S607
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout.strip() or None

@@ -1,0 +1,136 @@
+"""What a fit takes in memory, before anything is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from streamkern.statistics import Triangle
+
+# Totals, and partials of finished shards that wait in a process to be merged into them.
+_WAITING = 4
+# Square matrices that are held while a fold is scored.
+_SQUARES_A_FOLD = 6
+# Interpreter, libraries and Dask's own needs in one process, as measured with some room.
+_PROCESS_BYTES = 256 << 20
+# A hash and a place of every row, where rows are to be known again.
+_INDEX_BYTES = 16
+# Copies of the index: in a process that merges it, and where it is put in order.
+_INDEX_MERGED, _INDEX_ORDERED = 3, 5
+# Strips are spread over workers as evenly as whole strips go.
+_UNEVEN = 1.25
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """The bytes of a fit, by who holds them and when.
+
+    Parameters
+    ----------
+    n_components, n_features, n_targets : int
+        D, p and q.
+    itemsize : int
+        Of the features and products.
+    n_folds : int
+        K, 1 for no cross-validation.
+    folds_at_once : int
+        Folds that the rows of one shard can be in.
+    fixed_alpha : bool
+        Whether there is a penalty only to solve for, and none to choose.
+    block_rows : int
+    row_bytes : int
+        Of one row of X in a block.
+    shard_bytes : int
+        What reading a shard holds besides its blocks.
+    n_sample : int
+        Rows of the spread sample.
+    n_indexed : int
+        Rows that are to be known again.
+    """
+
+    n_components: int
+    n_features: int
+    n_targets: int
+    itemsize: int
+    n_folds: int
+    folds_at_once: int
+    fixed_alpha: bool
+    block_rows: int
+    row_bytes: int
+    shard_bytes: int
+    n_sample: int
+    n_indexed: int
+
+    @property
+    def index(self) -> int:
+        """The hashes and places of the rows."""
+        return _INDEX_BYTES * self.n_indexed
+
+    @property
+    def sample(self) -> int:
+        """The spread sample, with what merging it takes."""
+        return 4 * self.n_sample * (8 * self.n_features + 8 * self.n_targets + 16)
+
+    @property
+    def map(self) -> int:
+        """The frequencies, as they were drawn and in the precision of the features."""
+        return 16 * self.n_components * self.n_features
+
+    def sums(self, n_strips: int = 1) -> int:
+        """Return the sums of one fold, of the largest strip of the triangle."""
+        D, q = self.n_components, self.n_targets
+        strips = Triangle.strips(D, n_strips)
+        largest = max(Triangle.size(stop, first) for first, stop in strips)
+        return 8 * largest + 16 * D * (q + 1)
+
+    def accumulating(self, threads: int, n_strips: int, n_workers: int) -> int:
+        """Return what a process holds that accumulates so many shards at a time."""
+        D, p, q, sums = self.n_components, self.n_features, self.n_targets, self.sums(n_strips)
+        task = (
+            self.folds_at_once * sums
+            + self.itemsize * (Triangle.product_size(D) + 2 * D * (q + 1))
+            # Two blocks of rows, one in use and one being read, and the features of one.
+            + self.block_rows * 2 * (self.row_bytes + 8 * q)
+            + self.block_rows * (self.itemsize * (D + p) + 24 * (q + 1))
+            + self.shard_bytes
+            + (16 << 20)  # rows in cache, and chunks in the reader
+        )
+        waiting = (self.n_folds + (_WAITING - 1) * self.folds_at_once) * sums
+        done = 0
+        if n_strips > 1:
+            share = _UNEVEN / n_workers if n_workers > 1 else 1.0
+            done = int(share * self.sums()) + sums
+        held = threads * task + waiting + done + self.sample + _INDEX_MERGED * self.index
+        return _PROCESS_BYTES + self.map + held
+
+    def solving(self, threads: int) -> int:
+        """Return what a process holds that solves, and scores so many folds at a time."""
+        D = self.n_components
+        held = (self.n_folds + 1) * self.sums() + solve_bytes(D, self.n_folds, threads)
+        if self.fixed_alpha:
+            # The sums, a factor, and what the model keeps.
+            held = 2 * self.sums() + self.itemsize * Triangle.size(D)
+        return _PROCESS_BYTES + self.map + held + (16 << 20)
+
+    def receiving(self) -> int:
+        """Return what the process holds that planned, with the model or the moments."""
+        n_sums = self.n_folds + 1 if self.n_indexed else 1
+        held = n_sums * self.sums() + self.sample + _INDEX_ORDERED * self.index
+        return _PROCESS_BYTES + self.map + held
+
+
+def solve_bytes(n_components: int, n_folds: int, n_threads: int) -> int:
+    """Return what solving takes in a process that holds the moments already.
+
+    Parameters
+    ----------
+    n_components : int
+        D.
+    n_folds : int
+        K, 1 for no cross-validation.
+    n_threads : int
+        Folds that are scored at a time.
+    """
+    D = n_components
+    # A fold: its own matrix, the one without it, and a decomposition of that.
+    a_fold = 8 * Triangle.size(D) + 8 * _SQUARES_A_FOLD * D**2 if n_folds > 1 else 0
+    return 24 * D**2 + min(n_folds, n_threads) * a_fold

@@ -1,0 +1,420 @@
+"""Random-feature ridge regression on arrays, Dask arrays and files."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from streamkern.datamoments import DataMoments, moments_header
+from streamkern.errors import ModelFileError, ParameterError, StreamkernWarning
+from streamkern.features.base import checked_n_components
+from streamkern.fitoptions import FitOptions, check_folds, plan_for
+from streamkern.fitted import FittedRidge
+from streamkern.fitting import fit_moments, moments_pass
+from streamkern.footprint import solve_bytes
+from streamkern.kernels import Gaussian, Kernel, Linear, kernel_from
+from streamkern.memory import check_free
+from streamkern.pattern import Pattern
+from streamkern.predictor import Predictor
+from streamkern.reporting import as_stored, facts_of, sizes_as_dict
+from streamkern.scheduling import current_resources
+from streamkern.solving import (
+    PenaltyOptions,
+    SparseOptions,
+    nested_sizes,
+    solve_folds,
+    solve_sparse,
+)
+from streamkern.sources import as_source
+from streamkern.sparse import checked_method, checked_size
+from streamkern.storage import holds_moments, read_model
+from streamkern.survey import survey
+from streamkern.tuning import check_searchable, search, search_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamkern.sources import Source
+
+
+_Model = TypeVar("_Model", bound="RidgeModel")
+
+AUTO_COMPONENTS = 4096
+_PENALTY = ("alpha", "per_target", "one_standard_error")
+_SPARSE = ("sparse", "sparse_method")
+
+
+class RidgeModel(FittedRidge):
+    """Kernel ridge regression by random features, without what scikit-learn adds to it.
+
+    Commands take this one: scikit-learn takes longer to import than a small fit takes.  Parameters
+    and attributes are those of `RandomFeatureRidge`.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel = Gaussian("median"),  # noqa: B008  immutable
+        *,
+        n_components: int | str = 2048,
+        alpha: float | str | Sequence[float] = "cv",
+        n_folds: int = 5,
+        fold_by: str = "auto",
+        per_target: bool = False,
+        one_standard_error: bool = False,
+        sparse: int | str | None = None,
+        sparse_method: str = "forward",
+        feature_map: str = "orthogonal",
+        paired: bool = True,
+        standardize: bool = True,
+        fit_intercept: bool = True,
+        precision: str = "single",
+        on_bad_rows: str = "error",
+        random_state: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.n_components = n_components
+        self.alpha = alpha
+        self.n_folds = n_folds
+        self.fold_by = fold_by
+        self.per_target = per_target
+        self.one_standard_error = one_standard_error
+        self.sparse = sparse
+        self.sparse_method = sparse_method
+        self.feature_map = feature_map
+        self.paired = paired
+        self.standardize = standardize
+        self.fit_intercept = fit_intercept
+        self.precision = precision
+        self.on_bad_rows = on_bad_rows
+        self.random_state = random_state
+
+    def options(self, like: Any = None) -> tuple[FitOptions, PenaltyOptions]:
+        """Return the checked options of the passes of a fit, and of the choice of the penalty.
+
+        Parameters
+        ----------
+        like
+            As in `fit`.
+
+        Raises
+        ------
+        ParameterError
+            If an option has a value that it cannot have.
+        """
+        passes, penalty = self._pass_options(), self._penalty_options()
+        if penalty.needs_folds and passes.n_folds < 2:
+            raise ParameterError("cross-validation needs at least 2 folds, not 1; take 5.")
+        if self.n_components == "auto" and not penalty.needs_folds:
+            raise ParameterError(
+                "n_components 'auto' is chosen by cross-validation; take alpha 'cv' or a grid of "
+                "penalties, or give the number."
+            )
+        n_folds, pattern = passes.n_folds if penalty.needs_folds else 1, pattern_of(like)
+        if pattern is not None:
+            passes = pattern.applied(passes)
+        self._sparse_options(penalty, None if passes.is_identity else passes.n_components)
+        return replace(passes, n_folds=n_folds), penalty
+
+    def _pass_options(self) -> FitOptions:
+        values = self._parameters()
+        if self.n_components == "auto":
+            values["n_components"] = AUTO_COMPONENTS
+        for name in (*_PENALTY, *_SPARSE):
+            del values[name]
+        return FitOptions(**values)
+
+    def _for_rows(
+        self, options: FitOptions, source: Source, like: Pattern | None = None
+    ) -> FitOptions:
+        """Return the options with no more components than rows, where their number is chosen."""
+        if self.n_components != "auto" or like is not None or options.is_identity:
+            return options
+        most = max(1 << (source.n_samples.bit_length() - 1), 64)
+        return replace(options, n_components=min(options.n_components, most))
+
+    def moments_options(self, like: Any = None) -> FitOptions:
+        """Return the checked options of the passes of `moments`.
+
+        Parameters
+        ----------
+        like
+            As in `moments`.
+        """
+        options, pattern = self._pass_options(), pattern_of(like)
+        return options if pattern is None else pattern.applied(options)
+
+    def _penalty_options(self) -> PenaltyOptions:
+        return PenaltyOptions(**{name: getattr(self, name) for name in _PENALTY})
+
+    def _sparse_options(
+        self, penalty: PenaltyOptions, available: int | None
+    ) -> SparseOptions | None:
+        """Return the checked options of a sparse model of so many features, None for no such."""
+        checked_method(self.sparse_method)
+        if self.sparse is None:
+            return None
+        options = SparseOptions(self.sparse, self.sparse_method)
+        if options.is_chosen and not penalty.needs_folds:
+            raise ParameterError(
+                "sparse 'auto' is chosen by cross-validation; take alpha 'cv' or a grid of "
+                "penalties, or give the number."
+            )
+        if not options.is_chosen:
+            if self.n_components == "auto":
+                raise ParameterError(
+                    f"sparse {self.sparse} of n_components 'auto' is not known to be fewer; give "
+                    f"the number of components, or take sparse 'auto'."
+                )
+            checked_size(self.sparse, available)
+        return options
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, like: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : Source, array_like or dask.array.Array, of shape (n, p)
+            A source, such as `open_hdf5` returns, brings its own targets.
+        y : array_like or dask.array.Array of shape (n,) or (n, q)
+        sample_weight : array_like of shape (n,), optional
+        like : DataMoments, RandomFeatureRidge, or path of either, optional
+            Whose map, standardisation and precision are taken, instead of those that the options
+            and the rows would give.
+
+        Raises
+        ------
+        ParameterError
+            If an option has a value that it cannot have.
+        DataError
+            If the rows cannot be used.
+        InsufficientMemoryError
+            If the job cannot fit; before the first read.
+        SingularSystemError
+            If `alpha` is 0 and the features are not independent.
+        """
+        pattern = pattern_of(like)
+        options, penalty = self.options(pattern)
+        source = as_source(X, y, sample_weight)
+        options = self._for_rows(options, source, pattern)
+        self._sparse_options(penalty, options.components_for(source.n_features))
+        fixed = self.solves_at_once()
+        return self._solve(fit_moments(source, options, like=pattern, fixed_alpha=fixed), penalty)
+
+    def solves_at_once(self) -> bool:
+        """Say whether nothing is left to choose once the moments are there."""
+        return self._penalty_options().is_fixed and self.sparse is None
+
+    def moments(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, like: Any = None
+    ) -> DataMoments:
+        """Read the rows as `fit` does, and return their moments: all that `solve` needs.
+
+        They can be saved, merged with those of other rows, and relieved of rows.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+        like : DataMoments, RandomFeatureRidge, or path of either, optional
+            Whose map, standardisation, precision and number of folds are taken, so that the two
+            merge, instead of those that the options and the rows would give.  A fold may then
+            have no rows.
+
+        Returns
+        -------
+        DataMoments
+
+        Raises
+        ------
+        ParameterError, DataError, InsufficientMemoryError
+            As in `fit`.
+        """
+        pattern = pattern_of(like)
+        source = as_source(X, y, sample_weight)
+        options = self._for_rows(self.moments_options(pattern), source, pattern)
+        return fit_moments(source, options, like=pattern, indexed=True)
+
+    def solve(self, moments: DataMoments) -> Self:
+        """Fit the model to moments, without reading rows.
+
+        The map and what else the moments were made by is theirs, whatever this model's options.
+
+        Parameters
+        ----------
+        moments : DataMoments
+            Of at least `n_components` features, the leading ones of which are taken; or all that
+            there are, for the identity map.
+
+        Raises
+        ------
+        ParameterError
+            If there are fewer features, or no folds to choose by.
+        InsufficientMemoryError
+            If this process cannot hold the system of equations.
+        SingularSystemError
+            If `alpha` is 0 and the features are not independent.
+        """
+        D, size, penalty = moments.feature_map.n_components, None, self._penalty_options()
+        if self.n_components != "auto" and not moments.options.is_identity:
+            size = checked_n_components(self.n_components)
+            if size > D:
+                raise ParameterError(
+                    f"the moments are of {D:,} features, but n_components is {size:,}; ask for no "
+                    f"more than there are."
+                )
+        n_folds = moments.n_folds if penalty.needs_folds else 1
+        resources = current_resources()
+        if not resources.n_workers:
+            check_free(solve_bytes(size or D, n_folds, resources.n_threads), "solving")
+        return self._solve(moments, penalty, size)
+
+    def tune(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        kernels: Kernel | Sequence[Kernel] | None = None,
+    ) -> Self:
+        """Choose the length scale, and the kernel among several, and fit the model with it.
+
+        The choice is made on a spread sample of the rows, by cross-validation at a reduced number
+        of features, halving the candidates successively; the rows are read once more than the
+        light first pass, as in `fit`.  `kernel_` is what was chosen, and `report_["tuning"]` what
+        was tried.
+
+        The search leaves out thirds of the sample in turn and has a grid of penalties of its own;
+        `alpha` and the folds are for the fit.  To fit other rows alike, set `kernel` to `kernel_`.
+
+        Parameters
+        ----------
+        X, y
+            As in `fit`; all rows count the same.
+        kernels : ShiftInvariantKernel, or sequence of them, optional
+            Each is tried at 13 length scales, from an eighth of its own to eight times it, and then
+            near the best of them; by default `kernel` alone.
+
+        Raises
+        ------
+        ParameterError
+            If a kernel has no length scale, or for what `fit` raises.
+        """
+        options, penalty = self.options()
+        given = options.kernel if kernels is None else kernels
+        kernels = [given] if isinstance(given, Kernel) else list(given)
+        source = as_source(X, y)
+        check_searchable(kernels, options, source)
+        options = self._for_rows(options, source)
+        check_folds(options, source)
+        n_sample = search_rows(source.n_features + source.n_targets)
+        plan = plan_for(source, options, n_sample)
+        seen = survey(source, options, plan, n_sample)
+        found = search(seen, options, kernels)
+        moments = moments_pass(source, replace(options, kernel=found.kernel), plan, seen)
+        moments.report["seconds"]["search"] = found.seconds
+        moments.report["seconds"]["total"] += found.seconds
+        moments.report["tuning"] = [attempt.as_dict() for attempt in found.attempts]
+        moments.report["tuning_note"] = found.note
+        return self._solve(moments, penalty)
+
+    def _solve(
+        self, moments: DataMoments, penalty: PenaltyOptions, size: int | None = None
+    ) -> Self:
+        """Choose what is left to choose, and set the fitted attributes."""
+        begun = time.perf_counter()
+        D = moments.feature_map.n_components
+        automatic = self.n_components == "auto" and not isinstance(moments.kernel, Linear)
+        sizes = nested_sizes(D) if automatic else [size or D]
+        sparse = self._sparse_options(penalty, sizes[-1])
+        intercept = self.fit_intercept
+        solved = solve_folds(moments.folds, penalty, intercept=intercept, sizes=sizes)
+        feature_map = moments.feature_map
+        size = len(solved.solution.coef)
+        if size < D:
+            feature_map = feature_map.first(size)
+        if sparse is not None:
+            solved = solve_sparse(moments.folds, solved, sparse, intercept=intercept)
+            if solved.support is not None:
+                feature_map = feature_map.subset(solved.support)
+        solution, report = solved.solution, moments.report
+        notes = [solution.note, solved.ordered_rows(report["fold_by"] or "rows")]
+        for note in filter(None, notes):
+            warnings.warn(note, StreamkernWarning, stacklevel=3)
+        # Too common for warnings.
+        notes += [solved.at_the_edge(report["precision"]), report.get("tuning_note", "")]
+        seconds = dict(report["seconds"])
+        seconds["solve"] = time.perf_counter() - begun
+        seconds["total"] += seconds["solve"]
+        flat, parameters = moments.flat, moments.kernel.parameters()
+        curve = solved.sparsity if sparse is not None and sparse.is_chosen else None
+        self.report_ = report | {
+            "seconds": seconds,
+            "kernel": moments.kernel.name,
+            "kernel_parameters": parameters,
+            "length_scale": parameters.get("length_scale"),
+            "alpha_curve": solved.size and solved.size.curve.as_dict(),
+            "components_curve": sizes_as_dict(solved.sizes, flat) or None,
+            "cv_rmse": None if solved.cv_rmse is None else as_stored(solved.cv_rmse, flat),
+            "sparse_of": None if sparse is None else size,
+            "sparse_method": None if sparse is None else sparse.method,
+            "sparse_curve": None if curve is None else curve.as_dict(flat=flat),
+            **facts_of(solution, solved.equations, flat),
+            "note": " ".join(filter(None, notes)),
+        }
+        self.equations_ = solved.equations
+        self.take(
+            Predictor(
+                feature_map,
+                solution.coef,
+                solution.intercept,
+                precision=report["precision"],
+                flat=flat,
+            )
+        )
+        return self
+
+
+def load_as(model_class: type[_Model], path: str | Path) -> _Model:
+    """Read a model file as a model of this class.
+
+    Raises
+    ------
+    ModelFileError
+        As `streamkern.load` does.
+    """
+    file = read_model(path)
+    try:
+        kernel = file.card["option_kernel"]
+        model = model_class(
+            kernel_from(kernel["name"], kernel["parameters"]), **file.card["options"]
+        )
+        model.report_ = file.card["report"]
+        model.equations_ = file.equations
+        model.take(file.predictor)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ModelFileError(f"{path} is a damaged model ({error}); copy it again.") from error
+    return model
+
+
+def pattern_of(like: Any) -> Pattern | None:
+    """Return the pattern that moments, a fitted model, or the file of either are to others."""
+    if like is None or isinstance(like, Pattern):
+        return like
+    if isinstance(like, (str, Path)):
+        like = moments_header(like) if holds_moments(like) else load_as(RidgeModel, like)
+    if isinstance(like, DataMoments):
+        return like.pattern()
+    if not isinstance(like, RidgeModel) or not hasattr(like, "feature_map_"):
+        raise ParameterError(
+            f"like must be moments, a fitted model, or the path of either, not {like!r}; give one "
+            f"of these."
+        )
+    D, kernel = like.feature_map_.n_components, like.kernel_
+    options = like._pass_options()  # noqa: SLF001  of its own class
+    # What was chosen from pairs has no pairs any more.
+    paired = options.paired and (options.is_identity or not like.report_.get("sparse_of"))
+    precision: Any = like.predictor_.precision
+    options = replace(options, n_components=D, paired=paired, precision=precision)
+    return Pattern.of(options, like.feature_map_, kernel)

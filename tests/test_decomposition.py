@@ -1,0 +1,143 @@
+"""Eigenvectors found side by side, against LAPACK's."""
+
+from __future__ import annotations
+
+import threading
+import tracemalloc
+
+import numpy as np
+import pytest
+from tolerances import assert_close
+
+from streamkern.solve import decomposed, decomposition
+from streamkern.solve.decomposition import decomposition_bytes
+from streamkern.solve.lapack import routine
+
+SPECTRA = {
+    "decaying": lambda D: np.logspace(0, -12, D),
+    "alike": lambda D: np.repeat([1.0, 2.0], [D // 2, D - D // 2]),
+    "of low rank": lambda D: np.where(np.arange(D) < D // 8, 1.0, 0.0),
+    "of both signs": lambda D: np.linspace(-1.0, 1.0, D),
+    "zero": np.zeros,
+}
+every_spectrum = pytest.mark.parametrize("spectrum", list(SPECTRA.values()), ids=list(SPECTRA))
+
+
+@pytest.fixture
+def in_pieces(monkeypatch):
+    """Small matrices are decomposed as large ones are."""
+    monkeypatch.setattr(decomposition, "_SMALL", 0)
+
+
+def with_values(values: np.ndarray) -> np.ndarray:
+    D = len(values)
+    vectors = np.linalg.qr(np.random.default_rng(D).standard_normal((D, D)))[0]
+    matrix = (vectors * values) @ vectors.T
+    return (matrix + matrix.T) / 2
+
+
+def assert_decomposes(matrix, values, vectors) -> None:
+    D, largest = len(matrix), max(np.abs(values).max(), 1e-300)
+    assert (np.diff(values) >= 0).all()
+    assert_close(vectors.T @ vectors, np.eye(D), steps=10 * D)
+    assert_close((vectors * values) @ vectors.T, matrix, steps=10 * D, size=largest)
+
+
+@every_spectrum
+@pytest.mark.parametrize("D", [1, 2, 30, 64, 65, 97, 300, 513])
+def test_in_pieces_it_decomposes(spectrum, D, in_pieces):
+    matrix = with_values(spectrum(D))
+    values, vectors = decomposed(matrix.copy(), 2)
+    assert_decomposes(matrix, values, vectors)
+    expected = np.linalg.eigvalsh(matrix)
+    assert_close(values, expected, steps=10 * D, size=max(np.abs(expected).max(), 1e-300))
+
+
+@every_spectrum
+@pytest.mark.parametrize("D", [1, 2, 100])
+def test_small_matrices_have_the_bits_of_numpy(spectrum, D):
+    matrix = with_values(spectrum(D))
+    expected = np.linalg.eigh(matrix)
+    values, vectors = decomposed(matrix.copy())
+    assert_decomposes(matrix, values, vectors)
+    assert_close(values, expected[0], steps=10 * D, size=max(np.abs(expected[0]).max(), 1e-300))
+
+
+@pytest.mark.parametrize("D", [1024, 1025])
+def test_matrices_on_both_sides_of_the_border_are_decomposed(D):
+    matrix = with_values(np.logspace(0, -9, D))
+    assert_decomposes(matrix, *decomposed(matrix.copy()))
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e150])
+def test_units_do_not_matter(scale, in_pieces):
+    matrix = with_values(np.linspace(0.0, 1.0, 200))
+    values, vectors = decomposed(scale * matrix)
+    assert_decomposes(matrix, values / scale, vectors)
+
+
+def test_no_bit_depends_on_the_number_of_threads(in_pieces):
+    matrix = with_values(np.logspace(0, -9, 700))
+    values, vectors = decomposed(matrix.copy(), 1)
+    for n_threads in (2, 4):
+        again = decomposed(matrix.copy(), n_threads)
+        assert np.array_equal(values, again[0])
+        assert np.array_equal(vectors, again[1])
+
+
+def test_it_works_on_several_threads(in_pieces, monkeypatch):
+    seen = set()
+    subtract = decomposition._subtract
+
+    def watched(*arguments):
+        seen.add(threading.get_ident())
+        subtract(*arguments)
+
+    monkeypatch.setattr(decomposition, "_subtract", watched)
+    decomposed(with_values(np.linspace(0.0, 1.0, 1200)), 2)
+    assert len(seen) == 2
+
+
+@pytest.mark.parametrize("why", ["large", "integers"])
+def test_what_the_routines_cannot_take_numpy_decomposes(why, monkeypatch):
+    monkeypatch.setattr(decomposition, "_LARGE", 50 if why == "large" else 100)
+    monkeypatch.setattr(decomposition, "has_c_integers", lambda: why == "large")
+    matrix = with_values(np.linspace(0.0, 1.0, 60))
+    expected = np.linalg.eigh(matrix)
+    for found, wanted in zip(decomposed(matrix.copy()), expected, strict=True):
+        assert np.array_equal(found, wanted)
+
+
+def test_it_takes_three_matrices(in_pieces):
+    D = 800
+    matrix = with_values(np.linspace(0.0, 1.0, D))
+    tracemalloc.start()
+    decomposed(matrix, 2)
+    beside, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < decomposition_bytes(D) - matrix.nbytes + 2 * 8 * 300 * D
+    assert beside < 1.1 * matrix.nbytes
+
+
+def test_a_routine_that_fails_says_so():
+    singular, pivots = np.zeros((2, 2)), np.zeros(2, dtype=np.intc)
+    with pytest.raises(np.linalg.LinAlgError, match="dgetrf failed with code 1"):
+        routine("dgetrf")(2, 2, singular, 2, pivots)
+
+
+def test_a_routine_lets_other_threads_run():
+    D = 700
+    matrix, ticks, done = with_values(np.linspace(0.0, 1.0, D)), [], threading.Event()
+
+    def tick() -> None:
+        while not done.is_set():
+            ticks.append(1)
+            done.wait(0.001)
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    decomposed(matrix)  # in one call
+    during = len(ticks)
+    done.set()
+    thread.join()
+    assert during > 10
