@@ -16,6 +16,7 @@ import math
 import time
 import uuid
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import dask
@@ -288,13 +289,13 @@ def map_shards(
     shards = source.shards(shard_rows)
     if most_rows is not None and not source.loads_whole_shards:
         shards = _cut_up(shards, most_rows)
-    shipped: Any = function
-    if not is_task(function):
-        shipped = delayed(function, traverse=False, name=f"function-{label}-{job}")
+    sent: Any = function
+    if not is_task(function):  # once, and not with every task
+        sent = kept(delayed(function, traverse=False, name=f"function-{label}-{job}"))
     applying = delayed(_apply, traverse=False)
     tasks = (
         applying(
-            shipped,
+            sent,
             source.reader(shard),
             shard.n_rows,
             dask_key_name=f"{label}-{job}-{shard.index}",
@@ -308,13 +309,13 @@ def map_shards(
 
 
 def _cut_up(shards: Iterable[Shard], most_rows: int) -> tuple[Shard, ...]:
-    """Return the same rows in shards of no more than `most_rows`."""
-    starts = [
-        (start, min(start + most_rows, shard.stop))
-        for shard in shards
-        for start in range(shard.start, shard.stop, most_rows)
-    ]
-    return tuple(Shard(index, start, stop) for index, (start, stop) in enumerate(starts))
+    """Return the same rows in shards of no more than `most_rows`, parts of one about equal."""
+    cut: list[Shard] = []
+    for shard in shards:
+        n_parts = -(-shard.n_rows // most_rows)
+        cuts = [shard.start + part * shard.n_rows // n_parts for part in range(n_parts + 1)]
+        cut += [Shard(len(cut) + i, *ends) for i, ends in enumerate(pairwise(cuts))]
+    return tuple(cut)
 
 
 def _apply(function: Callable[[Reader, int], Any], reader: Reader, n_rows: int) -> Any:

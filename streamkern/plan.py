@@ -30,6 +30,8 @@ _STRIPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 SAMPLE_ROWS = 2048
 # Below this much work in seconds, starting worker processes costs more than it saves.
 _IN_PROCESS_SECONDS = 20.0
+# About a fortieth of a pass holds the interpreter's lock, so more threads would wait for it.
+_THREADS_A_PROCESS = 16
 # A careful guess of one core's speed, for choosing only.
 _FLOPS_PER_SECOND = {"single": 60e9, "double": 30e9}
 
@@ -222,14 +224,16 @@ def plan_fit(
     cores = usable_cores()
     blas = 1
     if n_workers is None:
-        seconds = flops / (_FLOPS_PER_SECOND[precision] * cores)
+        threads = min(cores, _THREADS_A_PROCESS)
+        seconds = flops / (_FLOPS_PER_SECOND[precision] * threads)
         free = available_bytes() if allowed_bytes is None else allowed_bytes
         n_workers = 0
-        n_threads = threads_that_fit(cores, free)
+        n_threads = threads_that_fit(threads, free)
         if seconds > _IN_PROCESS_SECONDS:
             n_threads = 1
-            n_workers = _most_that_fit(cores, free, process_bytes(1))
-        blas = max(cores // (max(n_workers, 1) * n_threads), 1)
+            n_workers = _busiest(cores, max(free // process_bytes(1), 1))
+        if n_workers or n_threads < threads:  # bits depend on BLAS threads: memory may force them
+            blas = max(cores // (max(n_workers, 1) * n_threads), 1)
         allowed_bytes = free // max(n_workers, 1)
     if allowed_bytes is None:
         allowed_bytes = available_bytes() // max(n_workers, 1)
@@ -279,5 +283,9 @@ def cut(source: Source, feature_bytes: int) -> tuple[int, int]:
     return shard_rows, block_rows
 
 
-def _most_that_fit(most: int, room: int, each: int) -> int:
-    return max(min(most, room // each), 1)
+def _busiest(cores: int, most: int) -> int:
+    """Return how many processes, of those that fit, keep most cores busy with as many threads each.
+
+    Of several such numbers the largest, since a process does more than products.
+    """
+    return max(range(1, min(cores, most) + 1), key=lambda n: (n * (cores // n), n))

@@ -51,10 +51,8 @@ class _PredictShard:
                     deviations = self.deviation.standard_deviations(block.X)
                     made["y_std"][rows] = deviations.reshape(len(block), q)
                 done = rows.stop
-        return {name: self._shaped(values) for name, values in made.items()}
-
-    def _shaped(self, values: Floats) -> Floats:
-        return values[:, 0] if self.predictor.flat else values
+        of_rows: Any = (slice(done), 0) if self.predictor.flat else slice(done)
+        return {name: values[of_rows] for name, values in made.items()}
 
 
 def predicted_shards(
@@ -71,10 +69,10 @@ def predicted_shards(
         If the rows have another number of columns than the model was fitted on.
     """
     predictor.feature_map.check((source.n_samples, source.n_features))
-    # Two blocks are held: one is read while the other is in use.
-    shard_rows, block_rows = cut(source, 2 * source.row_bytes)
-    row_bytes = 8 * predictor.coef.shape[1] * (1 if equations is None else 2)
-    most_rows = max(_SHARD_BYTES // row_bytes, 1)
+    # Blocks of 2 MiB, if that is not too few rows: two are held, one of them to be read ahead.
+    shard_rows, block_rows = cut(source, 64 * source.row_bytes)
+    made_bytes = 8 * predictor.coef.shape[1] * (1 if equations is None else 2)
+    most_rows = max(_SHARD_BYTES // made_bytes, 1)
     block_rows = min(block_rows, most_rows)
     function: Any = _PredictShard(predictor, block_rows)
     if equations is not None:

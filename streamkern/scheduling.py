@@ -81,7 +81,8 @@ def run(root: Any, n_threads: int | None = None) -> Any:
         _check_local(root)
         threads = {"num_workers": n_threads} if n_threads else {}
         return dask.compute(root, scheduler=_local_scheduler(), **threads)[0]
-    future = client.compute(root)
+    with _frequencies_in_graph():
+        future = client.compute(root)
     try:
         return _result(future)
     finally:
@@ -148,7 +149,13 @@ def kept(root: Any, n_threads: int | None = None) -> Any:
         _check_local(root)
         threads = {"num_workers": n_threads} if n_threads else {}
         return dask.persist(root, scheduler=_local_scheduler(), **threads)[0]
-    return client.persist(root)
+    with _frequencies_in_graph():
+        return client.persist(root)
+
+
+def _frequencies_in_graph() -> Any:
+    """Keep Dask from warning of a large graph: it is one node, the map, that is large."""
+    return dask.config.set({"distributed.admin.large-graph-warning-threshold": "4GB"})
 
 
 def _result(future: Any) -> Any:

@@ -279,10 +279,17 @@ def test_workers_are_fewer_where_memory_is_short_and_have_more_blas_threads(mach
     need = plan_fit(Described(10**8), 8192).worker_bytes
     machine(8, 3 * need + need // 2)
     plan = plan_fit(Described(10**8), 8192)
-    assert (plan.n_workers, plan.n_threads, plan.blas_threads) == (3, 1, 2)
+    # Three would fit, but with two threads each two of eight cores would idle.
+    assert (plan.n_workers, plan.n_threads, plan.blas_threads) == (2, 1, 4)
     assert plan.worker_bytes <= plan.allowed_bytes
     assert plan.n_workers * plan.allowed_bytes <= 3 * need + need // 2
     plan.check()
+
+
+def test_one_process_has_no_more_threads_than_its_interpreter_serves(machine):
+    machine(64, 1 << 38)
+    plan = plan_fit(Described(50_000), 4096)
+    assert (plan.n_workers, plan.n_threads, plan.blas_threads) == (0, 16, 1)
 
 
 def test_threads_of_this_process_are_fewer_where_memory_is_short(machine):
