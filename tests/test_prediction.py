@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 
 import dask
 import dask.array as da
@@ -12,11 +13,14 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
+from tolerances import assert_close
 
 import streamkern
-from streamkern import Gaussian, Linear, RandomFeatureRidge, open_hdf5
+from streamkern import Gaussian, Linear, RandomFeatureRidge, open_hdf5, prediction
 from streamkern.errors import DataError, ModelFileError, OutputError, StreamkernWarning
-from streamkern.sources.arrays import ArraySource
+from streamkern.features import Identity, RandomFourierFeatures
+from streamkern.predictor import Predictor
+from streamkern.sources.arrays import ArraySource, as_source
 
 # More than one shard.
 N, P = 40_000, 3
@@ -108,6 +112,98 @@ def test_existing_predictions_are_kept_unless_forced(tmp_path):
     model.predict_to_hdf5(source, tmp_path / "p.h5", force=True)
     with h5py.File(tmp_path / "p.h5") as file:
         assert file["y_pred"].shape == (10,)
+
+
+# Many targets, and what is under way.
+
+
+def wide(q=300, precision="single", D=16):
+    rng = np.random.default_rng(2)
+    feature_map = RandomFourierFeatures(Gaussian(1.5), D).draw(P)
+    return Predictor(feature_map, rng.standard_normal((D, q)), rng.standard_normal(q), precision)
+
+
+@pytest.mark.parametrize("chunk_rows", [7, 1000, 5000])
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
+def test_many_targets_are_predicted_in_shards_of_bounded_size(
+    tmp_path, chunk_rows, scheduler, monkeypatch
+):
+    monkeypatch.setattr(prediction, "_SHARD_BYTES", 400_000)
+    predictor, (X, _) = wide(), rows(n=5000)
+    with h5py.File(tmp_path / "new.h5", "w") as file:
+        file.create_dataset("X", data=X, chunks=(chunk_rows, P))
+    source = open_hdf5(tmp_path / "new.h5", y=None)
+    made = []
+    with dask.config.set(scheduler=scheduler, num_workers=3):
+        for shard, part in prediction.predicted_shards(predictor, source):
+            assert part["y_pred"].nbytes <= 400_000
+            assert len(part["y_pred"]) == shard.n_rows
+            made.append(part["y_pred"])
+    expected = predictor.predict(X)
+    assert_close(np.concatenate(made), expected, dtype=np.float32)
+    with dask.config.set(scheduler=scheduler, num_workers=3):
+        assert prediction.predict_to_hdf5(predictor, source, tmp_path / "p.h5") == 0
+    with h5py.File(tmp_path / "p.h5") as file:
+        assert np.array_equal(file["y_pred"][:], np.concatenate(made))
+
+
+def test_chunks_of_a_dask_array_stay_whole_however_many_the_targets(monkeypatch):
+    monkeypatch.setattr(prediction, "_SHARD_BYTES", 400_000)
+    predictor, (X, _) = wide(), rows(n=1500)
+    source = as_source(da.from_array(X, chunks=((500, 900, 100), P)))
+    parts = [part["y_pred"] for _, part in prediction.predicted_shards(predictor, source)]
+    assert [len(part) for part in parts] == [500, 900, 100]
+    assert_close(np.concatenate(parts), predictor.predict(X), dtype=np.float32)
+
+
+@pytest.mark.parametrize("precision", ["single", "double"])
+@pytest.mark.parametrize("q", [1, 3, 40])
+def test_who_predicts_changes_no_bit(tmp_path, precision, q):
+    predictor, (X, _) = wide(q, precision=precision), rows()
+    source = open_hdf5(stored(tmp_path / "new.h5", X), y=None)
+    files = []
+    for scheduler, n_workers in (("synchronous", 1), ("threads", 1), ("threads", 3)):
+        with dask.config.set(scheduler=scheduler, num_workers=n_workers):
+            prediction.predict_to_hdf5(predictor, source, tmp_path / "p.h5", force=True)
+        with h5py.File(tmp_path / "p.h5") as file:
+            files.append(file["y_pred"][:])
+    assert all(np.array_equal(files[0], other) for other in files)
+
+
+@pytest.mark.cluster
+def test_a_cluster_predicts_the_same_bits(external_scheduler, tmp_path):
+    predictor, (X, _) = wide(40), rows()
+    source = open_hdf5(stored(tmp_path / "new.h5", X), y=None)
+    prediction.predict_to_hdf5(predictor, source, tmp_path / "p.h5")
+    with streamkern.connect(scheduler=external_scheduler):
+        prediction.predict_to_hdf5(predictor, source, tmp_path / "q.h5")
+    with h5py.File(tmp_path / "p.h5") as here, h5py.File(tmp_path / "q.h5") as there:
+        assert np.array_equal(here["y_pred"][:], there["y_pred"][:])
+
+
+def test_finite_predictions_whose_sum_is_not_are_no_bad_rows(tmp_path):
+    predictor = Predictor(Identity().draw(P), np.full((P, 2), 5e307), np.zeros(2), "double")
+    assert (
+        prediction.predict_to_hdf5(predictor, ArraySource(np.ones((4, P))), tmp_path / "p.h5") == 0
+    )
+
+
+def test_memory_of_predictions_is_that_of_the_shards_under_way(tmp_path, monkeypatch):
+    monkeypatch.setattr(prediction, "_SHARD_BYTES", 4 << 20)
+    predictor, n = wide(1000), 60_000
+    with h5py.File(tmp_path / "new.h5", "w") as file:
+        file.create_dataset("X", data=rows(n=n)[0], chunks=(n, P))
+    source = open_hdf5(tmp_path / "new.h5", y=None)
+    tracemalloc.start()
+    try:
+        with dask.config.set(scheduler="threads", num_workers=2):
+            prediction.predict_to_hdf5(predictor, source, tmp_path / "p.h5")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # Four shards in the window, two in the hands of the writer, and two tasks' memory to work in.
+    assert peak < 6 * (4 << 20) + 2 * (16 << 20)
+    assert 8 * 1000 * n > 7 * peak
 
 
 METRICS = {"rmse": root_mean_squared_error, "mae": mean_absolute_error, "r2": r2_score}

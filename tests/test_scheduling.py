@@ -1,11 +1,18 @@
-"""What the current scheduler offers."""
+"""What the current scheduler offers, and results in order."""
 
 from __future__ import annotations
 
+import threading
+import time
+import weakref
+
 import dask
+import numpy as np
+import pytest
+from dask import delayed
 
 from streamkern import scheduling
-from streamkern.scheduling import current_resources
+from streamkern.scheduling import current_resources, stream
 
 
 def test_the_synchronous_scheduler_offers_one_thread_of_this_process():
@@ -28,3 +35,147 @@ def test_threads_are_as_many_as_cores_where_nothing_is_configured(monkeypatch):
 def test_tasks_of_this_process_may_use_the_memory_that_is_free(monkeypatch):
     monkeypatch.setattr(scheduling, "available_bytes", lambda: 12345)
     assert current_resources().worker_bytes == 12345
+
+
+# Streams of results.
+
+SCHEDULERS = ["synchronous", "threads"]
+
+
+class Counting:
+    """Tasks that say when they begin and what they return."""
+
+    def __init__(self, n=20, seconds=None):
+        self.n = n
+        self.seconds = seconds or {}
+        self.begun = []
+        self.done = []
+
+    def work(self, i):
+        self.begun.append(i)
+        time.sleep(self.seconds.get(i, 0.0))
+        self.done.append(i)
+        return i
+
+    def tasks(self):
+        return (delayed(self.work, traverse=False)(i) for i in range(self.n))
+
+
+def eventually(condition, seconds=20.0):
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.005)
+    assert condition()
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+@pytest.mark.parametrize("n", [0, 1, 2, 20])
+def test_results_come_in_the_order_of_their_tasks(scheduler, n):
+    # The earlier of two neighbours takes longer.
+    counting = Counting(n, dict.fromkeys(range(0, n, 2), 0.02))
+    with dask.config.set(scheduler=scheduler, num_workers=3):
+        assert list(stream(counting.tasks())) == list(range(n))
+
+
+@pytest.mark.parametrize(("scheduler", "window"), [("synchronous", 1), ("threads", 5)])
+def test_no_more_tasks_are_begun_than_are_in_the_window(scheduler, window):
+    counting = Counting(30)
+    with dask.config.set(scheduler=scheduler, num_workers=3):
+        for n_taken, _ in enumerate(stream(counting.tasks())):
+            time.sleep(0.005)
+            assert len(counting.begun) <= n_taken + window
+
+
+def test_results_that_were_taken_are_not_held():
+    kept = weakref.WeakSet()
+
+    def make(i):
+        array = np.zeros(10)
+        kept.add(owner := Owner(array))
+        return owner
+
+    with dask.config.set(scheduler="threads", num_workers=2):
+        for result in stream(delayed(make, traverse=False)(i) for i in range(40)):
+            assert isinstance(result, Owner)
+            # Those in the window, the one in hand, and the one before it in a thread's hands.
+            assert len(kept) <= 2 + 2 + 1 + 2
+
+
+class Owner:
+    """Something that can be referred to weakly."""
+
+    def __init__(self, array):
+        self.array = array
+
+
+def test_threads_go_on_while_whoever_asks_is_busy():
+    counting = Counting(20)
+    with dask.config.set(scheduler="threads", num_workers=2):
+        results = stream(counting.tasks())
+        next(results)
+        eventually(lambda: len(counting.done) == 4)
+        results.close()
+
+
+def test_a_slow_task_holds_up_none_but_those_outside_the_window():
+    counting = Counting(20, {1: 1.0})
+    with dask.config.set(scheduler="threads", num_workers=2):
+        results = stream(counting.tasks())
+        assert next(results) == 0
+        begun = time.monotonic()
+        eventually(lambda: {0, 2, 3} <= set(counting.done))
+        assert time.monotonic() - begun < 1.0
+        assert list(results) == list(range(1, 20))
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_what_a_task_raises_is_raised_in_its_place_and_ends_the_stream(scheduler):
+    def work(i):
+        if i == 3:
+            raise ZeroDivisionError(f"task {i}")
+        return i
+
+    found = []
+    before = threading.active_count()
+    with dask.config.set(scheduler=scheduler, num_workers=2):
+        results = stream(delayed(work, traverse=False)(i) for i in range(20))
+        with pytest.raises(ZeroDivisionError, match="task 3"):
+            found.extend(results)
+        assert next(results, None) is None
+    assert found == [0, 1, 2]
+    assert threading.active_count() <= before
+
+
+def test_nothing_runs_any_more_when_a_stream_is_closed_or_interrupted():
+    for error in (GeneratorExit, KeyboardInterrupt):
+        counting = Counting(20, dict.fromkeys(range(20), 0.05))
+        with dask.config.set(scheduler="threads", num_workers=2):
+            results = stream(counting.tasks())
+            next(results)
+            with pytest.raises(error):
+                results.throw(error())
+        assert len(counting.begun) == len(counting.done) <= 4
+        begun = len(counting.begun)
+        time.sleep(0.1)
+        assert len(counting.begun) == begun
+
+
+def test_a_stream_runs_on_any_scheduler_that_dask_takes():
+    calls = []
+
+    def get(graph, keys, **options):
+        calls.append(keys)
+        return dask.local.get_sync(graph, keys, **options)
+
+    counting = Counting(7)
+    with dask.config.set(scheduler=get, num_workers=3):
+        assert list(stream(counting.tasks())) == list(range(7))
+    assert len(calls) == 3
+
+
+def test_what_is_set_for_the_caller_is_set_for_its_tasks():
+    def work():
+        return np.geterr()["over"]
+
+    with dask.config.set(scheduler="threads", num_workers=2), np.errstate(over="raise"):
+        assert list(stream(delayed(work, traverse=False)() for _ in range(5))) == ["raise"] * 5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from functools import reduce
 from types import SimpleNamespace
 
@@ -15,12 +16,12 @@ from tolerances import assert_close
 import streamkern
 from streamkern.engine import accumulate
 from streamkern.errors import ParameterError
-from streamkern.features import RandomFourierFeatures, Standardized, Standardizer
+from streamkern.features import Identity, RandomFourierFeatures, Standardized, Standardizer
 from streamkern.kernels import Gaussian
 from streamkern.selection import default_grid
 from streamkern.solve import Eigenbasis, solve_ridge
-from streamkern.solving import PenaltyOptions, solve_folds
-from streamkern.sources import Shard
+from streamkern.solving import PenaltyOptions, folds, solve_folds
+from streamkern.sources import Block, Shard
 from streamkern.sources.arrays import ArraySource
 from streamkern.statistics import ByFold, Moments, RowFolds, block_folds, shard_folds
 
@@ -363,3 +364,22 @@ def test_merging_all_folds_of_a_pass_gives_the_moments_of_all_rows():
     expected = total_of(2).centred()
     for name in ("gram", "cross", "target", "feature_mean", "target_mean", "weight"):
         assert_close(naive.array_of(found, name), naive.array_of(expected, name), size=1e4 * N)
+
+
+def test_a_given_penalty_takes_one_copy_of_the_sums_and_what_the_model_keeps(monkeypatch):
+    monkeypatch.setattr("streamkern.solve.cholesky.usable_cores", lambda: 2)
+    D, n = 1536, 1600
+    rng = np.random.default_rng(0)
+    total = Moments(Identity().draw(D), 1)
+    total.update([Block(rng.standard_normal((n, D)).astype(np.float32), np.ones((n, 1)), 0)])
+    held = sum(panel.nbytes for panel in total.gram.panels)
+    tracemalloc.start()
+    solution, equations = folds._solved(total, 10.0, True)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert solution.solver == "cholesky"
+    assert {panel.dtype for panel in equations.gram.panels} == {np.dtype(np.float32)}
+    # The blocks of the diagonal and their inverses, and what each of two threads works with.
+    beside = 2 * 8 * 512 * D + 2 * 8 * (128 * D + 2 * 512**2)
+    assert peak < 1.5 * held + beside
+    assert peak < 8 * 2 * D**2

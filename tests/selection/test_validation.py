@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections import Counter
 from typing import NamedTuple
 
@@ -378,3 +379,22 @@ def test_columns_of_zeros_are_solved_by_zeros():
     assert left.tolist() == []
     assert not found[:, 1].any()
     assert_close(found[:, 0], np.linalg.solve(gram + np.eye(20), columns[:, 0]), steps=1e5)
+
+
+@pytest.mark.parametrize("few_columns", [np.inf, 0.0], ids=["gradients", "eigenvalues"])
+def test_scoring_a_fold_takes_no_more_than_three_squares_and_two_triangles(
+    few_columns, monkeypatch, ways
+):
+    monkeypatch.setattr(validation, "_FEW_COLUMNS", few_columns)
+    case = Case(4000, 1100, 0.5, np.logspace(-1, 3, 12), {"any"})
+    Phi, y, s = rows(case)
+    total, part = moments(Phi, y, s), moments(Phi[:800], y[:800], s[:800])
+    basis = Eigenbasis.of(total.centred())
+    tracemalloc.start()
+    held_out_errors(basis, total, part, case.alphas)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    triangle = sum(panel.nbytes for panel in total.gram.panels)
+    squares = 3 if not few_columns else 1
+    assert peak < 2 * triangle + squares * 8 * case.D**2 + 0.15 * 8 * case.D**2
+    assert set(ways) == {"eigenvalues" if not few_columns else "gradients"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from streamkern.sources import open_hdf5
 from streamkern.storage import RowWriter
+from streamkern.storage import rows as module
 
 
 @settings(max_examples=30, deadline=None)
@@ -93,3 +95,16 @@ def test_rows_are_not_compressed_behind_the_users_back(tmp_path):
     with h5py.File(tmp_path / "a.h5") as file:
         assert file["rows"].compression is None
         assert file["rows"].maxshape == (None,)
+
+
+@pytest.mark.parametrize("supported", [True, False])
+def test_what_is_let_go_of_is_in_the_file_all_the_same(tmp_path, monkeypatch, supported):
+    monkeypatch.setattr(module, "_RELEASED_BYTES", 1000)
+    if not supported:
+        monkeypatch.delattr(os, "posix_fadvise", raising=False)
+    pieces = np.random.default_rng(0).standard_normal((7, 50, 3))
+    with RowWriter.create(tmp_path / "a.h5", release=True) as writer:
+        for piece in pieces:
+            writer.append("rows", piece)
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert np.array_equal(file["rows"][:], pieces.reshape(350, 3))
