@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 _LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
 _NO_WORKERS = "distributed.scheduler.no-workers-timeout"
 _PROFILE = "distributed.worker.profile.interval"
+_TICK = "distributed.admin.tick.interval"
 _SPAWN = "distributed.nanny.pre-spawn-environ"
 _BLAS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
@@ -123,6 +124,9 @@ def connect(
         if dask.config.get(_PROFILE) == "10ms":
             # Dask's own default takes 5% of a fit; ten samples a second profile it as well.
             settings[_PROFILE] = "100ms"
+        if dask.config.get(_TICK) == "20ms":
+            # Every process looks fifty times a second whether it lags; half of what idling takes.
+            settings[_TICK] = "200ms"
         if blas_threads > 1:
             settings[_SPAWN] = dask.config.get(_SPAWN) | dict.fromkeys(_BLAS, blas_threads)
         stack.enter_context(dask.config.set(settings))

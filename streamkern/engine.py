@@ -26,9 +26,17 @@ from tlz import partition_all
 from streamkern.errors import IncompletePassError
 from streamkern.memory import peak_bytes, reset_peak
 from streamkern.observing import listening, observed_pass, tell
-from streamkern.scheduling import current_client, is_task, kept, run, stream, task
+from streamkern.scheduling import (
+    current_client,
+    is_task,
+    kept,
+    local_threads,
+    run,
+    stream,
+    task,
+)
+from streamkern.seats import Seats, let_another_begin
 from streamkern.sources import Shard, reading_ahead
-from streamkern.statistics import Scratch
 from streamkern.threads import blas_threads
 
 if TYPE_CHECKING:
@@ -101,13 +109,14 @@ def accumulate(
         Its parameters say what to accumulate; its own sums, if any, do not count.  Of a task the
         result is `detached`, unless it is kept.
     shard_rows, block_rows : int
-        Rows of one task, and of one product; shards end between storage chunks.
+        Rows of one task, and of one product; shards end between storage chunks, and the last ones
+        are smaller.
     skip_bad_rows : bool
         Leave out, and count, rows with a value that is not finite.
     label : str, optional
         The name of the pass, for progress and for the dashboard.
     n_threads : int, optional
-        Tasks at a time, where they run on threads of this process.
+        Tasks that compute at a time, where they run on threads of this process; one more reads.
     keep : bool
         Leave the statistic where it was merged; the result then holds a Dask task in its place.
     group : callable, optional
@@ -126,11 +135,13 @@ def accumulate(
     ClusterError
         If the cluster lost the tasks for good.
     """
-    shards = source.shards(shard_rows)
+    shards = source.shards(shard_rows, block_rows)
     label = label or type(statistic).__name__.lower()
     job = uuid.uuid4().hex
     threads = dask.config.get("streamkern.blas-threads", 1)
     options = _PassOptions(block_rows, skip_bad_rows, threads, job)
+    n_threads = n_threads or local_threads()
+    seats = delayed(Seats(n_threads), traverse=False, name=f"seats-{label}-{job}")
     zero: Any = statistic
     if not is_task(statistic):
         zero = delayed(statistic.zero(), traverse=False, name=f"zero-{label}-{job}")
@@ -141,6 +152,7 @@ def accumulate(
             source.reader(shard),
             shard,
             options,
+            seats,
             dask_key_name=f"accumulate-{label}-{job}-{shard.index}",
         )
         for shard in shards
@@ -158,11 +170,11 @@ def accumulate(
         listening(job, observer, client) as attempts,
     ):
         if keep:
-            root = kept(root, n_threads)
+            root = kept(root, n_threads + 1)
             merged = run(task(_without_statistic, root, name=f"rows-{label}"))
             merged = merged._replace(statistic=task(_attached, zero, root, name=f"whole-{label}"))
         else:
-            merged = run(root, n_threads)
+            merged = run(root, n_threads + 1)
             if not is_task(statistic):
                 merged = merged._replace(statistic=statistic.attached(merged.statistic))
     source.check_unchanged()
@@ -186,7 +198,7 @@ class _PassOptions(NamedTuple):
 
 
 def accumulate_shard(
-    zero: Statistic, reader: Reader, shard: Shard, options: _PassOptions
+    zero: Statistic, reader: Reader, shard: Shard, options: _PassOptions, seats: Seats
 ) -> Partial:
     """Return the statistic of one shard; the task that a worker runs, and runs again if it must."""
     tell(options.job, shard.index, 0)
@@ -194,15 +206,22 @@ def accumulate_shard(
     counts = {"kept": 0, "skipped": 0}
 
     def kept(blocks: Iterator[Block]) -> Iterator[Block]:
+        done = 0
         for block in blocks:
+            done += len(block)
+            if done == shard.n_rows:
+                let_another_begin()
             good = block.where(block.finite()) if options.skip_bad_rows else block
             counts["kept"] += len(good)
             counts["skipped"] += len(block) - len(good)
             if len(good):
                 yield good
 
-    statistic.scratch = Scratch()
-    with blas_threads(options.threads), reading_ahead(reader.blocks(options.block_rows)) as blocks:
+    with (
+        blas_threads(options.threads),
+        reading_ahead(reader.blocks(options.block_rows)) as blocks,
+        seats.taken() as statistic.scratch,
+    ):
         statistic.update(kept(blocks))
     statistic.scratch = None
     tell(options.job, shard.index, shard.n_rows)

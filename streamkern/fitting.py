@@ -142,7 +142,7 @@ def folds_for(
     K, by = options.n_folds, plan.fold_by
     if K == 1:
         return None, block_folds(source.n_samples, 1)
-    shards = source.shards(plan.shard_rows)
+    shards = source.shards(plan.shard_rows, plan.block_rows)
     dealt, what = (len(shards), "shards") if by == "shards" else (source.n_samples, "rows")
     if dealt < K and not few_rows:
         raise ParameterError(

@@ -89,9 +89,9 @@ class Footprint:
             self.folds_at_once * sums
             + self.itemsize * (Triangle.product_size(D) + 2 * D * (q + 1))
             # Two blocks of rows, one in use and one being read, and the features of one.
-            + self.block_rows * 2 * (self.row_bytes + 8 * q)
             + self.block_rows * (self.itemsize * (D + p) + 24 * (q + 1))
-            + self.shard_bytes
+            # The next shard is begun before this one is done.
+            + 2 * (self.block_rows * 2 * (self.row_bytes + 8 * q) + self.shard_bytes)
             + (16 << 20)  # rows in cache, and chunks in the reader
         )
         waiting = (self.n_folds + (_WAITING - 1) * self.folds_at_once) * sums

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 _BLOCK_BYTES = 128 << 20
 _BLOCK_ROWS = (1024, 8192)
 # A shard is what a lost worker costs; many shards cost merges.
-_SHARDS = 128
-_SHARD_ROWS = (16384, 1 << 20)
+_SHARDS = 256
+_SHARD_ROWS = (32768, 1 << 20)
 # Folds of fewer shards than this are too uneven to choose by; rows are dealt then.
-_SHARDS_A_FOLD = 4
+_SHARDS_A_FOLD = 3
 # Into how many strips the products are cut where a worker cannot hold all, with their partials.
 _STRIPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 # Rows of the spread sample travel with the first pass.
@@ -190,7 +190,7 @@ def plan_fit(
     n, p, q, D = source.n_samples, source.n_features, source.n_targets, n_components
     itemsize = 4 if precision == "single" else 8
     shard_rows, block_rows = cut(source, itemsize * D)
-    shards = source.shards(shard_rows)
+    shards = source.shards(shard_rows, block_rows)
     block_rows = min(block_rows, max(shard.n_rows for shard in shards))
     if fold_by == "auto":
         fold_by = "shards" if len(shards) >= _SHARDS_A_FOLD * n_folds else "rows"
@@ -254,7 +254,7 @@ def plan_fit(
         n_shards=len(shards),
         block_rows=block_rows,
         column_block_rows=max(min(block_rows, (8 << 20) // max(source.row_bytes, 1)), 1),
-        graph_tasks=2 * len(shards),
+        graph_tasks=2 * len(shards) + 1,
         flops=flops,
         n_workers=n_workers,
         n_threads=n_threads,

@@ -263,7 +263,7 @@ def diagnose(
     result, found, columns = _scored(source, statistic, 16 * D, "diagnose", skip_bad_rows)
     N, spread = equations.weight, columns.weight[-q:] * columns.variance[-q:]
     # Sums of squares from moments are rounded beside the spread of the targets.
-    rounding = (1e-6 if equations.gram.panels[0].dtype == np.float32 else 1e-9) * spread
+    rounding = (5e-6 if equations.gram.panels[0].dtype == np.float32 else 1e-9) * spread
     same = np.abs(found.rss - equations.train_rss) <= 1e-3 * equations.train_rss + rounding
     if not (same.all() and np.isclose(columns.weight[-1], N, rtol=1e-9)):
         said, expected = (np.sqrt(rss[0] / N) for rss in (found.rss, equations.train_rss))

@@ -47,7 +47,7 @@ def current_resources() -> Resources:
     """Say what the current scheduler offers, as a plan needs to know it."""
     client = current_client()
     if client is None:
-        return Resources(0, _local_threads(), available_bytes())
+        return Resources(0, local_threads(), available_bytes())
     workers = client.scheduler_info(n_workers=-1)["workers"].values()
     if not workers:
         return Resources(1, 1, available_bytes())
@@ -68,7 +68,8 @@ def _local_scheduler() -> Any:
     return named_schedulers.get(chosen, chosen) if isinstance(chosen, str) else chosen
 
 
-def _local_threads() -> int:
+def local_threads() -> int:
+    """Return how many tasks run at a time where there is no client."""
     if _local_scheduler() is dask.local.get_sync:
         return 1
     return int(dask.config.get("num_workers", None) or dask.system.CPU_COUNT)
@@ -185,7 +186,7 @@ def stream(tasks: Iterator[Any]) -> Iterator[Any]:
         window = 2 * max(sum(client.nthreads().values()), 1)
         yield from _in_window(tasks, window, client.compute, _result, client.cancel)
         return
-    scheduler, n_threads = _local_scheduler(), _local_threads()
+    scheduler, n_threads = _local_scheduler(), local_threads()
     if scheduler is not named_schedulers.get("threads"):
         for batch in partition_all(n_threads, tasks):
             yield from dask.compute(*batch, scheduler=scheduler)

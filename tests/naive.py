@@ -161,11 +161,13 @@ def fold_of_row(place: int, K: int, seed: int) -> int:
     return (place + split_mix(place // K, seed) % K) % K
 
 
-def folds_of_shards(n_shards: int, K: int, seed: int) -> list[int]:
-    """The fold of every shard: in the order of their hashes, they are dealt one by one."""
-    folds = [0] * n_shards
-    for i, shard in enumerate(smallest_hashes(range(n_shards), n_shards, seed)):
-        folds[shard] = i % K
+def folds_of_shards(sizes: Sequence[int], K: int, seed: int) -> list[int]:
+    """The fold of every shard: the largest first, then by their hashes, each to the emptiest."""
+    folds, held = [0] * len(sizes), [0] * K
+    shuffled = smallest_hashes(range(len(sizes)), len(sizes), seed)
+    for shard in sorted(shuffled, key=lambda shard: -sizes[shard]):
+        folds[shard] = held.index(min(held))
+        held[folds[shard]] += sizes[shard]
     return folds
 
 

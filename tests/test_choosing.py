@@ -13,6 +13,7 @@ import pytest
 import streamkern
 from streamkern import Gaussian, Linear, RandomFeatureRidge
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
+from streamkern.sources import ArraySource
 
 GRID = [1.0, 0.001, 100.0, 0.03]
 
@@ -199,8 +200,8 @@ def test_rows_that_were_shuffled_are_not_noted():
 
 @pytest.fixture(scope="module")
 def long_rows():
-    """Eight shards of rows in an order, and the same shuffled."""
-    n = 8 * 16384
+    """Eleven shards of rows in an order, and the same shuffled."""
+    n = 16 * 8192
     X = np.sort(np.random.default_rng(0).standard_normal((n, 1)), axis=0)
     y = np.exp(X[:, 0]) * np.sin(40 * X[:, 0])
     order = np.random.default_rng(1).permutation(n)
@@ -214,8 +215,8 @@ def test_rows_in_an_order_are_noted_where_folds_are_shards(long_rows):
     assert notes(ridge(**options), *shuffled) == []
 
 
-@pytest.mark.parametrize(("K", "fold_by"), [(2, "shards"), (3, "rows")])
-def test_folds_are_shards_where_there_are_four_a_fold(long_rows, K, fold_by):
+@pytest.mark.parametrize(("K", "fold_by"), [(3, "shards"), (4, "rows")])
+def test_folds_are_shards_where_there_are_three_a_fold(long_rows, K, fold_by):
     _, (X, y) = long_rows
     model = ridge(n_components=8, n_folds=K, alpha=[0.1, 1.0]).fit(X, y)
     assert (model.report_["n_folds"], model.report_["fold_by"]) == (K, fold_by)
@@ -226,7 +227,8 @@ def test_folds_by_shards_have_the_errors_of_fitting_again(long_rows):
     y = y[:, None]
     model = ridge(n_components=4, n_folds=2, fold_by="shards", alpha=[0.1, 1e4]).fit(X, y)
     Phi, s = model.transform(X), np.ones(len(X))
-    folds = np.repeat(naive.folds_of_shards(8, 2, 0), 16384)
+    sizes = [shard.n_rows for shard in ArraySource(X, y).shards(32768, 8192)]
+    folds = np.repeat(naive.folds_of_shards(sizes, 2, 0), sizes)
     for a, alpha in enumerate([0.1, 1e4]):
         parts = [
             naive.error_without(Phi, y, s, alpha, folds == k, intercept=True) for k in range(2)

@@ -25,6 +25,7 @@ LAYERS = [
     {"solve"},
     {"sparse", "deviation"},
     {"storage", "selection", "footprint", "plan", "observing", "scheduling"},
+    {"seats"},
     {"engine", "fitoptions", "pattern"},
     {"solving", "survey", "tuning"},
     {"datamoments"},
@@ -44,7 +45,7 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 ALLOWED = {
     "h5py": ("sources/headers.py", "sources/contents.py", "storage/"),
     "dask": ("engine.py", "scheduling.py", "cluster.py", "sources/arrays.py", "cli/place.py"),
-    "distributed": ("scheduling.py", "observing.py", "cluster.py"),
+    "distributed": ("scheduling.py", "observing.py", "seats.py", "cluster.py"),
     "click": ("cli/",),
     "matplotlib": ("plots.py",),
     "sklearn": ("estimators.py", "exact/", "fitted.py", "sparse.py", "sparse_models.py"),

@@ -184,10 +184,11 @@ def test_rows_cost_memory_where_they_are_to_be_known_again_only():
 
 @pytest.mark.parametrize(
     ("n_shards", "n_folds", "by"),
-    [(20, 5, "shards"), (19, 5, "rows"), (8, 2, "shards"), (8, 3, "rows"), (1, 1, "rows")],
+    [(18, 6, "shards"), (17, 6, "rows"), (9, 3, "shards"), (8, 3, "rows"), (1, 1, "rows")],
 )
-def test_rows_are_dealt_where_there_are_fewer_than_four_shards_a_fold(n_shards, n_folds, by):
-    source = Described(n_shards * 16_384)
+def test_rows_are_dealt_where_there_are_fewer_than_three_shards_a_fold(n_shards, n_folds, by):
+    sources = (Described(8192 * i) for i in range(1, 60))
+    source = next(s for s in sources if len(s.shards(32768, 8192)) == n_shards)
     plan = plan_fit(source, 64, n_folds=n_folds)
     assert plan.n_shards == n_shards
     assert plan.fold_by == by
@@ -241,15 +242,18 @@ def test_cuts_do_not_depend_on_who_does_the_work(machine):
 def test_shards_are_those_of_the_source():
     source = Described(3_000_000, chunk_rows=777)
     plan = plan_fit(source, 512)
-    assert plan.n_shards == len(source.shards(plan.shard_rows))
+    assert plan.n_shards == len(source.shards(plan.shard_rows, plan.block_rows))
     assert 64 <= plan.n_shards <= 192
 
 
 @pytest.mark.parametrize("n", [1, 100, 16_384, 16_385, 10**6, 10**9])
 def test_shards_are_neither_tiny_nor_huge(n):
     plan = plan_fit(Described(n), 1024)
-    assert plan.n_shards <= max(-(-n // 16384), 1)
-    assert 16384 <= plan.shard_rows <= 1 << 20
+    assert plan.n_shards <= min(-(-n // plan.block_rows), n // plan.shard_rows + 24)
+    assert 32768 <= plan.shard_rows <= 1 << 20
+    sizes = [shard.n_rows for shard in Described(n).shards(plan.shard_rows, plan.block_rows)]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sum(sizes) == n
 
 
 @pytest.mark.parametrize("D", [1, 64, 2048, 16_384, 100_000])

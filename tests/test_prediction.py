@@ -531,7 +531,7 @@ def test_own_rows_are_known_whatever_the_penalty(alpha, precision, D):
     options = {"n_components": D, "precision": precision, "alpha": alpha}
     model = ridge(kernel=Gaussian("median"), **options).fit(X, y)
     found = model.diagnose(ArraySource(X, y))
-    assert 0.9 < found["loo_rmse"] / model.report_["train_rmse"] < 2
+    assert 0.9 < found["loo_rmse"] / model.report_["train_rmse"] < 3
 
 
 OTHERS = {

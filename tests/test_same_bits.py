@@ -22,7 +22,7 @@ from streamkern.fitoptions import plan_for
 from streamkern.observing import observed
 from streamkern.scheduling import current_client
 
-N, P = 2_000_000, 5
+N, P = 3_300_000, 5
 CHUNK_ROWS = 4096
 
 

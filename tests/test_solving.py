@@ -34,7 +34,7 @@ every_kind = pytest.mark.parametrize("kind", KINDS)
 class InShards(ArraySource):
     """Rows of an array, in shards of any number of rows."""
 
-    def shards(self, n_rows):
+    def shards(self, n_rows, fewest=None):
         starts = range(0, self.n_samples, n_rows)
         return tuple(Shard(i, a, min(a + n_rows, self.n_samples)) for i, a in enumerate(starts))
 
@@ -53,7 +53,9 @@ def folds_of_rows(kind: str, n: int, n_folds: int, shard_rows: int) -> np.ndarra
         return np.array([naive.fold_of_row(i, n_folds, 3) for i in range(n)])
     if kind == "blocks":
         return np.array([naive.fold_of_block(i, n, n_folds) for i in range(n)])
-    of_shards = naive.folds_of_shards(-(-n // shard_rows), n_folds, 3)
+    of_shards = naive.folds_of_shards(
+        [min(shard_rows, n - start) for start in range(0, n, shard_rows)], n_folds, 3
+    )
     return np.array([of_shards[i // shard_rows] for i in range(n)])
 
 

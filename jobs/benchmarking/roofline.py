@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from benchmarking.cases import Case
 
 _BLOCK_ROWS = 8192
-_CACHED_VALUES = 1 << 17
+_CACHED_VALUES = 1 << 18
 # Seconds that workers wait for each other to be ready.
 _PATIENCE = 60.0
 # Rows that are gone through again and again, so that memory does not grow with n.

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 def reading_ahead(blocks: Iterable[Block]) -> Iterator[Iterator[Block]]:
     """Give the same blocks in order, each read while the one before it is in use.
 
-    One block is in use and one is being read, never more.  What reading raises is raised where the
-    block is asked for.
+    The first is read at once.  From then on one block is in use and one is being read, never more.
+    What reading raises is raised where the block is asked for.
     """
     source = iter(blocks)
     with ThreadPoolExecutor(1, "read-ahead") as reader:
@@ -25,8 +25,10 @@ def reading_ahead(blocks: Iterable[Block]) -> Iterator[Iterator[Block]]:
         def read() -> Block | None:
             return next(source, None)
 
+        first = reader.submit(read)
+
         def handed_over() -> Iterator[Block]:
-            coming = reader.submit(read)
+            coming = first
             while (block := coming.result()) is not None:
                 coming = reader.submit(read)
                 yield block

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.errors import DataError
-from streamkern.sources.base import Block, Reader, Segment, Shard, Source, block_sizes, rounding_of
+from streamkern.sources.base import Block, Reader, Segment, Shard, Source, rounding_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -196,9 +196,8 @@ class ArrayReader(Reader):
     def blocks(self, n_rows: int) -> Iterator[Block]:
         """Yield the shard's rows in order, views where that is possible."""
         total = sum(map(len, self.X))
-        sizes, stop = block_sizes(n_rows), 0
-        while stop < total:
-            start, stop = stop, min(stop + next(sizes), total)
+        for start in range(0, total, n_rows):
+            stop = min(start + n_rows, total)
             X = _rows(self.X, start, stop)
             y = _rows(self.y, start, stop).astype(float) if self.y else np.empty((len(X), 0))
             weights = None if self.weights is None else self.weights[start:stop]

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from streamkern._typing import Array, Floats
 
-
-_LONG = 2048
+# As soon as no more than so many shards are left, these become smaller.
+_LAST_SHARDS = 4
 
 
 def rounding_of(dtype: np.dtype[Any]) -> float:
@@ -100,18 +100,7 @@ class Reader(ABC):
 
     @abstractmethod
     def blocks(self, n_rows: int) -> Iterator[Block]:
-        """Yield the shard's rows in order, in blocks of `block_sizes(n_rows)`."""
-
-
-def block_sizes(n_rows: int) -> Iterator[int]:
-    """Yield the sizes of a shard's blocks: `n_rows`, but half of that first where that is many.
-
-    The first block is waited for; the others are read while the one before is in use.
-    """
-    if n_rows >= _LONG:
-        yield n_rows // 2
-    while True:
-        yield n_rows
+        """Yield the shard's rows in order, in blocks of `n_rows`."""
 
 
 class Source(ABC):
@@ -174,16 +163,23 @@ class Source(ABC):
             f"{self.locate(first)}; give --on-bad-rows skip to leave them out."
         )
 
-    def shards(self, n_rows: int) -> tuple[Shard, ...]:
+    def shards(self, n_rows: int, fewest: int | None = None) -> tuple[Shard, ...]:
         """Cut all rows into shards of about `n_rows`, between storage chunks.
 
-        The cuts depend on the source and `n_rows` alone, never on who will do the work.
+        The last ones are smaller, in multiples of about `fewest` rows, so that those who work on
+        them end at about the same time.  The cuts depend on the source and these numbers alone,
+        never on who will do the work.
         """
+        step = n_rows if fewest is None else min(fewest, n_rows)
         shards: list[Shard] = []
         start = 0
         for segment in self.segments():
-            while segment.stop - start >= n_rows:
-                chunks = (start + n_rows - segment.start) // segment.chunk_rows
+            while True:
+                left = self.n_samples - start
+                size = min(n_rows, max(left // (_LAST_SHARDS * step), 1) * step)
+                if segment.stop - start < size:
+                    break
+                chunks = (start + size - segment.start) // segment.chunk_rows
                 stop = segment.start + chunks * segment.chunk_rows
                 if stop <= start:
                     stop = max(segment.start, start) + segment.chunk_rows

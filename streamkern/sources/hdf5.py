@@ -17,7 +17,6 @@ from streamkern.sources.base import (
     Segment,
     Shard,
     Source,
-    block_sizes,
     rounding_of,
 )
 from streamkern.sources.headers import (
@@ -222,25 +221,24 @@ class HDF5Reader(Reader):
         most = min(n_rows, sum(piece.stop - piece.start for piece in self.pieces))
         shapes = (most, self.n_features), (most, self.n_targets)
         memory = cycle([(np.empty(shapes[0], self.dtype), np.empty(shapes[1])) for _ in range(2)])
-        sizes = block_sizes(n_rows)
         place, filled = self.start, 0
-        (X, y), size = next(memory), next(sizes)
+        X, y = next(memory)
         for piece in self.pieces:
             with opened(piece.path, self.cache_bytes) as file:
                 inputs = _table(file, piece, self.x, self.n_features)
                 targets = self.y and _table(file, piece, self.y, self.n_targets)
                 row = piece.start
                 while row < piece.stop:
-                    stop = min(row + size - filled, piece.stop)
+                    stop = min(row + n_rows - filled, piece.stop)
                     part = slice(filled, filled + stop - row)
                     _read(inputs, piece, slice(row, stop), X[part])
                     if targets:
                         _read(targets, piece, slice(row, stop), y[part])
                     row, filled = stop, part.stop
-                    if filled == size:
+                    if filled == n_rows:
                         yield Block(X[:filled], y[:filled], place)
                         place, filled = place + filled, 0
-                        (X, y), size = next(memory), next(sizes)
+                        X, y = next(memory)
         if filled:
             yield Block(X[:filled], y[:filled], place)
 

@@ -96,10 +96,14 @@ class RowFolds(Folds):
 
 
 def shard_folds(shards: Sequence[Shard], n_folds: int, random_state: int) -> RangeFolds:
-    """Deal whole shards to folds, as evenly as it goes, by a seeded shuffle."""
+    """Deal whole shards to folds by a seeded shuffle, the largest first, each to the emptiest."""
     hashes = hashed(np.array([shard.index for shard in shards]), random_state)
+    sizes = np.array([shard.n_rows for shard in shards])
     folds = np.empty(len(shards), dtype=np.int64)
-    folds[np.argsort(hashes, kind="stable")] = np.arange(len(shards)) % n_folds
+    dealt = np.zeros(n_folds, dtype=np.int64)
+    for i in np.lexsort((hashes, -sizes)):
+        folds[i] = dealt.argmin()
+        dealt[folds[i]] += sizes[i]
     return RangeFolds(n_folds, np.array([shard.start for shard in shards]), folds)
 
 

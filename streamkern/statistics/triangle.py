@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from tlz import partition_all
 
 from streamkern.errors import ParameterError
 
@@ -15,8 +16,10 @@ if TYPE_CHECKING:
 
     from streamkern._typing import Array, Floats
 
-# Wide enough for the product, and for a block in cache; narrow beside D.
+# Narrow beside D, so that little more than the triangle is held.
 _PANEL = 512
+# Rows of the triangle that are multiplied at once: the more, the less often BLAS packs the others.
+_PRODUCT = 2048
 
 
 class Triangle:
@@ -64,25 +67,27 @@ class Triangle:
     def add_products(self, rows: Array, buffer: Array) -> None:
         """Add A^T A of rows A (n, D), in place: a rank-k update of the triangle alone.
 
-        The products of a panel are made in the precision of the rows and summed in that of the
-        triangle.  NumPy's product releases the interpreter's lock, and takes a product with its own
-        transpose for what it is, at half the cost.
+        The products of a few panels are made in the precision of the rows and summed in that of
+        the triangle.  NumPy's product releases the interpreter's lock, and takes a product with its
+        own transpose for what it is, at half the cost.
 
         Parameters
         ----------
         rows : ndarray of shape (n, D)
         buffer : ndarray of shape (`product_size(D)`,), of the same dtype
         """
-        for panel in self.panels:
-            stop = panel.shape[1]
-            start = stop - len(panel)
+        for group in partition_all(_PRODUCT // _PANEL, self.panels):
+            (start, _), (_, stop) = self._rows(group[0]), self._rows(group[-1])
             mine = rows[:, start:stop].T
-            for columns in (slice(start), slice(start, stop)):
-                size = len(panel) * (columns.stop - (columns.start or 0))
-                if size:
-                    product = buffer[:size].reshape(len(panel), -1)
-                    np.matmul(mine, rows[:, columns], out=product)
-                    np.add(panel[:, columns], product, out=panel[:, columns])
+            for columns in (slice(0, start), slice(start, stop)):
+                size = (stop - start) * (columns.stop - columns.start)
+                if not size:
+                    continue
+                product = buffer[:size].reshape(stop - start, -1)
+                np.matmul(mine, rows[:, columns], out=product)
+                for panel in group:
+                    place, made = panel[:, columns], product[self._rows(panel)[0] - start :]
+                    np.add(place, made[: len(place), : place.shape[1]], out=place)
 
     @classmethod
     def of(cls, matrix: Array) -> Triangle:
@@ -153,8 +158,8 @@ class Triangle:
 
     @staticmethod
     def product_size(order: int) -> int:
-        """Return how many numbers the products of one panel are."""
-        return min(order, _PANEL) * order
+        """Return how many numbers the products are that are made at once."""
+        return min(order, _PRODUCT) * order
 
     @staticmethod
     def size(order: int, first_row: int = 0) -> int:

@@ -1,0 +1,77 @@
+"""Who computes: a process reads for more shards than it has cores to compute on.
+
+A task that begins its last block lets the worker begin the next one, which reads its first block
+and then waits for a seat.  So neither slow storage nor the way to the scheduler keeps a core idle.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from contextlib import contextmanager, suppress
+from queue import LifoQueue
+from typing import TYPE_CHECKING, Any
+
+from streamkern.statistics import Scratch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Seats:
+    """Places to compute at, each with its working memory, in every process that a pass runs in.
+
+    A node of the graph of the pass: tasks in one process share one object, a copy that is sent to
+    another process begins empty there, and Dask frees the memory when the last task has had it.
+
+    Parameters
+    ----------
+    n_seats : int
+        How many there are where tasks run on threads of the process that started them; on a worker
+        there are as many as it has threads.
+    """
+
+    def __init__(self, n_seats: int) -> None:
+        self.n_seats = n_seats
+        self._lock = threading.Lock()
+        self._free: LifoQueue[Scratch] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Leave the memory behind."""
+        return Seats, (self.n_seats,)
+
+    @contextmanager
+    def taken(self) -> Iterator[Scratch]:
+        """Wait for a seat, and hold it with its working memory."""
+        with self._lock:
+            if self._free is None:
+                self._free = LifoQueue()
+                for _ in range(_worker_threads() or self.n_seats):
+                    self._free.put(Scratch())
+        scratch = self._free.get()
+        try:
+            yield scratch
+        finally:
+            self._free.put(scratch)
+
+
+def let_another_begin() -> None:
+    """Let the worker begin another task while this one computes to its end.
+
+    Where tasks run on threads of one process there is a thread more than seats instead.
+    """
+    if "distributed.worker" in sys.modules:
+        from distributed import secede  # noqa: PLC0415  only where it is imported already
+
+        with suppress(ValueError):  # not on a worker
+            secede()
+
+
+def _worker_threads() -> int:
+    """Return how many tasks the worker runs at a time, 0 where this is not a worker."""
+    if "distributed.worker" in sys.modules:
+        from distributed import get_worker  # noqa: PLC0415  only where it is imported already
+
+        with suppress(ValueError):
+            return int(get_worker().state.nthreads)
+    return 0
