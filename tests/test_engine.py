@@ -104,7 +104,7 @@ class CutBy(ArraySource):
         super().__init__(X, y)
         self.cut = tuple(shards)
 
-    def shards(self, n_rows, fewest=None):
+    def shards(self, n_rows, _fewest=None):
         return self.cut if n_rows else ()
 
 

@@ -34,7 +34,7 @@ every_kind = pytest.mark.parametrize("kind", KINDS)
 class InShards(ArraySource):
     """Rows of an array, in shards of any number of rows."""
 
-    def shards(self, n_rows, fewest=None):
+    def shards(self, n_rows, _fewest=None):
         starts = range(0, self.n_samples, n_rows)
         return tuple(Shard(i, a, min(a + n_rows, self.n_samples)) for i, a in enumerate(starts))
 
