@@ -28,6 +28,7 @@ from streamkern.sources.headers import (
     opened,
     undamaged,
 )
+from streamkern.sources.prefetch import Prefetch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -224,16 +225,22 @@ class HDF5Reader(Reader):
         place, filled = self.start, 0
         X, y = next(memory)
         for piece in self.pieces:
-            with opened(piece.path, self.cache_bytes) as file:
+            with (
+                opened(piece.path, self.cache_bytes) as file,
+                Prefetch(piece.path, piece.stop) as prefetch,
+            ):
                 inputs = _table(file, piece, self.x, self.n_features)
-                targets = self.y and _table(file, piece, self.y, self.n_targets)
+                targets = None
+                if self.y:
+                    targets = _table(file, piece, self.y, self.n_targets)
                 row = piece.start
                 while row < piece.stop:
                     stop = min(row + n_rows - filled, piece.stop)
                     part = slice(filled, filled + stop - row)
-                    _read(inputs, piece, slice(row, stop), X[part])
-                    if targets:
-                        _read(targets, piece, slice(row, stop), y[part])
+                    for dataset, into in ((inputs, X), (targets, y)):
+                        if dataset is not None:
+                            prefetch.want(dataset, row, stop + n_rows)
+                            _read(dataset, piece, slice(row, stop), into[part])
                     row, filled = stop, part.stop
                     if filled == n_rows:
                         yield Block(X[:filled], y[:filled], place)
