@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from streamkern.statistics import Triangle
 
 # Totals, and partials of finished shards that wait in a process to be merged into them.
-_WAITING = 4
+_WAITING = 8
 # Square matrices that are held while a fold is scored.
 _SQUARES_A_FOLD = 6
 # Interpreter, libraries and Dask's own needs in one process, as measured with some room.

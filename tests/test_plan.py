@@ -121,8 +121,8 @@ def test_a_fold_of_whole_shards_costs_one_total(by):
 
 
 def test_a_fold_of_rows_costs_a_sum_in_every_partial_that_is_held():
-    # In the total, in the task, and in three partials that wait.
-    assert more("rows", 20) == pytest.approx(10 * 5, rel=0.1)
+    # In the total, in the task, and in seven partials that wait.
+    assert more("rows", 20) == pytest.approx(10 * 9, rel=0.1)
 
 
 def test_a_task_holds_every_fold_by_rows_and_one_by_shards():
