@@ -210,7 +210,7 @@ def accumulate_shard(
         for block in blocks:
             done += len(block)
             if done == shard.n_rows:
-                let_another_begin()
+                let_another_begin(options.job)
             good = block.where(block.finite()) if options.skip_bad_rows else block
             counts["kept"] += len(good)
             counts["skipped"] += len(block) - len(good)

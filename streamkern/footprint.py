@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from streamkern.solve import decomposition_bytes, inverting_bytes
 from streamkern.statistics import Triangle
 
 # Totals, and partials of finished shards that wait in a process to be merged into them.
@@ -87,6 +88,7 @@ class Footprint:
         D, p, q, sums = self.n_components, self.n_features, self.n_targets, self.sums(n_strips)
         task = (
             self.folds_at_once * sums
+            + self.itemsize * D * p  # the frequencies
             + self.itemsize * (Triangle.product_size(D) + 2 * D * (q + 1))
             # Two blocks of rows, one in use and one being read, and the features of one.
             + self.block_rows * (self.itemsize * (D + p) + 24 * (q + 1))
@@ -107,8 +109,8 @@ class Footprint:
         D = self.n_components
         held = (self.n_folds + 1) * self.sums() + solve_bytes(D, self.n_folds, threads)
         if self.fixed_alpha:
-            # The sums, a factor, and what the model keeps.
-            held = 2 * self.sums() + self.itemsize * Triangle.size(D)
+            # The sums, a factor, its diagonal blocks and parts of its inverse, and the model's G.
+            held = 2 * self.sums() + inverting_bytes(D) + self.itemsize * Triangle.size(D)
         return _PROCESS_BYTES + self.map + held + (16 << 20)
 
     def receiving(self) -> int:
@@ -133,4 +135,4 @@ def solve_bytes(n_components: int, n_folds: int, n_threads: int) -> int:
     D = n_components
     # A fold: its own matrix, the one without it, and a decomposition of that.
     a_fold = 8 * Triangle.size(D) + 8 * _SQUARES_A_FOLD * D**2 if n_folds > 1 else 0
-    return 24 * D**2 + min(n_folds, n_threads) * a_fold
+    return decomposition_bytes(D) + min(n_folds, n_threads) * a_fold

@@ -192,6 +192,7 @@ def plan_fit(
     shard_rows, block_rows = cut(source, itemsize * D)
     shards = source.shards(shard_rows, block_rows)
     block_rows = min(block_rows, max(shard.n_rows for shard in shards))
+    shards = source.shards(shard_rows, block_rows)
     if fold_by == "auto":
         fold_by = "shards" if len(shards) >= _SHARDS_A_FOLD * n_folds else "rows"
     # Rows that are dealt one by one reach every fold.
@@ -241,9 +242,9 @@ def plan_fit(
     if n_workers == 0:
         n_threads = threads_that_fit(n_threads, allowed_bytes)
     n_strips = 1
-    if can_strip and n_folds == 1 and not indexed:
+    if can_strip and fixed_alpha and n_folds == 1 and not indexed:
         fits = (k for k in _STRIPS if process_bytes(n_threads, k) <= allowed_bytes)
-        n_strips = next(fits, 1)
+        n_strips = next(fits, min(_STRIPS, key=lambda k: process_bytes(n_threads, k)))
     return Plan(
         n_rows=n,
         n_features=p,

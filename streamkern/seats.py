@@ -55,16 +55,18 @@ class Seats:
             self._free.put(scratch)
 
 
-def let_another_begin() -> None:
-    """Let the worker begin another task while this one computes to its end.
+def let_another_begin(job: str) -> None:
+    """Let the worker begin another task while this one, of a job, computes to its end.
 
     Where tasks run on threads of one process there is a thread more than seats instead.
     """
     if "distributed.worker" in sys.modules:
-        from distributed import secede  # noqa: PLC0415  only where it is imported already
+        from distributed import get_worker, secede  # noqa: PLC0415  only where it is imported already
 
         with suppress(ValueError):  # not on a worker
-            secede()
+            # A whole pass may run inside somebody else's task, which goes on for long after this.
+            if job in str(get_worker().get_current_task()):
+                secede()
 
 
 def _worker_threads() -> int:

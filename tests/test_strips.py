@@ -84,7 +84,7 @@ def plan_of(source, allowed_bytes, **options):
 def room_for(source, n_strips):
     """The least memory with which a plan needs no more than so many strips."""
     room, plan = 1 << 40, plan_of(source, 1 << 40)
-    while plan.n_strips <= n_strips and plan.worker_bytes <= room:
+    while plan.n_strips <= n_strips and plan.worker_bytes < room:
         room = plan.worker_bytes
         plan = plan_of(source, room - 1)
     return room

@@ -78,14 +78,15 @@ def _own_seconds() -> float:
 
 
 def _resident_bytes(pid: int) -> int:
-    """Return the resident bytes of a process and its children together."""
+    """Return the bytes of a process and its children together, what they share counted once."""
     total = 0
     try:
         parent = psutil.Process(pid)
         for process in (parent, *parent.children(recursive=True)):
             try:
-                total += process.memory_info().rss
-            except psutil.NoSuchProcess:
+                held = process.memory_full_info()
+                total += getattr(held, "pss", held.rss)
+            except (psutil.NoSuchProcess, psutil.AccessDenied):
                 continue
     except psutil.NoSuchProcess:
         pass

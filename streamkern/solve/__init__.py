@@ -1,7 +1,7 @@
 """Ridge regression on the D x D system: one penalty by Cholesky, all of them by eigenvalues."""
 
-from streamkern.solve.cholesky import Cholesky
-from streamkern.solve.decomposition import decomposed
+from streamkern.solve.cholesky import Cholesky, inverting_bytes
+from streamkern.solve.decomposition import decomposed, decomposition_bytes
 from streamkern.solve.equations import NormalEquations, kept_gram
 from streamkern.solve.ridge import checked_alpha, solve_ridge
 from streamkern.solve.solution import RidgeSolution, precision_floor
@@ -15,6 +15,8 @@ __all__ = [
     "Spectrum",
     "checked_alpha",
     "decomposed",
+    "decomposition_bytes",
+    "inverting_bytes",
     "kept_gram",
     "precision_floor",
     "solve_ridge",

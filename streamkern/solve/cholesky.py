@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 # Rows, and columns of the inverse, that are one piece of work; a triangle that is solved at once.
 _STRIP, _COLUMNS, _LEAF = 256, 128, 64
+# Rows of a diagonal block, as of the panels of a triangle.
+_BLOCK = 512
 # As many steps as LAPACK takes to estimate a norm.
 _MOST_STEPS = 5
 
@@ -137,8 +139,7 @@ class Cholesky:
             Of columns, a slice, and of the last rows in them, down from a row at or above the
             diagonal: (D - r, width).  Called from several threads.
         """
-        # Together the parts under way take no more than another triangle.
-        n_threads = min(self.n_threads, max(self.order // (2 * _COLUMNS), 1))
+        n_threads = _inverting_threads(self.order, self.n_threads)
         with blas_threads(1), ThreadPoolExecutor(n_threads) as pool:
             inverses = [lapack.dtrtri(block.T)[0].T for block in self.blocks]
 
@@ -164,6 +165,17 @@ class Cholesky:
                 inverse, np.negative(product, out=product), out=part[start - first : stop - first]
             )
         return part
+
+
+def inverting_bytes(order: int) -> int:
+    """Return what `Cholesky.over_inverse` takes besides the factor, on all cores."""
+    blocks = sum(min(_BLOCK, order - start) ** 2 for start in range(0, order, _BLOCK))
+    return 16 * blocks + 16 * _COLUMNS * order * _inverting_threads(order, usable_cores())
+
+
+def _inverting_threads(order: int, n_threads: int) -> int:
+    """Return how many parts of the inverse are under way, together less than another triangle."""
+    return min(n_threads, max(order // (2 * _COLUMNS), 1))
 
 
 def _rows(panel: Array) -> tuple[int, int]:

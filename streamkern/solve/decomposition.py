@@ -29,8 +29,8 @@ _BLOCK, _PIECE = 32, 256
 
 
 def decomposition_bytes(order: int) -> int:
-    """Return what a matrix and `decomposed` take: three matrices of (D, D)."""
-    return 24 * order**2
+    """Return what a matrix and `decomposed` take: three matrices of (D, D), five with NumPy's."""
+    return (40 if order > _LARGE else 24) * order**2
 
 
 def decomposed(matrix: Floats, n_threads: int | None = None) -> tuple[Floats, Floats]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -13,6 +14,16 @@ if TYPE_CHECKING:
 
 
 @contextmanager
+def closing_too(blocks: Iterator[Block]) -> Iterator[None]:
+    """Close a generator, and with it the files it reads from, however it was left."""
+    try:
+        yield
+    finally:
+        if isinstance(blocks, Generator):
+            blocks.close()
+
+
+@contextmanager
 def reading_ahead(blocks: Iterable[Block]) -> Iterator[Iterator[Block]]:
     """Give the same blocks in order, each read while the one before it is in use.
 
@@ -20,7 +31,7 @@ def reading_ahead(blocks: Iterable[Block]) -> Iterator[Iterator[Block]]:
     What reading raises is raised where the block is asked for.
     """
     source = iter(blocks)
-    with ThreadPoolExecutor(1, "read-ahead") as reader:
+    with closing_too(source), ThreadPoolExecutor(1, "read-ahead") as reader:
 
         def read() -> Block | None:
             return next(source, None)

@@ -25,7 +25,7 @@ _AT_ONCE, _MOST_BYTES = 16, 1 << 20
 
 
 class Prefetch:
-    """Reads rows of the datasets of one file before HDF5 does, if the first of them come late.
+    """Reads rows of the datasets of one file before HDF5 does, from when one of them came late.
 
     Parameters
     ----------
@@ -38,7 +38,6 @@ class Prefetch:
         self.path = path
         self.last_row = last_row
         self._file = -1
-        self._slow: bool | None = None
         self._pool: ThreadPoolExecutor | None = None
         self._wanted: dict[str, int] = {}
 
@@ -60,20 +59,19 @@ class Prefetch:
         """Ask for the stored bytes of rows of a dataset, once each and in order."""
         start = max(start, self._wanted.get(dataset.name, start))
         stop = min(stop, self.last_row)
-        if self._file < 0 or self._slow is False or start >= stop:
+        if self._file < 0 or start >= stop:
             return
-        self._wanted[dataset.name] = stop
         with suppress(OSError, RuntimeError, ValueError):  # from a damaged index
             for offset, size in byte_ranges(dataset, start, stop):
-                if self._slow is None:
-                    begun = time.perf_counter()
-                    self._read(offset, size)
-                    self._slow = time.perf_counter() - begun > _SLOW_SECONDS
-                    self._pool = ThreadPoolExecutor(_AT_ONCE, "prefetch") if self._slow else None
-                elif self._pool is not None:
+                if self._pool is not None:
                     self._pool.submit(self._read, offset, size)
-                if not self._slow:
-                    return
+                    continue
+                begun = time.perf_counter()
+                self._read(offset, size)
+                if time.perf_counter() - begun < _SLOW_SECONDS:
+                    return  # and look again at the next rows
+                self._pool = ThreadPoolExecutor(_AT_ONCE, "prefetch")
+        self._wanted[dataset.name] = stop
 
     def _read(self, offset: int, size: int) -> None:
         with suppress(OSError, OverflowError):  # HDF5 will meet it too, and say which rows it was

@@ -84,16 +84,19 @@ class ColumnStatistics(Statistic):
 
     def _of_rows(self, values: Floats, weights: Floats | None, places: Array) -> ColumnStatistics:
         part = self.zero()
-        finite = np.isfinite(values)
-        if weights is None and finite.all():
-            part.weight[:] = len(values)
-            part.minimum, part.maximum = values.min(axis=0), values.max(axis=0)
+        if weights is None:
             with np.errstate(over="ignore", invalid="ignore"):
-                part.mean = values.mean(axis=0)
-                values -= part.mean
-                values *= values
-                part.squares = values.sum(axis=0)
-            return part
+                part.minimum, part.maximum = values.min(axis=0), values.max(axis=0)
+                # What is not finite would be one of these.
+                if np.isfinite(part.minimum).all() and np.isfinite(part.maximum).all():
+                    ones = np.ones(len(values))
+                    part.weight[:] = len(values)
+                    part.mean = ones @ values / len(values)
+                    values -= part.mean
+                    values *= values
+                    part.squares = ones @ values
+                    return part
+        finite = np.isfinite(values)
         bad = ~finite.all(axis=1)
         if bad.any():
             part.n_bad_rows = int(bad.sum())

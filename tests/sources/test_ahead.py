@@ -68,3 +68,22 @@ def test_no_thread_is_left_when_whoever_reads_stops_early():
     with reading_ahead(blocks(100)) as read:
         next(read)
     assert threading.active_count() == before
+
+
+def test_what_is_read_from_is_closed_however_it_is_left():
+    closed = []
+
+    def file():
+        try:
+            yield from blocks(9)
+        finally:
+            closed.append(True)
+
+    def leave():
+        with reading_ahead(file()) as read:
+            next(read)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        leave()
+    assert closed == [True]

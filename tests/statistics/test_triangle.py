@@ -208,3 +208,19 @@ def test_a_subset_has_the_rows_and_columns_of_the_matrix(indices, dtype):
     part = holding(matrix).astype(dtype).subset(indices)
     assert {panel.dtype for panel in part.panels} == {np.dtype(dtype)}
     assert np.array_equal(part.dense(), matrix[np.ix_(indices, indices)])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("first_row", [0, 512, 1536, 2048])
+@pytest.mark.parametrize("order", [1, 512, 2047, 2048, 2049, 2600, 4700])
+def test_products_are_those_of_the_rows_to_the_last_digit(order, first_row, dtype):
+    rows = np.random.default_rng(order).integers(-3, 4, (3, order)).astype(dtype)
+    triangle = Triangle(order, first_row=first_row)
+    buffer = np.full(Triangle.product_size(order), np.nan, dtype)
+    for _ in range(2):
+        triangle.add_products(rows, buffer)
+    expected = 2.0 * (rows.T.astype(float) @ rows)
+    for panel in triangle.panels:
+        start, stop = panel.shape[1] - len(panel), panel.shape[1]
+        assert np.array_equal(panel, expected[start:stop, :stop])
+    assert sum(map(len, triangle.panels)) == max(order - first_row, 0)

@@ -1,0 +1,143 @@
+"""Seats: no more shards compute than a process has threads for, and more are read."""
+
+import pickle
+import threading
+import time
+
+import dask
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+
+import streamkern
+from streamkern.engine import accumulate
+from streamkern.seats import Seats
+from streamkern.sources import ArraySource, Reader
+from streamkern.statistics import Statistic
+
+
+class Busy(Statistic):
+    """Counts rows slowly, and remembers how many threads were at it and with what memory."""
+
+    def __init__(self):
+        self.n_rows, self.spans, self.held = 0, [], set()
+
+    def zero(self):
+        return Busy()
+
+    def update(self, blocks):
+        for block in blocks:
+            begun = time.monotonic()
+            self.held.add((threading.get_ident(), id(self.scratch)))
+            time.sleep(0.02)
+            self.n_rows += len(block)
+            self.spans.append((begun, time.monotonic()))
+
+    def merge(self, other):
+        both = Busy()
+        both.n_rows = self.n_rows + other.n_rows
+        both.spans, both.held = self.spans + other.spans, self.held | other.held
+        return both
+
+
+def most_at_once(spans):
+    """How many spans overlap at most."""
+    ends = sorted([(begun, 1) for begun, _ in spans] + [(ended, -1) for _, ended in spans])
+    return int(np.cumsum([step for _, step in ends]).max())
+
+
+class Slow(ArraySource):
+    """Rows of an array, every block of which is waited for."""
+
+    def reader(self, shard):
+        return SlowReader(super().reader(shard))
+
+
+class SlowReader(Reader):
+    def __init__(self, inner):
+        self.inner = inner
+
+    def blocks(self, n_rows):
+        for block in self.inner.blocks(n_rows):
+            time.sleep(0.02)
+            yield block
+
+
+def rows(n=80, kind=ArraySource):
+    return kind(np.ones((n, 1)), np.ones(n))
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 3])
+def test_no_more_shards_compute_than_threads_and_memory_is_used_again(n_threads):
+    with dask.config.set(scheduler="threads"):
+        found = accumulate(rows(), Busy(), shard_rows=8, block_rows=4, n_threads=n_threads)
+    assert found.statistic.n_rows == 80
+    assert most_at_once(found.statistic.spans) <= n_threads
+    assert len({scratch for _, scratch in found.statistic.held}) == n_threads
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_a_worker_reads_for_one_shard_while_it_computes_another(n_threads):
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=n_threads, dashboard_address=None) as cluster,
+        Client(cluster),
+    ):
+        accumulate(rows(kind=Slow), Busy(), shard_rows=8, block_rows=8)  # all is imported
+        begun = time.monotonic()
+        found = accumulate(rows(kind=Slow), Busy(), shard_rows=8, block_rows=8)
+        seconds = time.monotonic() - begun
+    assert found.statistic.n_rows == 80
+    assert most_at_once(found.statistic.spans) == n_threads
+    assert len({scratch for _, scratch in found.statistic.held}) == n_threads
+    # Ten shards of 20 ms of reading and 20 ms of work: one after the other, 400 ms.
+    assert n_threads > 1 or seconds < 0.38
+
+
+@pytest.mark.cluster
+def test_a_pass_inside_a_task_of_somebody_else_leaves_that_task_alone():
+    def fit():
+        with dask.config.set(scheduler="synchronous"):
+            model = streamkern.RandomFeatureRidge(n_components=8, alpha=1.0)
+            return model.fit(np.arange(60.0).reshape(30, 2), np.arange(30.0)).coef_
+
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        far = client.submit(fit, pure=False).result()
+    assert np.array_equal(far, fit())
+
+
+def test_a_seat_comes_back_after_an_error():
+    seats = Seats(1)
+    with pytest.raises(ZeroDivisionError), seats.taken():
+        raise ZeroDivisionError
+    with seats.taken() as scratch:
+        assert scratch is not None
+
+
+def test_seats_are_waited_for():
+    seats, order = Seats(1), []
+
+    def wait():
+        with seats.taken():
+            order.append("second")
+
+    with seats.taken():
+        other = threading.Thread(target=wait)
+        other.start()
+        time.sleep(0.05)
+        order.append("first")
+    other.join(10)
+    assert order == ["first", "second"]
+
+
+def test_a_copy_for_another_process_has_memory_of_its_own():
+    seats = Seats(2)
+    with seats.taken() as scratch:
+        scratch.array("large", (1 << 20,), np.float64)
+        sent = pickle.dumps(seats)
+    assert len(sent) < 1000
+    with pickle.loads(sent).taken() as other:  # noqa: S301  made here
+        assert other is not scratch
