@@ -89,12 +89,11 @@ class ColumnStatistics(Statistic):
                 part.minimum, part.maximum = values.min(axis=0), values.max(axis=0)
                 # What is not finite would be one of these.
                 if np.isfinite(part.minimum).all() and np.isfinite(part.maximum).all():
-                    ones = np.ones(len(values))
                     part.weight[:] = len(values)
-                    part.mean = ones @ values / len(values)
+                    part.mean = values.mean(axis=0)
                     values -= part.mean
                     values *= values
-                    part.squares = ones @ values
+                    part.squares = values.sum(axis=0)
                     return part
         finite = np.isfinite(values)
         bad = ~finite.all(axis=1)
