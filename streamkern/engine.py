@@ -140,8 +140,9 @@ def accumulate(
     job = uuid.uuid4().hex
     threads = dask.config.get("streamkern.blas-threads", 1)
     options = _PassOptions(block_rows, skip_bad_rows, threads, job)
-    n_threads = n_threads or local_threads()
-    seats = delayed(Seats(n_threads), traverse=False, name=f"seats-{label}-{job}")
+    n_seats = n_threads or local_threads()
+    seats = delayed(Seats(n_seats), traverse=False, name=f"seats-{label}-{job}")
+    pool = n_seats + 1  # threads: one more reads
     zero: Any = statistic
     if not is_task(statistic):
         zero = delayed(statistic.zero(), traverse=False, name=f"zero-{label}-{job}")
@@ -170,11 +171,11 @@ def accumulate(
         listening(job, observer, client) as attempts,
     ):
         if keep:
-            root = kept(root, n_threads + 1)
+            root = kept(root, pool)
             merged = run(task(_without_statistic, root, name=f"rows-{label}"))
             merged = merged._replace(statistic=task(_attached, zero, root, name=f"whole-{label}"))
         else:
-            merged = run(root, n_threads + 1)
+            merged = run(root, pool)
             if not is_task(statistic):
                 merged = merged._replace(statistic=statistic.attached(merged.statistic))
     source.check_unchanged()

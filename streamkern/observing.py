@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
+
+from streamkern.scheduling import current_worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -66,11 +67,8 @@ def tell(job: str, shard: int, n_rows: int) -> None:
     listener = _listeners.get(job)
     if listener is not None:
         listener(shard, n_rows)
-    elif "distributed.worker" in sys.modules:
-        from distributed import get_worker  # noqa: PLC0415  only where it is imported already
-
-        with suppress(ValueError):  # not on a worker: nobody can be told from here
-            get_worker().log_event(_TOPIC, (job, shard, n_rows))
+    elif (worker := current_worker()) is not None:  # else nobody can be told from here
+        worker.log_event(_TOPIC, (job, shard, n_rows))
 
 
 @contextmanager

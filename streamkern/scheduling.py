@@ -6,6 +6,7 @@ import sys
 import uuid
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -61,6 +62,16 @@ def current_client() -> Any:
         return None  # Dask would import it to find out, which takes longer than a small fit
     owner = getattr(dask.base.get_scheduler(), "__self__", None)
     return owner if hasattr(owner, "scheduler_info") else None
+
+
+def current_worker() -> Any:
+    """Return the Dask worker that runs the present task, or None where none does."""
+    if "distributed.worker" in sys.modules:
+        from distributed import get_worker  # noqa: PLC0415  only where it is imported already
+
+        with suppress(ValueError):
+            return get_worker()
+    return None
 
 
 def _local_scheduler() -> Any:

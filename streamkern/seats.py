@@ -6,12 +6,12 @@ and then waits for a seat.  So neither slow storage nor the way to the scheduler
 
 from __future__ import annotations
 
-import sys
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from queue import LifoQueue
 from typing import TYPE_CHECKING, Any
 
+from streamkern.scheduling import current_worker
 from streamkern.statistics import Scratch
 
 if TYPE_CHECKING:
@@ -45,8 +45,9 @@ class Seats:
         """Wait for a seat, and hold it with its working memory."""
         with self._lock:
             if self._free is None:
+                worker = current_worker()
                 self._free = LifoQueue()
-                for _ in range(_worker_threads() or self.n_seats):
+                for _ in range(self.n_seats if worker is None else worker.state.nthreads):
                     self._free.put(Scratch())
         scratch = self._free.get()
         try:
@@ -60,20 +61,9 @@ def let_another_begin(job: str) -> None:
 
     Where tasks run on threads of one process there is a thread more than seats instead.
     """
-    if "distributed.worker" in sys.modules:
-        from distributed import get_worker, secede  # noqa: PLC0415  only where it is imported already
+    worker = current_worker()
+    # A whole pass may run inside somebody else's task, which goes on for long after this.
+    if worker is not None and job in str(worker.get_current_task()):
+        from distributed import secede  # noqa: PLC0415  where a worker is
 
-        with suppress(ValueError):  # not on a worker
-            # A whole pass may run inside somebody else's task, which goes on for long after this.
-            if job in str(get_worker().get_current_task()):
-                secede()
-
-
-def _worker_threads() -> int:
-    """Return how many tasks the worker runs at a time, 0 where this is not a worker."""
-    if "distributed.worker" in sys.modules:
-        from distributed import get_worker  # noqa: PLC0415  only where it is imported already
-
-        with suppress(ValueError):
-            return int(get_worker().state.nthreads)
-    return 0
+        secede()

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from contextlib import contextmanager
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -12,12 +15,29 @@ from click.testing import CliRunner
 
 from streamkern.cli import main
 
+JOBS = Path(__file__).parents[1] / "jobs"
+
 
 def streamkern(*arguments):
     """Run a command that must succeed."""
     result = CliRunner().invoke(main, [str(argument) for argument in arguments])
     assert result.exit_code == 0, result.output
     return result
+
+
+def job(folder, name, *arguments):
+    """What a job says on standard output."""
+    done = subprocess.run(
+        [sys.executable, JOBS / name, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Warning" not in done.stderr
+    return done.stdout
 
 
 def report_of(*arguments):

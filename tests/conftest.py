@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 import time
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -80,3 +81,20 @@ def external_scheduler(external_scheduler_file: Path) -> str:
     """The address of a running scheduler with two workers of one thread each."""
     address: str = json.loads(external_scheduler_file.read_text())["address"]
     return address
+
+
+@pytest.fixture
+def threads_in(monkeypatch):
+    """Watches a function of a module: the set of threads that called it since."""
+
+    def watch(module, name):
+        seen, function = set(), getattr(module, name)
+
+        def watched(*arguments):
+            seen.add(threading.get_ident())
+            return function(*arguments)
+
+        monkeypatch.setattr(module, name, watched)
+        return seen
+
+    return watch

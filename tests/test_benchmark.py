@@ -15,11 +15,10 @@ from types import SimpleNamespace
 import h5py
 import numpy as np
 import pytest
+from commandline import JOBS, job
 
 import streamkern
 from streamkern.sources import Shard
-
-JOBS = Path(__file__).parents[1] / "jobs"
 
 
 @pytest.fixture(autouse=True)
@@ -29,17 +28,9 @@ def jobs(monkeypatch):
 
 def benchmark(folder, *arguments):
     """The results of a run, and what it says."""
-    done = subprocess.run(
-        [sys.executable, JOBS / "benchmark.py", "--out", folder, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "Traceback" not in done.stderr
-    assert "Warning" not in done.stderr
+    said = job(folder, "benchmark.py", "--out", folder, *arguments)
     (written,) = folder.glob("*.json")
-    return json.loads(written.read_text()), done.stdout
+    return json.loads(written.read_text()), said
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import tracemalloc
 
 import numpy as np
@@ -120,15 +119,8 @@ def test_a_matrix_that_only_later_columns_show_to_be_indefinite_is_refused():
         factorised(matrix, 2)
 
 
-def test_it_works_on_several_threads(monkeypatch):
-    seen = set()
-    strip = cholesky._strip
-
-    def watched(*arguments):
-        seen.add(threading.get_ident())
-        strip(*arguments)
-
-    monkeypatch.setattr(cholesky, "_strip", watched)
+def test_it_works_on_several_threads(threads_in):
+    seen = threads_in(cholesky, "_strip")
     factorised(positive(2560, 0.0), 2)
     assert len(seen) == 2
 

@@ -85,15 +85,8 @@ def test_no_bit_depends_on_the_number_of_threads(in_pieces):
         assert np.array_equal(vectors, again[1])
 
 
-def test_it_works_on_several_threads(in_pieces, monkeypatch):
-    seen = set()
-    subtract = decomposition._subtract
-
-    def watched(*arguments):
-        seen.add(threading.get_ident())
-        subtract(*arguments)
-
-    monkeypatch.setattr(decomposition, "_subtract", watched)
+def test_it_works_on_several_threads(in_pieces, threads_in):
+    seen = threads_in(decomposition, "_subtract")
     decomposed(with_values(np.linspace(0.0, 1.0, 1200)), 2)
     assert len(seen) == 2
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
+from commandline import job
 
 import streamkern
 
@@ -16,21 +15,6 @@ REPOSITORY = Path(__file__).parents[1]
 CLUSTER = ("--cluster", REPOSITORY / "cluster.yaml")
 
 pytestmark = pytest.mark.cluster
-
-
-def job(folder, name, *arguments):
-    """What a job says on standard output."""
-    done = subprocess.run(
-        [sys.executable, REPOSITORY / "jobs" / name, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "Traceback" not in done.stderr
-    assert "Warning" not in done.stderr
-    return done.stdout
 
 
 def write(path, n=300, seed=0):

@@ -45,7 +45,7 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 ALLOWED = {
     "h5py": ("sources/headers.py", "sources/contents.py", "storage/"),
     "dask": ("engine.py", "scheduling.py", "cluster.py", "sources/arrays.py", "cli/place.py"),
-    "distributed": ("scheduling.py", "observing.py", "seats.py", "cluster.py"),
+    "distributed": ("scheduling.py", "seats.py", "cluster.py"),
     "click": ("cli/",),
     "matplotlib": ("plots.py",),
     "sklearn": ("estimators.py", "exact/", "fitted.py", "sparse.py", "sparse_models.py"),

@@ -17,6 +17,7 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from streamkern.memory import usable_cores
+from streamkern.statistics.triangle import PANEL, rows_of
 from streamkern.threads import blas_threads
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 # Rows, and columns of the inverse, that are one piece of work; a triangle that is solved at once.
 _STRIP, _COLUMNS, _LEAF = 256, 128, 64
-# Rows of a diagonal block, as of the panels of a triangle.
-_BLOCK = 512
 # As many steps as LAPACK takes to estimate a norm.
 _MOST_STEPS = 5
 
@@ -94,11 +93,11 @@ class Cholesky:
         found = np.array(columns)
         with blas_threads(1):
             for panel, block in zip(self.panels, self.blocks, strict=True):
-                start, stop = _rows(panel)
+                start, stop = rows_of(panel)
                 found[start:stop] -= panel[:, :start] @ found[:start]
                 _solve_block(block, found[start:stop])
             for panel, block in zip(self.panels[::-1], self.blocks[::-1], strict=True):
-                start, stop = _rows(panel)
+                start, stop = rows_of(panel)
                 _solve_block(block, found[start:stop], transposed=True)
                 found[:start] -= panel[:, :start].T @ found[start:stop]
         return found
@@ -148,18 +147,18 @@ class Cholesky:
 
             parts = [
                 pool.submit(part, j, slice(start, min(start + _COLUMNS, stop)))
-                for j, (first, stop) in enumerate(map(_rows, self.panels))
+                for j, (first, stop) in enumerate(map(rows_of, self.panels))
                 for start in range(first, stop, _COLUMNS)
             ]
             return [part.result() for part in parts]
 
     def _inverse_part(self, j: int, columns: slice, inverses: list[Floats]) -> Floats:
         """Return columns that panel j has the diagonal of, from its first row down."""
-        first = _rows(self.panels[j])[0]
+        first = rows_of(self.panels[j])[0]
         part = np.empty((self.order - first, columns.stop - columns.start))
         part[: len(inverses[j])] = inverses[j][:, columns.start - first : columns.stop - first]
         for panel, inverse in zip(self.panels[j + 1 :], inverses[j + 1 :], strict=True):
-            start, stop = _rows(panel)
+            start, stop = rows_of(panel)
             product = panel[:, first:start] @ part[: start - first]
             np.matmul(
                 inverse, np.negative(product, out=product), out=part[start - first : stop - first]
@@ -169,7 +168,7 @@ class Cholesky:
 
 def inverting_bytes(order: int) -> int:
     """Return what `Cholesky.over_inverse` takes besides the factor, on all cores."""
-    blocks = sum(min(_BLOCK, order - start) ** 2 for start in range(0, order, _BLOCK))
+    blocks = sum(min(PANEL, order - start) ** 2 for start in range(0, order, PANEL))
     return 16 * blocks + 16 * _COLUMNS * order * _inverting_threads(order, usable_cores())
 
 
@@ -178,13 +177,9 @@ def _inverting_threads(order: int, n_threads: int) -> int:
     return min(n_threads, max(order // (2 * _COLUMNS), 1))
 
 
-def _rows(panel: Array) -> tuple[int, int]:
-    return panel.shape[1] - len(panel), panel.shape[1]
-
-
 def _diagonal(panel: Floats) -> Floats:
     """Factorise the diagonal block of a panel, whose rows are done up to there."""
-    start = _rows(panel)[0]
+    start = rows_of(panel)[0]
     block = panel[:, start:].copy()
     if start:
         block -= panel[:, :start] @ panel[:, :start].T
@@ -197,7 +192,7 @@ def _diagonal(panel: Floats) -> Floats:
 
 def _strip(rows: Floats, panel: Floats, block: Future[Floats]) -> None:
     """Turn the part of rows that is above a panel's diagonal block into that of L."""
-    start, stop = _rows(panel)
+    start, stop = rows_of(panel)
     part = rows[:, start:stop]
     if start:
         part -= rows[:, :start] @ panel[:, :start].T

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def closing_too(blocks: Iterator[Block]) -> Iterator[None]:
+def _closed(blocks: Iterator[Block]) -> Iterator[None]:
     """Close a generator, and with it the files it reads from, however it was left."""
     try:
         yield
@@ -31,7 +31,7 @@ def reading_ahead(blocks: Iterable[Block]) -> Iterator[Iterator[Block]]:
     What reading raises is raised where the block is asked for.
     """
     source = iter(blocks)
-    with closing_too(source), ThreadPoolExecutor(1, "read-ahead") as reader:
+    with _closed(source), ThreadPoolExecutor(1, "read-ahead") as reader:
 
         def read() -> Block | None:
             return next(source, None)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
 
 # Narrow beside D, so that little more than the triangle is held.
-_PANEL = 512
+PANEL = 512
 # Rows of the triangle that are multiplied at once: the more, the less often BLAS packs the others.
 _PRODUCT = 2048
 
@@ -40,16 +40,16 @@ class Triangle:
     def __init__(self, order: int, dtype: Any = np.float64, first_row: int = 0) -> None:
         self.order = order
         self.panels: list[Any] = [
-            np.zeros((min(_PANEL, order - start), min(start + _PANEL, order)), dtype=dtype)
-            for start in range(first_row, order, _PANEL)
+            np.zeros((min(PANEL, order - start), min(start + PANEL, order)), dtype=dtype)
+            for start in range(first_row, order, PANEL)
         ]
 
     @staticmethod
     def strips(order: int, n_strips: int) -> list[tuple[int, int]]:
         """Cut the rows into at most so many strips of about the same size, (first, stop) each."""
-        n_panels = -(-order // _PANEL)
+        n_panels = -(-order // PANEL)
         cuts = {round(n_panels * math.sqrt(i / n_strips)) for i in range(n_strips + 1)}
-        rows = [min(cut * _PANEL, order) for cut in sorted(cuts)]
+        rows = [min(cut * PANEL, order) for cut in sorted(cuts)]
         return list(pairwise(rows))
 
     @classmethod
@@ -60,9 +60,9 @@ class Triangle:
 
     def add(self, matrix: Array) -> None:
         """Add a symmetric (D, D) matrix of any float dtype, in place."""
-        for i, panel in enumerate(self.panels):
-            start = i * _PANEL
-            np.add(panel, matrix[start : start + len(panel), : panel.shape[1]], out=panel)
+        for panel in self.panels:
+            start, stop = rows_of(panel)
+            np.add(panel, matrix[start:stop, :stop], out=panel)
 
     def add_products(self, rows: Array, buffer: Array) -> None:
         """Add A^T A of rows A (n, D), in place: a rank-k update of the triangle alone.
@@ -76,8 +76,8 @@ class Triangle:
         rows : ndarray of shape (n, D)
         buffer : ndarray of shape (`product_size(D)`,), of the same dtype
         """
-        for group in partition_all(_PRODUCT // _PANEL, self.panels):
-            (start, _), (_, stop) = self._rows(group[0]), self._rows(group[-1])
+        for group in partition_all(_PRODUCT // PANEL, self.panels):
+            (start, _), (_, stop) = rows_of(group[0]), rows_of(group[-1])
             mine = rows[:, start:stop].T
             for columns in (slice(0, start), slice(start, stop)):
                 size = (stop - start) * (columns.stop - columns.start)
@@ -86,7 +86,7 @@ class Triangle:
                 product = buffer[:size].reshape(stop - start, -1)
                 np.matmul(mine, rows[:, columns], out=product)
                 for panel in group:
-                    place, made = panel[:, columns], product[self._rows(panel)[0] - start :]
+                    place, made = panel[:, columns], product[rows_of(panel)[0] - start :]
                     np.add(place, made[: len(place), : place.shape[1]], out=place)
 
     @classmethod
@@ -106,13 +106,13 @@ class Triangle:
         The factor comes last, so that a symmetric matrix stays one to the last bit.
         """
         for panel in self.panels:
-            start, stop = self._rows(panel)
+            start, stop = rows_of(panel)
             np.add(panel, factor * np.outer(left[start:stop], right[:stop]), out=panel)
 
     def add_diagonal(self, value: float) -> None:
         """Add a number to the diagonal, in place."""
         for panel in self.panels:
-            start, stop = self._rows(panel)
+            start, stop = rows_of(panel)
             panel[np.arange(stop - start), np.arange(start, stop)] += value
 
     def scale(self, factor: float) -> None:
@@ -124,7 +124,7 @@ class Triangle:
         """Return the product with columns (D, k) or one of them (D,), in the same precision."""
         product = np.zeros_like(columns)
         for panel in self.panels:
-            start, stop = self._rows(panel)
+            start, stop = rows_of(panel)
             product[start:stop] += panel @ columns[:stop]
             product[:start] += panel[:, :start].T @ columns[start:stop]
         return product
@@ -133,7 +133,7 @@ class Triangle:
         """Return the 1-norm, the largest sum of absolute values in a column."""
         sums = np.zeros(self.order)
         for panel in self.panels:
-            start, stop = self._rows(panel)
+            start, stop = rows_of(panel)
             sizes = np.abs(panel)
             sums[start:stop] += sizes.sum(axis=1)
             sums[:start] += sizes[:, :start].sum(axis=0)
@@ -144,17 +144,12 @@ class Triangle:
         part = Triangle(len(indices), self.panels[0].dtype)
         rows = iter(indices)
         for panel in part.panels:
-            start, stop = self._rows(panel)
+            start, stop = rows_of(panel)
             for i, index in zip(range(start, stop), rows, strict=False):
-                source = self.panels[index // _PANEL][index % _PANEL]
+                source = self.panels[index // PANEL][index % PANEL]
                 panel[i - start, : i + 1] = source[indices[: i + 1]]
             _mirror(panel[:, start:])
         return part
-
-    @staticmethod
-    def _rows(panel: Array) -> tuple[int, int]:
-        """Return the first row of a panel, and the row after its last."""
-        return panel.shape[1] - len(panel), panel.shape[1]
 
     @staticmethod
     def product_size(order: int) -> int:
@@ -164,7 +159,7 @@ class Triangle:
     @staticmethod
     def size(order: int, first_row: int = 0) -> int:
         """Return how many numbers a triangle, or the strip from `first_row` on, holds at most."""
-        return (order * (order + _PANEL) - first_row * (first_row + _PANEL)) // 2
+        return (order * (order + PANEL) - first_row * (first_row + PANEL)) // 2
 
     def __add__(self, other: Triangle) -> Triangle:
         """Return the sum, leaving the two as they are."""
@@ -178,9 +173,9 @@ class Triangle:
 
     def leading(self, order: int) -> Triangle:
         """Return the leading (order, order) block, a view of this one."""
-        starts = range(0, order, _PANEL)
+        starts = range(0, order, PANEL)
         panels = [
-            panel[: order - start, : min(start + _PANEL, order)]
+            panel[: order - start, : min(start + PANEL, order)]
             for start, panel in zip(starts, self.panels, strict=False)
         ]
         return self._of(order, panels)
@@ -220,21 +215,25 @@ class Triangle:
         start = 0
         for p, panel in enumerate(triangle.panels):
             for i, row in enumerate(panel):
-                stop = start + p * _PANEL + i + 1
+                stop = start + p * PANEL + i + 1
                 row[: stop - start] = packed[start:stop]
                 start = stop
-            _mirror(panel[:, p * _PANEL :])
+            _mirror(panel[:, p * PANEL :])
         return triangle
 
     def dense(self) -> Floats:
         """Return the whole matrix, (D, D)."""
         matrix = np.empty((self.order, self.order))
-        for i, panel in enumerate(self.panels):
-            start = i * _PANEL
-            stop = start + len(panel)
+        for panel in self.panels:
+            start, stop = rows_of(panel)
             matrix[start:stop, :stop] = panel
             matrix[:start, start:stop] = panel[:, :start].T
         return matrix
+
+
+def rows_of(panel: Array) -> tuple[int, int]:
+    """Return the first row of a panel, and the row after its last."""
+    return panel.shape[1] - len(panel), panel.shape[1]
 
 
 def _mirror(block: Array) -> None:
