@@ -33,12 +33,14 @@ from streamkern.errors import ClusterError, ParameterError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+_FAILURES = "distributed.scheduler.allowed-failures"
 _LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
 _NO_WORKERS = "distributed.scheduler.no-workers-timeout"
 _PROFILE = "distributed.worker.profile.interval"
 _TICK = "distributed.admin.tick.interval"
 _SPAWN = "distributed.nanny.pre-spawn-environ"
 _BLAS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+_TRIM, _HEAPS = "MALLOC_TRIM_THRESHOLD_", "MALLOC_ARENA_MAX"
 
 
 @contextmanager
@@ -119,17 +121,7 @@ def connect(
         if cluster is None and address is not None:
             yield _reached(stack, address, deadline, timeout)
             return
-        # Without a limit, tasks would wait for ever for workers that are all gone.
-        settings = {_NO_WORKERS: dask.config.get(_NO_WORKERS, None) or "60s"}
-        if dask.config.get(_PROFILE) == "10ms":
-            # Dask's own default takes 5% of a fit; ten samples a second profile it as well.
-            settings[_PROFILE] = "100ms"
-        if dask.config.get(_TICK) == "20ms":
-            # Every process looks fifty times a second whether it lags; half of what idling takes.
-            settings[_TICK] = "200ms"
-        if blas_threads > 1:
-            settings[_SPAWN] = dask.config.get(_SPAWN) | dict.fromkeys(_BLAS, blas_threads)
-        stack.enter_context(dask.config.set(settings))
+        stack.enter_context(dask.config.set(_settings(blas_threads)))
         if cluster is not None:
             yield _from_file(stack, read_cluster_file(Path(cluster)), timeout)
             return
@@ -194,6 +186,30 @@ def _left(deadline: float) -> float:
     return max(deadline - time.monotonic(), 0.5)
 
 
+def _settings(blas_threads: int) -> dict[str, Any]:
+    """Return what clusters of our own have in the place of Dask's defaults, and only of those."""
+    # Without a limit, tasks would wait for ever for workers that are all gone.
+    settings = {_NO_WORKERS: dask.config.get(_NO_WORKERS, None) or "60s"}
+    if dask.config.get(_PROFILE) == "10ms":
+        # Dask's own default takes 5% of a fit; ten samples a second profile it as well.
+        settings[_PROFILE] = "100ms"
+    if dask.config.get(_TICK) == "20ms":
+        # Every process looks fifty times a second whether it lags; half of what idling takes.
+        settings[_TICK] = "200ms"
+    if dask.config.get(_FAILURES) == 3:
+        # Work that was on a worker that died is begun again; a shard that kills workers shows soon.
+        settings[_FAILURES] = 10
+    environment = dict(dask.config.get(_SPAWN) or {})
+    if environment.get(_TRIM) == 65536:
+        # What one task frees the next one takes: to give it back at once costs 5% of all cores.
+        # In one heap, because what threads of a worker free in heaps of their own adds up.
+        del environment[_TRIM]
+        environment[_HEAPS] = os.environ.get(_HEAPS, "1")
+    if blas_threads > 1:
+        environment = environment | dict.fromkeys(_BLAS, blas_threads)
+    return settings | {_SPAWN: environment}
+
+
 def _why(error: Exception) -> str:
     return str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
 
@@ -210,7 +226,7 @@ def _wait_for_worker(client: Client, seconds: float, where: str, remedy: str = "
 
 def _started(stack: ExitStack, start: Callable[[], Any], what: str) -> Client:
     # Nannies change this process's environment, which moreover outranks what they are told.
-    names = {*_BLAS, *dask.config.get(_SPAWN), "PYTHONHASHSEED"}
+    names = {*_BLAS, *(dask.config.get(_SPAWN) or {}), "PYTHONHASHSEED"}
     before = {name: os.environ.pop(name, None) for name in names}
     stack.callback(_restore, before)
     try:

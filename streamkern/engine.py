@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 import time
 import uuid
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
@@ -23,9 +24,10 @@ import dask
 from dask import delayed
 from tlz import partition_all
 
-from streamkern.errors import IncompletePassError
+from streamkern.errors import IncompletePassError, OverflowedError, WorkersLostError
 from streamkern.memory import peak_bytes, reset_peak
 from streamkern.observing import listening, observed_pass, tell
+from streamkern.partials import SAVED, Partial, merge_partials, save_group, save_total
 from streamkern.scheduling import (
     current_client,
     is_task,
@@ -40,22 +42,14 @@ from streamkern.sources import Shard, reading_ahead
 from streamkern.threads import blas_threads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from streamkern.scratch import Scratch
     from streamkern.sources import Block, Reader, Source
     from streamkern.statistics import Statistic
+    from streamkern.storage import Checkpoint, SavedPass
 
 S = TypeVar("S", bound="Statistic")
-
-
-class Partial(NamedTuple):
-    """The statistic of some shards, with what it takes to check that none is missing or double."""
-
-    statistic: Any
-    n_rows: int
-    n_skipped: int
-    shards: tuple[int, ...]
-    peak_bytes: int
 
 
 @dataclass(frozen=True)
@@ -70,6 +64,8 @@ class PassResult(Generic[S]):
     n_shards : int
     retried_shards : int
         Shards that were begun more than once, because a worker was lost.
+    resumed_shards : int
+        Shards whose sums were found in the checkpoint.
     peak_worker_bytes : int
         The largest resident size of a process that took part.
     seconds : float
@@ -80,6 +76,7 @@ class PassResult(Generic[S]):
     n_skipped: int
     n_shards: int
     retried_shards: int
+    resumed_shards: int
     peak_worker_bytes: int
     seconds: float
 
@@ -95,6 +92,7 @@ def accumulate(
     n_threads: int | None = None,
     keep: bool = False,
     group: Callable[[Shard], int] | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> PassResult[S]:
     """Read every row once and reduce the rows to a statistic.
 
@@ -121,6 +119,8 @@ def accumulate(
         Leave the statistic where it was merged; the result then holds a Dask task in its place.
     group : callable, optional
         Shards for which it returns the same number are merged with each other first.
+    checkpoint : Checkpoint, optional
+        Where sums are saved as they are made, and those of an earlier run are found.
 
     Returns
     -------
@@ -130,16 +130,24 @@ def accumulate(
     ------
     DataError
         If rows cannot be read.
+    OverflowedError
+        If sums are not finite.
     IncompletePassError
         If shards or rows are missing from the result, or twice in it.
     ClusterError
         If the cluster lost the tasks for good.
+    CheckpointError
+        If sums that were saved cannot be read.
     """
+    source = source.tolerant() if skip_bad_rows else source
     shards = source.shards(shard_rows, block_rows)
     label = label or type(statistic).__name__.lower()
     job = uuid.uuid4().hex
     threads = dask.config.get("streamkern.blas-threads", 1)
     options = _PassOptions(block_rows, skip_bad_rows, threads, job)
+    saved = None if checkpoint is None else checkpoint.of_pass(label)
+    groups = _groups(shards, group)
+    found = set() if saved is None else {i for i in range(len(groups)) if saved.holds(i)}
     n_seats = n_threads or local_threads()
     seats = delayed(Seats(n_seats), traverse=False, name=f"seats-{label}-{job}")
     pool = n_seats + 1  # threads: one more reads
@@ -147,21 +155,24 @@ def accumulate(
     if not is_task(statistic):
         zero = delayed(statistic.zero(), traverse=False, name=f"zero-{label}-{job}")
     accumulating = delayed(accumulate_shard, traverse=False)
-    partials = [
-        accumulating(
-            zero,
-            source.reader(shard),
-            shard,
-            options,
-            seats,
-            dask_key_name=f"accumulate-{label}-{job}-{shard.index}",
-        )
-        for shard in shards
+    totals: list[Any] = [
+        [
+            accumulating(
+                zero,
+                source.reader(shard),
+                shard,
+                options,
+                seats,
+                saved=saved and SavedGroup(saved, i),
+                dask_key_name=f"accumulate-{label}-{job}-{shard.index}",
+            )
+            for shard in members
+        ]
+        if i not in found
+        else [SAVED]
+        for i, members in enumerate(groups)
     ]
-    if group is not None:
-        numbers = [group(shard) for shard in shards]
-        partials = [partials[i] for i in sorted(range(len(shards)), key=numbers.__getitem__)]
-    root = _merged(zero, partials, label, job)
+    root = _merged(zero, totals, label, job, saved)
     client = current_client()
     if client is None:
         reset_peak()
@@ -169,7 +180,11 @@ def accumulate(
     with (
         observed_pass(label, source.n_samples) as observer,
         listening(job, observer, client) as attempts,
+        _naming_rows(source, shards),
     ):
+        resumed = [shard for i in found for shard in groups[i]]
+        if resumed:
+            observer.advanced(sum(shard.n_rows for shard in resumed))
         if keep:
             root = kept(root, pool)
             merged = run(task(_without_statistic, root, name=f"rows-{label}"))
@@ -186,9 +201,22 @@ def accumulate(
         n_skipped=merged.n_skipped,
         n_shards=len(shards),
         retried_shards=sum(count > 1 for count in attempts.values()),
+        resumed_shards=len(resumed),
         peak_worker_bytes=merged.peak_bytes,
         seconds=time.perf_counter() - begun,
     )
+
+
+class SavedGroup(NamedTuple):
+    """The group of a shard, and where its sums are saved when all of it is done."""
+
+    saved: SavedPass
+    number: int
+
+    @property
+    def is_there(self) -> bool:
+        """Whether that was so before a worker was lost."""
+        return self.saved.holds(self.number)
 
 
 class _PassOptions(NamedTuple):
@@ -199,19 +227,23 @@ class _PassOptions(NamedTuple):
 
 
 def accumulate_shard(
-    zero: Statistic, reader: Reader, shard: Shard, options: _PassOptions, seats: Seats
+    zero: Statistic,
+    reader: Reader,
+    shard: Shard,
+    options: _PassOptions,
+    seats: Seats,
+    *,
+    saved: SavedGroup | None = None,
 ) -> Partial:
-    """Return the statistic of one shard; the task that a worker runs, and runs again if it must."""
+    """Return the sums of one shard; the task that a worker runs, and runs again if it must."""
+    if saved is not None and saved.is_there:
+        return SAVED
     tell(options.job, shard.index, 0)
     statistic = zero.zero()
     counts = {"kept": 0, "skipped": 0}
 
     def kept(blocks: Iterator[Block]) -> Iterator[Block]:
-        done = 0
-        for block in blocks:
-            done += len(block)
-            if done == shard.n_rows:
-                let_another_begin(options.job)
+        for block in _to_the_last(blocks, shard.n_rows, options.job):
             good = block.where(block.finite()) if options.skip_bad_rows else block
             counts["kept"] += len(good)
             counts["skipped"] += len(block) - len(good)
@@ -230,6 +262,37 @@ def accumulate_shard(
     return Partial(sums, counts["kept"], counts["skipped"], (shard.index,), peak_bytes())
 
 
+def _to_the_last(blocks: Iterable[Block], n_rows: int, job: str) -> Iterator[Block]:
+    """Yield blocks of so many rows; with the last, the worker may begin another task."""
+    done = 0
+    for block in blocks:
+        done += len(block)
+        if done == n_rows:
+            let_another_begin(job)
+        yield block
+
+
+@contextmanager
+def _naming_rows(source: Source, shards: Sequence[Shard]) -> Iterator[None]:
+    """Say where the rows are that workers died at, or whose sums overflowed."""
+    try:
+        yield
+    except OverflowedError as error:
+        if error.rows is None:
+            raise
+        raise OverflowedError(f"{source.locate(error.rows[0])}: {error}") from error
+    except WorkersLostError as error:
+        name, _, number = error.task.rpartition("-")
+        if not name.startswith("accumulate-"):
+            raise
+        shard = shards[int(number)]
+        what = (
+            f"shard {shard.index + 1} of {len(shards)}, from {source.locate(shard.start)}, to "
+            f"{source.locate(shard.stop - 1)},"
+        )
+        raise WorkersLostError(error.task, error.times, what) from error
+
+
 def _without_statistic(partial: Partial) -> Partial:
     return partial._replace(statistic=None)
 
@@ -238,35 +301,42 @@ def _attached(zero: Statistic, partial: Partial) -> Statistic:
     return zero.attached(partial.statistic)
 
 
-def merge_partials(zero: Statistic, left: Partial, right: Partial) -> Partial:
-    """Return the partial of all shards that the two cover."""
-    merged = zero.attached(left.statistic).merge(zero.attached(right.statistic))
-    return Partial(
-        merged.detached(),
-        left.n_rows + right.n_rows,
-        left.n_skipped + right.n_skipped,
-        left.shards + right.shards,
-        max(peak_bytes(), left.peak_bytes, right.peak_bytes),
-    )
+def _groups(
+    shards: Sequence[Shard], group: Callable[[Shard], int] | None
+) -> list[tuple[Shard, ...]]:
+    """Return the shards that are merged with each other first: as many a group as groups."""
+    ordered = shards if group is None else sorted(shards, key=group)
+    return list(partition_all(math.isqrt(len(shards) - 1) + 1, ordered))
 
 
-def _merged(zero: Any, partials: list[Any], label: str, job: str) -> Any:
+def _merged(
+    zero: Any, groups: Sequence[Sequence[Any]], label: str, job: str, saved: SavedPass | None
+) -> Any:
     """Merge shards into groups, and groups into the whole, one after the other.
 
     So a running total of a group and one of the whole wait in memory, however many shards there
     are; in a balanced tree it would be one a level.
     """
+    name = f"{label}-{job}"
     merge = delayed(merge_partials, traverse=False)
-
-    def running_total(parts: Iterable[Any], name: str) -> Any:
-        first, *rest = parts
+    totals = []
+    for i, (first, *rest) in enumerate(groups):
+        total = first
+        for j, part in enumerate(rest):
+            total = merge(zero, total, part, dask_key_name=f"merge-{name}-group-{i}-{j}")
+        if saved is not None:
+            save = delayed(save_group, traverse=False)
+            total = save(saved, i, total, dask_key_name=f"save-{name}-group-{i}")
+        totals.append(total)
+    if saved is None:
+        whole, *rest = totals
         for i, part in enumerate(rest):
-            first = merge(zero, first, part, dask_key_name=f"merge-{label}-{job}-{name}-{i}")
-        return first
-
-    groups = partition_all(math.isqrt(len(partials) - 1) + 1, partials)
-    totals = [running_total(group, f"group-{i}") for i, group in enumerate(groups)]
-    return running_total(totals, "all")
+            whole = merge(zero, whole, part, dask_key_name=f"merge-{name}-all-{i}")
+        return whole
+    save, whole = delayed(save_total, traverse=False), None
+    for i, part in enumerate(totals):
+        whole = save(saved, zero, i, whole, part, dask_key_name=f"save-{name}-all-{i}")
+    return whole
 
 
 def _check_complete(merged: Partial, shards: tuple[Shard, ...], n_samples: int) -> None:
@@ -285,9 +355,10 @@ def _check_complete(merged: Partial, shards: tuple[Shard, ...], n_samples: int) 
 
 def map_shards(
     source: Source,
-    function: Callable[[Reader, int], Any],
+    function: Callable[[Iterator[Block], int, Scratch], Any],
     *,
     shard_rows: int,
+    block_rows: int,
     label: str,
     most_rows: int | None = None,
 ) -> Iterator[tuple[Shard, Any]]:
@@ -297,9 +368,10 @@ def map_shards(
     ----------
     source : Source
     function : callable, or a task of one
-        Takes a `Reader` and the number of its rows; runs as one Dask task a shard.
-    shard_rows : int
-        Rows of one task; shards end between storage chunks.
+        Takes the blocks of a shard, the number of its rows, and memory to work in; runs as one
+        Dask task a shard.
+    shard_rows, block_rows : int
+        Rows of one task, and of one block; shards end between storage chunks.
     label : str
         The name of the pass, for progress and for the dashboard.
     most_rows : int, optional
@@ -312,12 +384,15 @@ def map_shards(
     sent: Any = function
     if not is_task(function):  # once, and not with every task
         sent = kept(delayed(function, traverse=False, name=f"function-{label}-{job}"))
+    seats = kept(delayed(Seats(local_threads()), traverse=False, name=f"seats-{label}-{job}"))
     applying = delayed(_apply, traverse=False)
     tasks = (
         applying(
             sent,
             source.reader(shard),
             shard.n_rows,
+            (block_rows, job),
+            seats,
             dask_key_name=f"{label}-{job}-{shard.index}",
         )
         for shard in shards
@@ -338,6 +413,17 @@ def _cut_up(shards: Iterable[Shard], most_rows: int) -> tuple[Shard, ...]:
     return tuple(cut)
 
 
-def _apply(function: Callable[[Reader, int], Any], reader: Reader, n_rows: int) -> Any:
-    with blas_threads(1):
-        return function(reader, n_rows)
+def _apply(
+    function: Callable[[Iterator[Block], int, Scratch], Any],
+    reader: Reader,
+    n_rows: int,
+    options: tuple[int, str],
+    seats: Seats,
+) -> Any:
+    block_rows, job = options
+    with (
+        blas_threads(1),
+        reading_ahead(reader.blocks(block_rows)) as blocks,
+        seats.taken() as scratch,
+    ):
+        return function(_to_the_last(blocks, n_rows, job), n_rows, scratch)

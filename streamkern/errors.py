@@ -36,11 +36,48 @@ class SingularSystemError(StreamkernError, ArithmeticError):
 
 
 class OverflowedError(StreamkernError, ArithmeticError):
-    """Sums over the rows are too large for the precision they are made in."""
+    """Sums over the rows are too large for the precision they are made in.
+
+    Attributes
+    ----------
+    rows : tuple of int, optional
+        The first row, and the row after the last, where that happened.
+    """
+
+    rows: tuple[int, int] | None = None
 
 
 class ClusterError(StreamkernError, RuntimeError):
     """A Dask cluster cannot be started or reached."""
+
+
+class WorkersLostError(ClusterError):
+    """Workers died again and again at one task.
+
+    Parameters
+    ----------
+    task : str
+        Its key.
+    times : int
+    what : str, optional
+        What it was in words.
+    """
+
+    def __init__(self, task: str, times: int, what: str | None = None) -> None:
+        self.task = task
+        self.times = times
+        super().__init__(
+            f"the workers that ran {what or repr(task)} died {times} times; most often they ran "
+            f"out of memory, take fewer components or fewer workers a machine."
+        )
+
+    def __reduce__(self) -> tuple[type, tuple[str, int]]:
+        """Go through a pickle, which would make it from its message."""
+        return WorkersLostError, (self.task, self.times)
+
+
+class CheckpointError(StreamkernError, RuntimeError):
+    """A folder of checkpoints belongs to another job, is in use, or cannot be read."""
 
 
 class IncompletePassError(StreamkernError, RuntimeError):

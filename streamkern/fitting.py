@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamkern.checkpointing import checkpointed
 from streamkern.datamoments import DataMoments
 from streamkern.engine import accumulate
 from streamkern.errors import DataError, ParameterError
@@ -20,6 +21,7 @@ from streamkern.threads import blas_threads
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from streamkern.engine import PassResult
     from streamkern.features import FeatureMap
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from streamkern.plan import Plan
     from streamkern.sources import Source
     from streamkern.statistics import Folds
+    from streamkern.storage import Checkpoint
     from streamkern.survey import Survey
 
 
@@ -38,6 +41,7 @@ def fit_moments(
     like: Pattern | None = None,
     indexed: bool = False,
     fixed_alpha: bool = False,
+    checkpoint: str | Path | None = None,
 ) -> DataMoments:
     """Read the rows twice, lightly for the columns and a sample, then for the moments.
 
@@ -51,6 +55,8 @@ def fit_moments(
         Know every row again: 9 bytes a row with up to 256 folds.
     fixed_alpha : bool
         They are for a solution at one penalty, which takes less memory than a choice.
+    checkpoint : path, optional
+        A folder where sums are saved as they are made, and those of an earlier run are found.
 
     Raises
     ------
@@ -60,6 +66,8 @@ def fit_moments(
         If there are more folds than shards or rows to deal.
     DataError
         If rows cannot be used: not finite, all targets equal, all inputs constant.
+    CheckpointError
+        If the folder of the checkpoint is in use, or belongs to a job that differs.
     """
     if like is None:
         check_folds(options, source)
@@ -68,12 +76,19 @@ def fit_moments(
     plan = plan_for(source, options, indexed=indexed, fixed_alpha=fixed_alpha)
     _, rule = folds_for(source, plan, options, few_rows=like is not None)
     index = RowIndex(rule) if indexed else None
-    seen = survey(source, options, plan, index=index, like=like)
-    return moments_pass(source, options, plan, seen, like)
+    with checkpointed(checkpoint, source, options, plan, like=like, indexed=indexed) as saved:
+        seen = survey(source, options, plan, index=index, like=like, checkpoint=saved)
+        return moments_pass(source, options, plan, seen, like=like, checkpoint=saved)
 
 
 def moments_pass(
-    source: Source, options: FitOptions, plan: Plan, seen: Survey, like: Pattern | None = None
+    source: Source,
+    options: FitOptions,
+    plan: Plan,
+    seen: Survey,
+    *,
+    like: Pattern | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> DataMoments:
     """Read the rows once for the moments, after the survey that says how."""
     begun = time.perf_counter()
@@ -100,6 +115,7 @@ def moments_pass(
             n_threads=plan.n_threads,
             keep=True,
             group=lambda shard: int(rule.of(np.array([shard.start]))[0]),
+            checkpoint=checkpoint,
         )
         for i, strip in enumerate(strips)
     ]
@@ -210,5 +226,5 @@ def _report(
         "projected_worker_bytes": plan.worker_bytes,
         "skipped_rows": moments.n_skipped,
         "retried_shards": sum(passed.retried_shards for passed in (first, *passes)),
-        "resumed_shards": 0,
+        "resumed_shards": sum(passed.resumed_shards for passed in (first, *passes)),
     }

@@ -104,6 +104,11 @@ class Footprint:
         held = threads * task + waiting + done + self.sample + _INDEX_MERGED * self.index
         return _PROCESS_BYTES + self.map + held
 
+    def saving(self, n_groups: int, n_strips: int) -> int:
+        """Return what a checkpoint takes on the disk: a total, the next, and groups before it."""
+        groups = (2 * self.n_folds + n_groups * self.folds_at_once) * self.sums(n_strips)
+        return groups + (n_strips - 1) * self.sums(n_strips) + 3 * (self.sample // 4 + self.index)
+
     def solving(self, threads: int) -> int:
         """Return what a process holds that solves, and scores so many folds at a time."""
         D = self.n_components

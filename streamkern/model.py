@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from streamkern.checkpointing import checkpointed
 from streamkern.datamoments import DataMoments, moments_header
 from streamkern.errors import ModelFileError, ParameterError, StreamkernWarning
 from streamkern.features.base import checked_n_components
@@ -171,7 +172,15 @@ class RidgeModel(FittedRidge):
             checked_size(self.sparse, available)
         return options
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, like: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        like: Any = None,
+        checkpoint: str | Path | None = None,
+    ) -> Self:
         """Fit the model.
 
         Parameters
@@ -183,6 +192,9 @@ class RidgeModel(FittedRidge):
         like : DataMoments, RandomFeatureRidge, or path of either, optional
             Whose map, standardisation and precision are taken, instead of those that the options
             and the rows would give.
+        checkpoint : path, optional
+            A folder where sums are saved as they are made.  The same fit goes on from there when it
+            was stopped; `report_["resumed_shards"]` is what it did not read again.
 
         Raises
         ------
@@ -190,6 +202,8 @@ class RidgeModel(FittedRidge):
             If an option has a value that it cannot have.
         DataError
             If the rows cannot be used.
+        CheckpointError
+            If the folder is in use, or belongs to a fit that differs.
         InsufficientMemoryError
             If the job cannot fit; before the first read.
         SingularSystemError
@@ -201,14 +215,23 @@ class RidgeModel(FittedRidge):
         options = self._for_rows(options, source, pattern)
         self._sparse_options(penalty, options.components_for(source.n_features))
         fixed = self.solves_at_once()
-        return self._solve(fit_moments(source, options, like=pattern, fixed_alpha=fixed), penalty)
+        moments = fit_moments(
+            source, options, like=pattern, fixed_alpha=fixed, checkpoint=checkpoint
+        )
+        return self._solve(moments, penalty)
 
     def solves_at_once(self) -> bool:
         """Say whether nothing is left to choose once the moments are there."""
         return self._penalty_options().is_fixed and self.sparse is None
 
     def moments(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, like: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        like: Any = None,
+        checkpoint: str | Path | None = None,
     ) -> DataMoments:
         """Read the rows as `fit` does, and return their moments: all that `solve` needs.
 
@@ -222,6 +245,8 @@ class RidgeModel(FittedRidge):
             Whose map, standardisation, precision and number of folds are taken, so that the two
             merge, instead of those that the options and the rows would give.  A fold may then
             have no rows.
+        checkpoint : path, optional
+            As in `fit`.
 
         Returns
         -------
@@ -235,7 +260,7 @@ class RidgeModel(FittedRidge):
         pattern = pattern_of(like)
         source = as_source(X, y, sample_weight)
         options = self._for_rows(self.moments_options(pattern), source, pattern)
-        return fit_moments(source, options, like=pattern, indexed=True)
+        return fit_moments(source, options, like=pattern, indexed=True, checkpoint=checkpoint)
 
     def solve(self, moments: DataMoments) -> Self:
         """Fit the model to moments, without reading rows.
@@ -277,6 +302,7 @@ class RidgeModel(FittedRidge):
         y: Any = None,
         *,
         kernels: Kernel | Sequence[Kernel] | None = None,
+        checkpoint: str | Path | None = None,
     ) -> Self:
         """Choose the length scale, and the kernel among several, and fit the model with it.
 
@@ -295,6 +321,8 @@ class RidgeModel(FittedRidge):
         kernels : ShiftInvariantKernel, or sequence of them, optional
             Each is tried at 13 length scales, from an eighth of its own to eight times it, and then
             near the best of them; by default `kernel` alone.
+        checkpoint : path, optional
+            As in `fit`; the search is made again.
 
         Raises
         ------
@@ -310,9 +338,11 @@ class RidgeModel(FittedRidge):
         check_folds(options, source)
         n_sample = search_rows(source.n_features + source.n_targets)
         plan = plan_for(source, options, n_sample)
-        seen = survey(source, options, plan, n_sample)
-        found = search(seen, options, kernels)
-        moments = moments_pass(source, replace(options, kernel=found.kernel), plan, seen)
+        with checkpointed(checkpoint, source, options, plan, kernels=kernels) as saved:
+            seen = survey(source, options, plan, n_sample, checkpoint=saved)
+            found = search(seen, options, kernels)
+            options = replace(options, kernel=found.kernel)
+            moments = moments_pass(source, options, plan, seen, checkpoint=saved)
         moments.report["seconds"]["search"] = found.seconds
         moments.report["seconds"]["total"] += found.seconds
         moments.report["tuning"] = [attempt.as_dict() for attempt in found.attempts]

@@ -6,6 +6,7 @@ computes them.  Workers and threads follow from the machine.
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -68,6 +69,8 @@ class Plan:
     n_strips : int
         Readings of the rows, each for a strip of the triangle of products; 1 where a worker can
         hold the whole beside what is merged into it.
+    checkpoint_bytes : int
+        Space on the disk for a checkpoint, if there is to be one.
     """
 
     n_rows: int
@@ -90,6 +93,7 @@ class Plan:
     allowed_bytes: int
     index_bytes: int = 0
     n_strips: int = 1
+    checkpoint_bytes: int = 0
 
     @property
     def seconds(self) -> float:
@@ -139,6 +143,7 @@ class Plan:
             ("memory of a worker", f"{in_words(self.worker_bytes)} projected"),
             ("memory allowed", in_words(self.allowed_bytes)),
             ("memory of this process", f"{in_words(self.client_bytes)} projected"),
+            ("disk for a checkpoint", f"{in_words(self.checkpoint_bytes)} at most"),
         ]
 
 
@@ -266,6 +271,7 @@ def plan_fit(
         allowed_bytes=allowed_bytes,
         index_bytes=needs.index,
         n_strips=n_strips,
+        checkpoint_bytes=needs.saving(math.isqrt(len(shards)) + 1, n_strips),
     )
 
 

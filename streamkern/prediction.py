@@ -13,7 +13,6 @@ from streamkern.errors import DataError
 from streamkern.plan import cut
 from streamkern.predictor import PredictionBuffers
 from streamkern.scheduling import kept, shared, task
-from streamkern.sources import reading_ahead
 from streamkern.statistics import ColumnStatistics, LeaveOneOut, PredictionErrors, Together
 from streamkern.storage import RowWriter
 
@@ -24,8 +23,10 @@ if TYPE_CHECKING:
     from streamkern._typing import Floats
     from streamkern.engine import PassResult
     from streamkern.predictor import Predictor
+    from streamkern.scratch import Scratch
     from streamkern.solve import NormalEquations
-    from streamkern.sources import Reader, Shard, Source
+    from streamkern.sources import Block, Shard, Source
+    from streamkern.statistics import Statistic
 
 # What the predictions of one shard may take on their way to the writer.
 _SHARD_BYTES = 32 << 20
@@ -37,20 +38,19 @@ class _PredictShard:
     block_rows: int
     deviation: Deviation | None = None
 
-    def __call__(self, reader: Reader, n_rows: int) -> dict[str, Floats]:
+    def __call__(self, blocks: Iterator[Block], n_rows: int, scratch: Scratch) -> dict[str, Floats]:
         q = self.predictor.coef.shape[1]
         names = ("y_pred",) if self.deviation is None else ("y_pred", "y_std")
         made = {name: np.empty((n_rows, q)) for name in names}
-        buffers = PredictionBuffers(self.predictor, min(n_rows, self.block_rows))
+        buffers = PredictionBuffers(self.predictor, min(n_rows, self.block_rows), scratch)
         done = 0
-        with reading_ahead(reader.blocks(self.block_rows)) as blocks:
-            for block in blocks:
-                rows = slice(done, done + len(block))
-                buffers.predict(block.X, made["y_pred"][rows])
-                if self.deviation is not None:
-                    deviations = self.deviation.standard_deviations(block.X)
-                    made["y_std"][rows] = deviations.reshape(len(block), q)
-                done = rows.stop
+        for block in blocks:
+            rows = slice(done, done + len(block))
+            buffers.predict(block.X, made["y_pred"][rows])
+            if self.deviation is not None:
+                deviations = self.deviation.standard_deviations(block.X)
+                made["y_std"][rows] = deviations.reshape(len(block), q)
+            done = rows.stop
         of_rows: Any = (slice(done), 0) if self.predictor.flat else slice(done)
         return {name: values[of_rows] for name, values in made.items()}
 
@@ -83,6 +83,7 @@ def predicted_shards(
         source,
         function,
         shard_rows=min(shard_rows, most_rows),
+        block_rows=block_rows,
         most_rows=most_rows,
         label="predict",
     )
@@ -126,6 +127,7 @@ def predict_to_hdf5(
     DataError
         If the rows cannot be used.
     """
+    source = source.tolerant() if skip_bad_rows else source
     bad = first = 0
     with RowWriter.create(path, force=force, release=True) as writer:
         for shard, made in predicted_shards(predictor, source, equations):
@@ -178,8 +180,8 @@ def evaluate(
             f"the model predicts {q} target{'s' * (q > 1)}, but the data has {source.n_targets}; "
             f"name the dataset that holds them with --y."
         )
-    statistic = PredictionErrors(predictor)
-    result, errors, _ = _scored(source, statistic, 8 * D, "evaluate", skip_bad_rows)
+    empty = PredictionErrors(predictor)
+    result, errors, _ = _scored(source, empty, empty, 8 * D, "evaluate", skip_bad_rows)
     if not np.isfinite(errors.squared).all():
         raise DataError(
             "predictions or their squared errors overflow on rows far outside of those that were "
@@ -196,10 +198,22 @@ def evaluate(
     return found
 
 
-def _scored(
-    source: Source, statistic: Any, row_bytes: int, label: str, skip_bad_rows: bool
+def _scored(  # noqa: PLR0917  of two callers
+    source: Source,
+    statistic: Any,
+    empty: Statistic,
+    row_bytes: int,
+    label: str,
+    skip_bad_rows: bool,
 ) -> tuple[PassResult[Any], Any, ColumnStatistics]:
-    """Run one pass for a statistic, and refuse rows that are not finite."""
+    """Run one pass for a statistic, and refuse rows that are not finite.
+
+    Parameters
+    ----------
+    statistic : Statistic, or a task of one
+    empty : Statistic
+        What its sums are attached to here.
+    """
     shard_rows, block_rows = cut(source, row_bytes)
     columns = ColumnStatistics(source.n_features + source.n_targets)
     result: PassResult[Any] = accumulate(
@@ -210,7 +224,8 @@ def _scored(
         skip_bad_rows=skip_bad_rows,
         label=label,
     )
-    scores, columns = result.statistic
+    scores, seen = result.statistic
+    scores, columns = empty.attached(scores), columns.attached(seen)
     if columns.n_bad_rows:
         raise source.bad_rows_error(columns.n_bad_rows, columns.first_bad_row or 0)
     if not result.n_rows:
@@ -260,7 +275,9 @@ def diagnose(
         )
     deviation = task(Deviation.of, predictor.feature_map, shared(equations), name="deviation")
     statistic = task(LeaveOneOut, predictor, deviation, n_largest, name="leave-one-out")
-    result, found, columns = _scored(source, statistic, 16 * D, "diagnose", skip_bad_rows)
+    nowhere: Any = None  # deviations stay where the rows are
+    here = LeaveOneOut(predictor, nowhere, n_largest)
+    result, found, columns = _scored(source, statistic, here, 16 * D, "diagnose", skip_bad_rows)
     N, spread = equations.weight, columns.weight[-q:] * columns.variance[-q:]
     # Sums of squares from moments are rounded beside the spread of the targets.
     rounding = (5e-6 if equations.gram.panels[0].dtype == np.float32 else 1e-9) * spread

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streamkern.features import Standardized
+from streamkern.scratch import Scratch
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
@@ -30,6 +31,7 @@ _SMALLEST, _LARGEST = 1e-25, 1e25
 class Form(NamedTuple):
     """The function constant + (phi(x) / scale - shift)^T coef, in the precision of its products."""
 
+    feature_map: FeatureMap
     coef: Array
     constant: Floats
     shift: Array | float
@@ -74,15 +76,17 @@ class Predictor:
     @cached_property
     def form(self) -> Form:
         """The same function, in the form that it is computed in."""
-        coef = self.coef * self.feature_map.scale
+        feature_map, coef = self.feature_map, self.coef * self.feature_map.scale
         if self.precision == "double":
-            return Form(coef, self.intercept, 0.0)
-        shift = _shift(self.feature_map)
+            return Form(*feature_map.condensed(coef), self.intercept, 0.0)
+        shift = _shift(feature_map)
+        if shift is None:  # else single precision would lose what differs between rows
+            feature_map, coef = feature_map.condensed(coef)
         constant = self.intercept if shift is None else self.intercept + shift @ coef
         largest = np.maximum(coef.max(axis=0), -coef.min(axis=0))
         if ((largest == 0) | ((largest > _SMALLEST) & (largest < _LARGEST))).all():
             coef = coef.astype(np.float32)
-        return Form(coef, constant, 0.0 if shift is None else shift)
+        return Form(feature_map, coef, constant, 0.0 if shift is None else shift)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave behind what can be computed again."""
@@ -118,29 +122,32 @@ class PredictionBuffers:
     predictor : Predictor
     n_rows : int
         How many rows are predicted at a time, at most.
+    scratch : Scratch, optional
+        Where the memory is taken from.
     """
 
-    def __init__(self, predictor: Predictor, n_rows: int) -> None:
+    def __init__(self, predictor: Predictor, n_rows: int, scratch: Scratch | None = None) -> None:
         self.predictor = predictor
-        D, q = predictor.coef.shape
+        self.scratch = scratch or Scratch()
+        D, q = predictor.form.coef.shape
         dtype = np.dtype(np.float32 if predictor.precision == "single" else np.float64)
         n_targets = min(q, _TARGETS_AT_ONCE)
         fewest, most = _ROWS_AT_ONCE
         fitting = max(_BUFFER_BYTES // (dtype.itemsize * max(D, n_targets)), fewest)
         n_rows = max(min(fitting, most, n_rows), 1)
-        self.features = np.empty((n_rows, D), dtype=dtype)
-        self.products = np.empty(n_rows * n_targets, dtype=np.float32)
+        self.features = self.scratch.array("features", (n_rows, D), dtype)
+        self.products = self.scratch.array("products", (n_rows * n_targets,), np.float32)
 
     def predict(self, X: Array, out: Floats) -> None:
         """Write predictions (n, q) for rows (n, p) into `out`; the rest is as in `Predictor`."""
-        feature_map, form = self.predictor.feature_map, self.predictor.form
-        feature_map.check(X.shape)
+        form = self.predictor.form
+        form.feature_map.check(X.shape)
         in_cache = out.shape[1] <= _TARGETS_IN_CACHE
         with np.errstate(invalid="ignore", over="ignore"):
             for start in range(0, len(X), len(self.features)):
                 rows = X[start : start + len(self.features)]
                 made, features = out[start : start + len(rows)], self.features[: len(rows)]
-                for part in feature_map.evaluated(rows, features, form.shift):
+                for part in form.feature_map.evaluated(rows, features, form.shift, self.scratch):
                     if in_cache:
                         self._multiply(form, features[part], made[part])
                 if not in_cache:

@@ -17,7 +17,7 @@ from dask.base import named_schedulers
 from dask.delayed import Delayed
 from tlz import partition_all
 
-from streamkern.errors import ClusterError
+from streamkern.errors import ClusterError, WorkersLostError
 from streamkern.memory import available_bytes
 from streamkern.threads import blas_threads
 
@@ -177,10 +177,7 @@ def _result(future: Any) -> Any:
     try:
         return future.result()
     except KilledWorker as error:
-        raise ClusterError(
-            f"the workers that ran {error.task!r} died {error.allowed_failures + 1} times; most "
-            f"often they ran out of memory, take fewer components or fewer workers a machine."
-        ) from error
+        raise WorkersLostError(str(error.task), error.allowed_failures + 1) from error
     except (NoWorkerError, NoValidWorkerError, CancelledError) as error:
         raise ClusterError(
             "the cluster lost its workers or its scheduler; check that they run, and start again."
@@ -202,7 +199,7 @@ def stream(tasks: Iterator[Any]) -> Iterator[Any]:
         for batch in partition_all(n_threads, tasks):
             yield from dask.compute(*batch, scheduler=scheduler)
         return
-    with ThreadPoolExecutor(n_threads, "stream") as pool:
+    with ThreadPoolExecutor(n_threads + 1, "stream") as pool:  # one more reads
 
         def begin(task: Any) -> Future[Any]:
             return pool.submit(copy_context().run, _computed, task)

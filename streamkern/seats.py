@@ -12,7 +12,7 @@ from queue import LifoQueue
 from typing import TYPE_CHECKING, Any
 
 from streamkern.scheduling import current_worker
-from streamkern.statistics import Scratch
+from streamkern.scratch import Scratch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -21,6 +21,14 @@ if TYPE_CHECKING:
     from streamkern.pattern import Pattern
     from streamkern.plan import Plan
     from streamkern.sources import Source
+    from streamkern.storage import Checkpoint
+
+# Values so many deviations from the mean, with such a share of the variance each, are outliers.
+_FAR, _SHARE = 10.0, 0.05
+# How near the variance of a column with two values is to the largest that it can have.
+_TWO_VALUES = 1e-6
+# Columns that are named.
+_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -58,6 +66,7 @@ def survey(
     *,
     index: RowIndex | None = None,
     like: Pattern | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> Survey:
     """Read the rows once, lightly.
 
@@ -72,6 +81,8 @@ def survey(
         Without rows; filled on the way.
     like : Pattern, optional
         Whose standardisation is taken, whatever these columns hold.
+    checkpoint : Checkpoint, optional
+        Where the sums are saved.
 
     Raises
     ------
@@ -90,6 +101,7 @@ def survey(
         skip_bad_rows=options.on_bad_rows == "skip",
         label="columns",
         n_threads=plan.n_threads,
+        checkpoint=checkpoint,
     )
     columns, sample, *indices = passed.statistic.parts
     assert isinstance(columns, ColumnStatistics)  # noqa: S101  for the type checker
@@ -97,6 +109,7 @@ def survey(
     check_rows(source, columns, passed)
     if like is None:
         _check_columns(source, columns)
+        _warn_of_outliers(source, columns)
         standardizer, dropped = _standardizer(source, columns, options)
     else:
         standardizer = like.feature_map.standardizer
@@ -152,6 +165,28 @@ def _check_columns(source: Source, columns: ColumnStatistics) -> None:
         raise DataError(
             f"{name} has values from {columns.minimum[j]:.3g} to {columns.maximum[j]:.3g}, whose "
             f"variance {how}; rescale it."
+        )
+
+
+def _warn_of_outliers(source: Source, columns: ColumnStatistics) -> None:
+    """Warn of columns whose deviation is that of a few values."""
+    p, mean, variance = source.n_features, columns.mean, columns.variance
+    with np.errstate(over="ignore", invalid="ignore"):
+        above, below = columns.maximum - mean, mean - columns.minimum
+        farthest = np.maximum(above, below)
+        wild = farthest**2 > np.maximum(_FAR**2, _SHARE * columns.weight) * variance
+        # The largest variance between two values is that of a column that has only these.
+        wild &= variance < (1 - _TWO_VALUES) * above * below
+        deviations = np.where(wild, farthest / np.sqrt(variance), 0.0)
+    if wild.any():
+        names = [f"column {j} of X" if j < p else f"target {j - p}" for j in np.flatnonzero(wild)]
+        others = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        warnings.warn(
+            f"{', '.join(names[:_NAMED])}{others}: values up to {deviations.max():,.0f} standard "
+            f"deviations from the mean make up much of that deviation, and beside them all others "
+            f"are nearly equal; clip them, take logarithms, or leave them out.",
+            StreamkernWarning,
+            stacklevel=5,
         )
 
 

@@ -17,8 +17,10 @@ import numpy as np
 
 from streamkern.errors import DataError, ParameterError
 from streamkern.features import Identity, RandomFourierFeatures
+from streamkern.features.base import cached_slices
 from streamkern.kernels import ShiftInvariantKernel
 from streamkern.scheduling import current_resources, run_all, shared, task
+from streamkern.scratch import Scratch
 from streamkern.selection import (
     PenaltyCurve,
     default_grid,
@@ -282,7 +284,7 @@ class _Trial:
         self, drawn: RandomFourierFeatures, angles: Array, y: Floats, factor: float
     ) -> Attempt:
         some = np.empty((min(len(y), _SHIFT_ROWS), drawn.n_components), dtype=angles.dtype)
-        drawn.waves(angles[: len(some)], some)
+        drawn.waves(angles[: len(some)].copy(), some)
         empty = Moments(
             Identity().draw(drawn.n_components),
             y.shape[1],
@@ -294,7 +296,8 @@ class _Trial:
         for fold, start, stop in zip(folds, cuts, cuts[1:], strict=False):
             fold.update(_features(drawn, angles[start:stop], y[start:stop]))
         total = reduce(Moments.merge, folds)
-        basis = Eigenbasis.of(total.centred(intercept=self.options.fit_intercept))
+        intercept = self.options.fit_intercept
+        basis = Eigenbasis.of(total.centred(intercept=intercept), total.n_rows - intercept)
         alphas = default_grid(basis.spectrum)
         held_out = [held_out_errors(basis, total, fold, alphas) for fold in folds]
         curve = PenaltyCurve.of_folds(alphas, held_out, np.ones(y.shape[1]))
@@ -315,8 +318,10 @@ class _Trial:
 def _features(drawn: RandomFourierFeatures, angles: Array, y: Floats) -> Iterator[Block]:
     """Yield the features of projections, some rows at a time, as rows of an identity map."""
     features = np.empty((min(_BLOCK_ROWS, len(y)), drawn.n_components), dtype=angles.dtype)
+    scratch = Scratch()
     for start in range(0, len(y), _BLOCK_ROWS):
-        part = slice(start, start + _BLOCK_ROWS)
-        out = features[: len(y[part])]
-        drawn.waves(angles[part], out)
-        yield Block(out, y[part], start)
+        block = slice(start, start + _BLOCK_ROWS)
+        out, inside = features[: len(y[block])], angles[block]
+        for part in cached_slices(len(out), drawn.n_components):
+            drawn.waves(inside[part], out[part], scratch)
+        yield Block(out, y[block], start)

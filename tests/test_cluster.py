@@ -115,6 +115,29 @@ def test_blas_threads_reach_the_environment_of_the_workers_and_of_nobody_else(mo
 
 
 @pytest.mark.cluster
+@pytest.mark.parametrize("chosen", [65536, 1 << 30], ids=["the default of Dask", "another"])
+@pytest.mark.parametrize("heaps", [None, "3"])
+def test_workers_keep_memory_unless_somebody_said_how_much(chosen, heaps, monkeypatch):
+    monkeypatch.delenv("MALLOC_TRIM_THRESHOLD_", raising=False)
+    monkeypatch.delenv("MALLOC_ARENA_MAX", raising=False)
+    if heaps is not None:
+        monkeypatch.setenv("MALLOC_ARENA_MAX", heaps)
+    with (
+        dask.config.set(
+            {"distributed.nanny.pre-spawn-environ": {"MALLOC_TRIM_THRESHOLD_": chosen}}
+        ),
+        connect(n_workers=1) as client,
+    ):
+        (environ,) = client.run(lambda: dict(os.environ)).values()
+    expected = heaps or ("1" if chosen == 65536 else None)
+    assert environ.get("MALLOC_ARENA_MAX") == expected
+    assert os.environ.get("MALLOC_ARENA_MAX") == heaps
+    kept = None if chosen == 65536 else str(chosen)
+    assert environ.get("MALLOC_TRIM_THRESHOLD_") == kept
+    assert "MALLOC_TRIM_THRESHOLD_" not in os.environ
+
+
+@pytest.mark.cluster
 def test_a_task_that_fails_writes_nothing_but_its_exception(capfd):
     with connect(n_workers=1) as client:
         future = client.submit(divmod, 1, 0)

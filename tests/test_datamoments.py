@@ -521,10 +521,17 @@ def test_saved_moments_do_what_the_moments_do(tmp_path, precision, q):
     assert model().solve(left[0]).coef_.tobytes() == model().solve(left[1]).coef_.tobytes()
 
 
-def test_moments_that_overflowed_are_not_saved(tmp_path):
+def test_moments_that_overflow_are_not_made(tmp_path):
     X, y = rows()
     options = {"feature_map": "identity", "standardize": False, "precision": "single"}
-    made = model(**options).moments(1e25 * X, y)
+    with pytest.raises(OverflowedError, match=r"rows .* overflowed in single precision"):
+        model(**options).moments(1e25 * X, y)
+
+
+def test_moments_that_overflowed_are_not_saved(tmp_path):
+    X, y = rows()
+    made = model().moments(X, y).gathered()
+    made.folds.parts[0].cross[0] = np.inf
     with pytest.raises(OverflowedError, match="overflowed in single precision"):
         made.save(tmp_path / "m.h5")
     assert list(tmp_path.iterdir()) == []

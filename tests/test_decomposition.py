@@ -10,8 +10,9 @@ import pytest
 from tolerances import assert_close
 
 from streamkern.solve import decomposed, decomposition
-from streamkern.solve.decomposition import decomposition_bytes
+from streamkern.solve.decomposition import decomposed_in_range, decomposition_bytes
 from streamkern.solve.lapack import routine
+from streamkern.statistics.triangle import Triangle
 
 SPECTRA = {
     "decaying": lambda D: np.logspace(0, -12, D),
@@ -61,6 +62,54 @@ def test_small_matrices_have_the_bits_of_numpy(spectrum, D):
     values, vectors = decomposed(matrix.copy())
     assert_decomposes(matrix, values, vectors)
     assert_close(values, expected[0], steps=10 * D, size=max(np.abs(expected[0]).max(), 1e-300))
+
+
+RANKS = {"decaying": lambda r: np.logspace(-9, 0, r), "alike": np.ones, "none": np.zeros}
+
+
+@pytest.mark.parametrize("spectrum", list(RANKS.values()), ids=list(RANKS))
+@pytest.mark.parametrize(("D", "rank"), [(1, 0), (12, 3), (300, 40), (600, 1)])
+def test_a_matrix_of_low_rank_is_decomposed_in_its_range(spectrum, D, rank):
+    nonzero = spectrum(rank)
+    matrix = with_values(np.concatenate([np.zeros(D - rank), nonzero]))
+    values, vectors = decomposed_in_range(Triangle.of(matrix), rank)
+    largest = max(nonzero.max(initial=0.0), 1e-300)
+    assert (np.diff(values) >= 0).all()
+    assert_close(values[D - rank :], nonzero, steps=10 * D, size=largest)
+    assert_close((vectors * values) @ vectors.T, matrix, steps=10 * D, size=largest)
+    inside = vectors[:, D - rank :]
+    assert_close(inside.T @ inside, np.eye(rank), steps=10 * D)
+
+
+@pytest.mark.parametrize("rank", [40, 100])
+def test_noise_of_single_precision_costs_the_range_little(rank):
+    D = 300
+    rng = np.random.default_rng(rank)
+    exact = with_values(np.concatenate([np.zeros(D - rank), np.logspace(-6, 0, rank)]))
+    noise = rng.standard_normal((D, D)) * 3e-8
+    noisy = exact + (noise + noise.T) / 2
+    whole_values, whole = decomposed(noisy.copy())
+    values, vectors = decomposed_in_range(Triangle.of(noisy), rank)
+
+    def off(values, vectors):
+        part = slice(D - rank, D)
+        return np.linalg.norm((vectors[:, part] * values[part]) @ vectors[:, part].T - exact, 2)
+
+    assert off(values, vectors) < 1.5 * off(whole_values, whole)
+    assert values[D - rank :] == pytest.approx(whole_values[D - rank :], rel=0.05, abs=5e-7)
+
+
+@pytest.mark.parametrize("n_threads", [2, 3])
+def test_the_range_has_the_same_bits_on_any_number_of_threads(n_threads):
+    matrix = Triangle.of(with_values(np.concatenate([np.zeros(500), np.logspace(-6, 0, 300)])))
+    alone, side_by_side = (decomposed_in_range(matrix, 300, n) for n in (1, n_threads))
+    assert all(a.tobytes() == b.tobytes() for a, b in zip(alone, side_by_side, strict=True))
+
+
+def test_vectors_beyond_the_rank_are_nought():
+    matrix = with_values(np.concatenate([np.zeros(290), np.ones(10)]))
+    _, vectors = decomposed_in_range(Triangle.of(matrix), 10)
+    assert not vectors[:, : 300 - 10 - decomposition._OVERSAMPLED].any()
 
 
 @pytest.mark.parametrize("D", [1024, 1025])

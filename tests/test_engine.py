@@ -394,15 +394,19 @@ def test_places_of_rows_survive_skipping():
 
 
 class Doubled:
-    """What a shard's rows are, doubled; counts its calls."""
+    """What a shard's rows are, doubled; notes its calls, and the memory that it was lent."""
 
     def __init__(self):
-        self.calls = []
+        self.calls, self.lent, self.at_once = [], set(), []
 
-    def __call__(self, reader, n_rows):
-        (block,) = reader.blocks(1000)
+    def __call__(self, blocks, n_rows, scratch):
+        self.at_once.append(id(scratch))
+        assert self.at_once.count(id(scratch)) == 1  # nobody else has it now
+        (block,) = blocks
         assert len(block) == n_rows
         self.calls.append(block.start)
+        self.lent.add(id(scratch))
+        self.at_once.remove(id(scratch))
         return 2 * block.X
 
 
@@ -411,7 +415,9 @@ def test_mapped_shards_come_in_order_with_every_row_once(scheduler):
     X, y = rows(57)
     recorder = Recorder()
     with dask.config.set(scheduler=scheduler, num_workers=3), observed(recorder):
-        found = list(map_shards(ArraySource(X, y), Doubled(), shard_rows=5, label="double"))
+        found = list(
+            map_shards(ArraySource(X, y), Doubled(), shard_rows=5, block_rows=5, label="double")
+        )
     assert [shard.index for shard, _ in found] == list(range(12))
     assert [shard.start for shard, _ in found] == list(range(0, 57, 5))
     assert np.array_equal(np.concatenate([result for _, result in found]), 2 * X)
@@ -424,10 +430,13 @@ def test_mapped_shards_come_in_order_with_every_row_once(scheduler):
 def test_shards_are_mapped_only_when_they_are_asked_for(scheduler, ahead):
     function = Doubled()
     with dask.config.set(scheduler=scheduler, num_workers=3):
-        results = map_shards(ArraySource(*rows(100)), function, shard_rows=5, label="double")
+        results = map_shards(
+            ArraySource(*rows(100)), function, shard_rows=5, block_rows=5, label="double"
+        )
         assert function.calls == []
         next(results)
         results.close()
+    assert len(function.lent) <= (3 if scheduler == "threads" else 1)
     # A window of two more than there are threads is begun, in any order, and no more.
     assert 0 in function.calls
     assert set(function.calls) <= set(range(0, 5 * ahead, 5))
@@ -436,7 +445,9 @@ def test_shards_are_mapped_only_when_they_are_asked_for(scheduler, ahead):
 def test_the_end_is_heard_by_observers_of_shards_that_nobody_wants_any_more():
     recorder = Recorder()
     with observed(recorder):
-        results = map_shards(ArraySource(*rows()), Doubled(), shard_rows=5, label="double")
+        results = map_shards(
+            ArraySource(*rows()), Doubled(), shard_rows=5, block_rows=5, label="double"
+        )
         next(results)
         results.close()
     assert recorder.events[-1] == ("finished",)

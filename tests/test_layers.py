@@ -16,7 +16,7 @@ ROOT = Path(streamkern.__file__).parent
 
 # From the bottom up; a module imports from its own row or from rows above it in this table.
 LAYERS = [
-    {"_version", "_typing", "errors", "memory", "threads"},
+    {"_version", "_typing", "errors", "memory", "scratch", "threads"},
     {"kernels"},
     {"features"},
     {"predictor"},
@@ -25,8 +25,9 @@ LAYERS = [
     {"solve"},
     {"sparse", "deviation"},
     {"storage", "selection", "footprint", "plan", "observing", "scheduling"},
-    {"seats"},
+    {"seats", "partials"},
     {"engine", "fitoptions", "pattern"},
+    {"checkpointing"},
     {"solving", "survey", "tuning"},
     {"datamoments"},
     {"fitting", "prediction", "tables"},

@@ -13,6 +13,7 @@ from streamkern import predictor as module
 from streamkern.features import Identity, RandomFourierFeatures, Standardized
 from streamkern.features.standardized import Standardizer
 from streamkern.predictor import PredictionBuffers, Predictor
+from streamkern.scratch import Scratch
 
 P = 3
 
@@ -52,7 +53,9 @@ MAPS = {
     "pairs": lambda: drawn(10),
     "phases": lambda: drawn(7, paired=False),
     "standardized": lambda: standardized(drawn(10)),
+    "rather alike": lambda: standardized(drawn(10, 6.0)),
     "alike": lambda: standardized(drawn(10, 100.0)),
+    "more pairs than a panel": lambda: standardized(drawn(4 * module._PANEL + 6)),
     "more than a panel": lambda: drawn(2 * module._PANEL + 6),
     "chosen": lambda: standardized(drawn(10).subset(np.array([1, 4, 2]))),
     "inputs": lambda: Identity().draw(P),
@@ -67,6 +70,28 @@ def test_predictions_are_those_of_the_formula(name, q, precision):
     made = predictor.predict(X)
     assert made.dtype == np.float64
     assert_close(made, formula(predictor, X), dtype=rounding(precision))
+
+
+@pytest.mark.parametrize("precision", ["single", "double"])
+def test_a_single_target_takes_one_cosine_a_pair(precision):
+    predictor = random_predictor(standardized(drawn(10)), precision=precision)
+    assert predictor.form.feature_map.n_components == 5
+    assert random_predictor(standardized(drawn(10)), 2).form.feature_map.n_components == 10
+
+
+def test_features_that_hardly_differ_keep_their_pairs():
+    predictor = random_predictor(standardized(drawn(10, 100.0)))
+    assert predictor.form.feature_map is predictor.feature_map
+
+
+def test_predictions_in_lent_memory_are_the_same_and_take_no_more():
+    predictor, X = random_predictor(standardized(drawn(10))), rows(1000)
+    scratch, out = Scratch(), np.empty((1000, 1))
+    for _ in range(2):
+        buffers = PredictionBuffers(predictor, 300, scratch)
+        buffers.predict(X, out)
+        assert np.array_equal(out, predictor.predict(X))
+    assert np.shares_memory(buffers.features, PredictionBuffers(predictor, 300, scratch).features)
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 299, 300, 301, 1000])

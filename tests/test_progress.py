@@ -63,22 +63,25 @@ def test_without_the_context_nothing_is_said(capfd):
 
 @pytest.mark.usefixtures("every_bar_stays")
 def test_an_unfinished_pass_leaves_an_unfinished_bar(capfd):
-    def broken(reader, n_rows):
+    def broken(blocks, n_rows, _):
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError), progress():
-        list(map_shards(ArraySource(*rows()), broken, shard_rows=100, label="broken"))
+        list(
+            map_shards(ArraySource(*rows()), broken, shard_rows=100, block_rows=100, label="broken")
+        )
     assert "0/20000 rows" in capfd.readouterr().err
 
 
 def test_a_pass_that_takes_a_while_leaves_its_bar_and_a_short_one_does_not(capfd):
-    def slow(reader, n_rows):
+    def slow(blocks, n_rows, _):
+        assert sum(map(len, blocks)) == n_rows
         time.sleep(1.1)
 
     source = ArraySource(*rows())
     with progress():
         fit()
-        list(map_shards(source, slow, shard_rows=20_000, label="slow"))
+        list(map_shards(source, slow, shard_rows=20_000, block_rows=20_000, label="slow"))
     said = capfd.readouterr()
     assert said.out == ""
     assert "slow" in said.err

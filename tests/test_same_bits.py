@@ -31,8 +31,8 @@ def write(path, n):
     X = rng.standard_normal((n, P), dtype=np.float32)
     y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(n)
     with h5py.File(path, "w") as file:
-        file.create_dataset("X", data=X, chunks=(CHUNK_ROWS, P))
-        file.create_dataset("y", data=y, chunks=(CHUNK_ROWS,))
+        file.create_dataset("X", data=X, chunks=(min(n, CHUNK_ROWS), P))
+        file.create_dataset("y", data=y, chunks=(min(n, CHUNK_ROWS),))
     return streamkern.open_hdf5(path)
 
 
@@ -127,13 +127,20 @@ def test_a_penalty_is_chosen_by_the_same_bits(tmp_path, fold_by, external_schedu
         assert model.report_["alpha_curve"] == alone.report_["alpha_curve"]
 
 
-@pytest.mark.parametrize("standardize", [True, False])
-def test_the_number_of_cores_of_the_callers_process_changes_no_bit(tmp_path, standardize):
+@pytest.mark.parametrize(
+    ("n", "options"),
+    [
+        (20_000, "n_components=512"),
+        (20_000, "n_components=512, standardize=False"),
+        (506, "n_components=2048, alpha='cv'"),
+    ],
+)
+def test_the_number_of_cores_of_the_callers_process_changes_no_bit(tmp_path, n, options):
     path = tmp_path / "train.h5"
-    write(path, 20_000)
+    write(path, n)
     program = f"""
 import hashlib, streamkern
-model = streamkern.RandomFeatureRidge(n_components=512, standardize={standardize})
+model = streamkern.RandomFeatureRidge({options})
 model.fit(streamkern.open_hdf5({str(path)!r}))
 print(hashlib.sha256(model.coef_.tobytes()).hexdigest())
 """

@@ -10,7 +10,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 import streamkern
-from streamkern.engine import accumulate
+from streamkern.engine import accumulate, map_shards
 from streamkern.seats import Seats
 from streamkern.sources import ArraySource, Reader
 from streamkern.statistics import Statistic
@@ -74,6 +74,56 @@ def test_no_more_shards_compute_than_threads_and_memory_is_used_again(n_threads)
     assert found.statistic.n_rows == 80
     assert most_at_once(found.statistic.spans) <= n_threads
     assert len({scratch for _, scratch in found.statistic.held}) == n_threads
+
+
+class Throttled(Slow):
+    """Rows of an array on storage that gives one block in so many seconds, whoever asks."""
+
+    def __init__(self, X, y, seconds):
+        super().__init__(X, y)
+        self.seconds, self.lock, self.spans = seconds, threading.Lock(), []
+
+    def reader(self, shard):
+        return ThrottledReader(super().reader(shard).inner, self)
+
+
+class ThrottledReader(SlowReader):
+    def __init__(self, inner, storage):
+        super().__init__(inner)
+        self.storage = storage
+
+    def blocks(self, n_rows):
+        for block in self.inner.blocks(n_rows):
+            with self.storage.lock:
+                begun = time.monotonic()
+                time.sleep(self.storage.seconds)
+                self.storage.spans.append((begun, time.monotonic()))
+            yield block
+
+
+@pytest.mark.parametrize("reading", [0.02, 0.06], ids=["as fast", "the bottleneck"])
+@pytest.mark.parametrize("what", ["accumulating", "mapping"])
+def test_storage_that_is_throttled_is_hidden_behind_the_work_or_hides_it(what, reading):
+    source, spans = Throttled(np.ones((32, 1)), np.ones(32), reading), []
+
+    def mapped(blocks, *_):
+        busy = Busy()
+        busy.update(blocks)
+        spans.extend(busy.spans)
+
+    with dask.config.set(scheduler="threads", num_workers=1):
+        begun = time.monotonic()
+        if what == "accumulating":
+            found = accumulate(source, Busy(), shard_rows=8, block_rows=2, n_threads=1)
+            spans = found.statistic.spans
+        else:
+            list(map_shards(source, mapped, shard_rows=8, block_rows=2, label="mapped"))
+        seconds = time.monotonic() - begun
+    assert len(spans) == len(source.spans) == 16
+    assert most_at_once(spans) == most_at_once(source.spans) == 1
+    # In turns all of reading and working would add up; the shorter is hidden, but for its ends.
+    read, worked = (sum(b - a for a, b in each) for each in (source.spans, spans))
+    assert seconds < read + worked - 0.6 * min(read, worked)
 
 
 @pytest.mark.cluster

@@ -43,6 +43,22 @@ def spectrum_of(Phi, y, s=None, *, intercept: bool = True) -> Spectrum:
     return Eigenbasis.of(moments_of(Phi, y, s, intercept=intercept)).spectrum
 
 
+@with_and_without
+def test_few_rows_give_the_same_solutions_from_the_range_alone(intercept):
+    Phi, y = rows(200)
+    moments = moments_of(Phi, y, intercept=intercept)
+    whole, ranged = Eigenbasis.of(moments), Eigenbasis.of(moments, N - intercept)
+    assert not ranged.vectors[:, 0].any()
+    for alpha in ALPHAS:
+        expected, found = whole.solve(alpha), ranged.solve(alpha)
+        size = np.abs(expected.coef).max()
+        assert_close(found.coef, expected.coef, steps=1e6, size=size)
+        assert found.effective_dof == pytest.approx(expected.effective_dof, rel=1e-9)
+        assert found.train_rss == pytest.approx(expected.train_rss, rel=1e-6, abs=1e-9)
+    with pytest.raises(SingularSystemError):
+        ranged.solve(0.0)
+
+
 @every_size
 @with_and_without
 def test_gcv_is_that_of_the_hat_matrix_of_all_rows(D, intercept):

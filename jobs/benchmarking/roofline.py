@@ -112,8 +112,9 @@ def _seconds_of(waves: Callable[[Any, Any, Any], None], angles: Any, block: Any)
     part, half = block[: len(angles)], angles.shape[1]
     spent = []
     for _ in range(10):
+        again = angles[: len(part)].copy()
         begun = time.perf_counter()
-        waves(angles[: len(part)], part[:, :half], part[:, half:])
+        waves(again, part[:, :half], part[:, half:])
         spent.append(time.perf_counter() - begun)
     return min(spent)
 

@@ -20,8 +20,10 @@ from streamkern.cli.model_options import (
 from streamkern.cli.options import (
     Say,
     bad_rows_option,
+    checkpoint_option,
     common,
     data_options,
+    drop_checkpoint,
     force_option,
     place_options,
 )
@@ -36,6 +38,7 @@ from streamkern.cli.options import (
 @sparse_options
 @click.option("--no-intercept", is_flag=True, help="Fit through the origin.")
 @bad_rows_option
+@checkpoint_option
 @place_options
 @click.option("--dry-run", is_flag=True, help="Print the plan, and read no rows.")
 @force_option
@@ -57,8 +60,9 @@ def fit(say: Say, **options: Any) -> None:
         return
     source, place, plan = job
     with place.entered(say, plan):
-        model.fit(source, like=like)
+        model.fit(source, like=like, checkpoint=options["checkpoint"])
     model.save(options["out"], force=options["force"])
+    drop_checkpoint(options["checkpoint"])
     report_on(say, "Fitted", model, options["out"])
 
 
@@ -121,6 +125,7 @@ def pass_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
     for key, label in (
         ("skipped_rows", "rows skipped"),
         ("forgotten_rows", "rows forgotten"),
+        ("resumed_shards", "shards resumed"),
         ("retried_shards", "shards retried"),
     ):
         if report.get(key):

@@ -19,8 +19,10 @@ from streamkern.cli.model_options import (
 from streamkern.cli.options import (
     Say,
     bad_rows_option,
+    checkpoint_option,
     common,
     data_options,
+    drop_checkpoint,
     force_option,
     place_options,
 )
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 @like_option
 @folds_options
 @bad_rows_option
+@checkpoint_option
 @place_options
 @click.option("--dry-run", is_flag=True, help="Print the plan, and read no rows.")
 @force_option
@@ -59,8 +62,9 @@ def moments(say: Say, **options: Any) -> None:
         return
     source, place, plan = job
     with place.entered(say, plan):
-        found = model.moments(source, like=like).gathered()
+        found = model.moments(source, like=like, checkpoint=options["checkpoint"]).gathered()
     found.save(options["out"], force=options["force"])
+    drop_checkpoint(options["checkpoint"])
     report_on(say, "Moments", found, options["out"])
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from streamkern.cli.stopping import Stopped, stoppable
 from streamkern.errors import StreamkernError, StreamkernWarning
 
 if TYPE_CHECKING:
@@ -96,14 +97,15 @@ def common(command: Command) -> Command:
     def run(*args: Any, as_json: bool, quiet: bool, debug: bool, **kwargs: Any) -> None:
         say = Say(as_json=as_json, quiet=quiet)
         try:
-            with warnings.catch_warnings():
+            with stoppable(), warnings.catch_warnings():
                 warnings.simplefilter("default", StreamkernWarning)
                 warnings.showwarning = _as_note(say)
                 command(*args, say=say, **kwargs)
         except StreamkernError as error:
             _fail(str(error), error.exit_status, debug=debug)
-        except KeyboardInterrupt:
-            _fail("interrupted; the output was not written.", 130, debug=debug)
+        except KeyboardInterrupt as error:
+            status = error.exit_status if isinstance(error, Stopped) else 130
+            _fail(_interrupted(kwargs.get("checkpoint")), status, debug=debug)
         except MemoryError:
             _fail("out of memory; take fewer components, or shut other programs.", 1, debug=debug)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
@@ -118,6 +120,15 @@ def common(command: Command) -> Command:
             )
 
     return run
+
+
+def _interrupted(checkpoint: str | None) -> str:
+    if checkpoint is None:
+        return "interrupted; the output was not written."
+    return (
+        f"interrupted; the output was not written, but sums were saved: run the same command again "
+        f"to go on from {checkpoint}."
+    )
 
 
 def _as_note(say: Say) -> Callable[..., None]:
@@ -171,6 +182,23 @@ def bad_rows_option(command: Command) -> Command:
         show_default=True,
         help="What to do about rows with NaN or infinite values.",
     )(command)
+
+
+def checkpoint_option(command: Command) -> Command:
+    """Give a command a folder to save what is done, and to go on from."""
+    return click.option(
+        "--checkpoint",
+        metavar="DIR",
+        help="Save sums in this folder as they are made, and go on from there if stopped.",
+    )(command)
+
+
+def drop_checkpoint(folder: str | None) -> None:
+    """Remove a checkpoint whose work is saved elsewhere now."""
+    from streamkern.storage import remove_checkpoint
+
+    if folder is not None:
+        remove_checkpoint(folder)
 
 
 def force_option(command: Command) -> Command:

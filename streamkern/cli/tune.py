@@ -22,8 +22,10 @@ from streamkern.cli.model_options import (
 from streamkern.cli.options import (
     Say,
     bad_rows_option,
+    checkpoint_option,
     common,
     data_options,
+    drop_checkpoint,
     force_option,
     place_options,
 )
@@ -38,6 +40,7 @@ from streamkern.errors import ParameterError
 @sparse_options
 @click.option("--no-intercept", is_flag=True, help="Fit through the origin.")
 @bad_rows_option
+@checkpoint_option
 @place_options
 @click.option("--dry-run", is_flag=True, help="Print the plan, and read no rows.")
 @force_option
@@ -61,8 +64,9 @@ def tune(say: Say, **options: Any) -> None:
         return
     source, place, plan = job
     with place.entered(say, plan):
-        model.tune(source, kernels=kernels)
+        model.tune(source, kernels=kernels, checkpoint=options["checkpoint"])
     model.save(options["out"], force=options["force"])
+    drop_checkpoint(options["checkpoint"])
     tried = model.report_["tuning"]
     say.table("Tried", tuning_rows(tried), header=tuning_header(tried))
     report_on(say, "Fitted", model, options["out"])

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from streamkern._typing import Array, Floats
+    from streamkern.scratch import Scratch
 
 # Features are made for a few rows at a time, so that they are still in cache for the cosines.
 _CACHED_VALUES = 1 << 18
@@ -55,7 +56,9 @@ class FeatureMap(ABC):
             pass
 
     @abstractmethod
-    def evaluated(self, X: Array, out: Array, shift: Array | float = 0.0) -> Iterator[slice]:
+    def evaluated(
+        self, X: Array, out: Array, shift: Array | float = 0.0, scratch: Scratch | None = None
+    ) -> Iterator[slice]:
         """Write phi(X) / scale - shift into `out`, and yield slices of rows as they are done.
 
         Parameters
@@ -65,6 +68,8 @@ class FeatureMap(ABC):
             Receives the features; its dtype is the precision they are computed in.
         shift : ndarray of shape (D,), same dtype as `out`, or 0
             Subtracted from every row.
+        scratch : Scratch, optional
+            Memory to work in, lent until the last slice is asked for.
 
         Yields
         ------
@@ -99,6 +104,22 @@ class FeatureMap(ABC):
         ParameterError
             If an index is named twice, or is not one of a feature.
         """
+
+    def condensed(self, coef: Floats) -> tuple[FeatureMap, Floats]:
+        """Return a map, and coefficients of its features, that make the same function for less.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (D, q)
+            Of the features without their scale: the function is (phi(x) / scale)^T coef.
+
+        Returns
+        -------
+        map : FeatureMap
+            This map itself, where it has no shorter form.
+        coef : ndarray of shape (K, q)
+        """
+        return self, coef
 
     @abstractmethod
     def parameters(self) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import numpy as np
 from streamkern.errors import ParameterError
 from streamkern.features.base import FeatureMap, cached_slices
 from streamkern.features.trigonometry import cosines
+from streamkern.scratch import Scratch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -48,15 +49,21 @@ class Cosines(FeatureMap):
         self.check((0, n_features))
         return self
 
-    def evaluated(self, X: Array, out: Array, shift: Array | float = 0.0) -> Iterator[slice]:
+    def evaluated(
+        self, X: Array, out: Array, shift: Array | float = 0.0, scratch: Scratch | None = None
+    ) -> Iterator[slice]:
         """Write the cosines, less `shift`, into `out`."""
-        weights, phases = self.frequencies.T.astype(out.dtype), self.phases.astype(out.dtype)
+        scratch, shifted = scratch or Scratch(), np.any(shift)
+        frequencies = scratch.array("frequencies", self.frequencies.shape, out.dtype)
+        frequencies[...] = self.frequencies
+        phases = self.phases.astype(out.dtype)
         for rows in cached_slices(len(out), self.n_components):
             features = out[rows]
-            np.matmul(X[rows].astype(out.dtype, copy=False), weights, out=features)
+            np.matmul(X[rows].astype(out.dtype, copy=False), frequencies.T, out=features)
             features += phases
             cosines(features, features)
-            features -= shift
+            if shifted:
+                features -= shift
             yield rows
 
     def first(self, n_components: int) -> Cosines:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from streamkern._typing import Array
+    from streamkern.scratch import Scratch
 
 
 class Identity(FeatureMap):
@@ -27,7 +28,13 @@ class Identity(FeatureMap):
         self.n_features = self.n_components = n_features
         return self
 
-    def evaluated(self, X: Array, out: Array, shift: Array | float = 0.0) -> Iterator[slice]:
+    def evaluated(
+        self,
+        X: Array,
+        out: Array,
+        shift: Array | float = 0.0,
+        scratch: Scratch | None = None,  # noqa: ARG002  nothing is in between
+    ) -> Iterator[slice]:
         """Write the inputs, less `shift`, into `out`."""
         for rows in cached_slices(len(out), self.n_components):
             np.subtract(X[rows], shift, out=out[rows], casting="same_kind")

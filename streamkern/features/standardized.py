@@ -9,11 +9,15 @@ import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.features.base import FeatureMap, cached_slices
+from streamkern.scratch import Scratch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from streamkern._typing import Array, Floats
+
+# Rows are cast to double and back, which takes more of the cache than features do.
+_DOUBLES = 4
 
 
 @dataclass(frozen=True)
@@ -35,16 +39,18 @@ class Standardizer:
     n_features: int
 
     def __call__(self, X: Array, dtype: Any = np.float64) -> Array:
-        """Return standardised rows (n, p'), computed in double since a mean can be large."""
+        """Return standardised rows (n, p')."""
         rows = np.empty((len(X), len(self.columns)), dtype=dtype)
-        buffer: Floats | None = None
-        for part in cached_slices(len(X), len(self.columns)):
-            kept = X[part] if len(self.columns) == self.n_features else X[part][:, self.columns]
-            if buffer is None:
-                buffer = np.empty(kept.shape)
-            centred = np.subtract(kept, self.mean, out=buffer[: len(kept)])
-            np.divide(centred, self.deviation, out=rows[part], casting="same_kind")
+        self.write(X, rows, Scratch())
         return rows
+
+    def write(self, X: Array, out: Array, scratch: Scratch) -> None:
+        """Write standardised rows (n, p'), computed in double since a mean can be large."""
+        for part in cached_slices(len(X), _DOUBLES * len(self.columns)):
+            kept = X[part] if len(self.columns) == self.n_features else X[part][:, self.columns]
+            centred = scratch.array("centred", kept.shape, np.float64)
+            np.subtract(kept, self.mean, out=centred)
+            np.divide(centred, self.deviation, out=out[part], casting="same_kind")
 
     def then(self, other: Standardizer) -> Standardizer:
         """Return the standardizer that does what this one and then another one do."""
@@ -82,10 +88,16 @@ class Standardized(FeatureMap):
         self.inner.draw(len(self.standardizer.columns))
         return self
 
-    def evaluated(self, X: Array, out: Array, shift: Array | float = 0.0) -> Iterator[slice]:
+    def evaluated(
+        self, X: Array, out: Array, shift: Array | float = 0.0, scratch: Scratch | None = None
+    ) -> Iterator[slice]:
         """Write the inner map's features of the standardised rows, less `shift`, into `out`."""
         self.inner.check((len(X), len(self.standardizer.columns)))
-        yield from self.inner.evaluated(self.standardizer(X, out.dtype), out, shift)
+        scratch = scratch or Scratch()
+        name, shape = f"inputs of {self.inner.name}", (len(X), len(self.standardizer.columns))
+        rows = scratch.array(name, shape, out.dtype)
+        self.standardizer.write(X, rows, scratch)
+        yield from self.inner.evaluated(rows, out, shift, scratch)
 
     def first(self, n_components: int) -> Standardized:
         """Return the first features of the inner map, on the same standardised rows."""
@@ -97,6 +109,11 @@ class Standardized(FeatureMap):
         if isinstance(inner, Standardized):
             return Standardized(self.standardizer.then(inner.standardizer), inner.inner)
         return Standardized(self.standardizer, inner)
+
+    def condensed(self, coef: Floats) -> tuple[FeatureMap, Floats]:
+        """Return the short form of the inner map, on the same standardised rows."""
+        inner, coef = self.inner.condensed(coef)
+        return Standardized(self.standardizer, inner), coef
 
     def parameters(self) -> dict[str, Any]:
         """Return the inner map's name and parameters, and p."""

@@ -21,11 +21,14 @@ from streamkern.threads import blas_threads
 
 if TYPE_CHECKING:
     from streamkern._typing import Floats
+    from streamkern.statistics.triangle import Triangle
 
 # Up to this order LAPACK does all in one call, above the second one its integers are too small.
 _SMALL, _LARGE = 1024, 46_000
 # Reflections that are applied to the rest together, and its columns that are one piece.
 _BLOCK, _PIECE = 32, 256
+# Random vectors beyond the rank, so that all of the range is among their products.
+_OVERSAMPLED = 10
 
 
 def decomposition_bytes(order: int) -> int:
@@ -68,6 +71,47 @@ def decomposed(matrix: Floats, n_threads: int | None = None) -> tuple[Floats, Fl
             vectors = _of_tridiagonal(values, beside)
             _turn_back(vectors, matrix, taus, pool)
     return values, vectors.T
+
+
+def decomposed_in_range(
+    matrix: Triangle, rank: int, n_threads: int | None = None
+) -> tuple[Floats, Floats]:
+    """Return eigenvalues (D,), ascending, and eigenvectors (D, D) of a matrix of low rank.
+
+    The range of its products with a few more random vectors than its rank, and once more of its
+    products with that, carries a small problem; rounding in the matrix makes up less of the second
+    products.  Vectors outside of the range, whose eigenvalues are 0, are left at 0.
+
+    Parameters
+    ----------
+    matrix : Triangle
+        Of order D, positive semidefinite.
+    rank : int
+        Its rank, or more; eigenvalues beyond it are lost.
+    n_threads : int, optional
+        As in `decomposed`.
+
+    References
+    ----------
+    Halko, Martinsson and Tropp (2011), "Finding structure with randomness: probabilistic algorithms
+    for constructing approximate matrix decompositions".
+    """
+    D = matrix.order
+    k = min(rank + _OVERSAMPLED, D)
+    values, vectors = np.zeros(D), np.zeros((D, D))
+    Q = np.random.default_rng(0).standard_normal((D, k))
+    with blas_threads(1), ThreadPoolExecutor(n_threads or usable_cores()) as pool:
+
+        def product(columns: Floats) -> Floats:
+            parts = [columns[:, start : start + _PIECE] for start in range(0, k, _PIECE)]
+            return np.concatenate(list(pool.map(matrix.__matmul__, parts)), axis=1)
+
+        for _ in range(2):
+            Q = np.linalg.qr(product(Q))[0]
+        inside, rotation = decomposed(Q.T @ product(Q), n_threads)
+        np.maximum(inside, 0.0, out=values[D - k :])
+        np.matmul(Q, rotation, out=vectors[:, D - k :])
+    return values, vectors
 
 
 def _in_one_call(matrix: Floats) -> tuple[Floats, Floats]:

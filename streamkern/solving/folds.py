@@ -297,7 +297,7 @@ def _eigenbasis(total: Moments, intercept: bool) -> Eigenbasis:
         raise DataError(
             f"a penalty cannot be chosen from {total.n_rows} row; add rows, or give alpha a number."
         )
-    return Eigenbasis.of(total.centred(intercept=intercept))
+    return Eigenbasis.of(total.centred(intercept=intercept), total.n_rows - intercept)
 
 
 def _held_out(

@@ -151,6 +151,10 @@ class Source(ABC):
     def describe(self) -> dict[str, Any]:
         """Return where the rows are, as plain JSON values, for the model file."""
 
+    def tolerant(self) -> Source:
+        """Return the same rows, with NaN in the place of what is stored but cannot be read."""
+        return self
+
     @property
     def row_bytes(self) -> int:
         """What one row of X takes in a block."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,6 +27,7 @@ from streamkern.sources.headers import (
     matching,
     numbers_in,
     opened,
+    patiently,
     undamaged,
 )
 from streamkern.sources.prefetch import Prefetch
@@ -102,11 +104,14 @@ class HDF5Source(Source):
     files : tuple of FileRows
     x : str
     y : str, optional
+    is_tolerant : bool
+        Whether rows that cannot be read are NaN.
     """
 
     files: tuple[FileRows, ...]
     x: str
     y: str | None
+    is_tolerant: bool = False
 
     @property
     def n_samples(self) -> int:  # type: ignore[override]
@@ -144,6 +149,10 @@ class HDF5Source(Source):
         """The relative rounding of the coarsest file."""
         return max(rounding_of(np.dtype(file.dtype)) for file in self.files)
 
+    def tolerant(self) -> HDF5Source:
+        """Return the same rows, with NaN in the place of what is stored but cannot be read."""
+        return replace(self, is_tolerant=True)
+
     def segments(self) -> list[Segment]:
         """Return one segment a file."""
         stops = np.cumsum([file.n_rows for file in self.files]).tolist()
@@ -173,6 +182,7 @@ class HDF5Source(Source):
             self.n_features,
             self.n_targets,
             cache_bytes,
+            self.is_tolerant,
         )
 
     def locate(self, row: int) -> str:
@@ -216,6 +226,7 @@ class HDF5Reader(Reader):
     n_features: int
     n_targets: int
     cache_bytes: int
+    is_tolerant: bool = False
 
     def blocks(self, n_rows: int) -> Iterator[Block]:
         """Yield the shard's rows in order, every other block in the same memory."""
@@ -240,7 +251,7 @@ class HDF5Reader(Reader):
                     for dataset, into in ((inputs, X), (targets, y)):
                         if dataset is not None:
                             prefetch.want(dataset, row, stop + n_rows)
-                            _read(dataset, piece, slice(row, stop), into[part])
+                            self._read(dataset, piece, slice(row, stop), into[part])
                     row, filled = stop, part.stop
                     if filled == n_rows:
                         yield Block(X[:filled], y[:filled], place)
@@ -248,6 +259,27 @@ class HDF5Reader(Reader):
                         X, y = next(memory)
         if filled:
             yield Block(X[:filled], y[:filled], place)
+
+    def _read(self, dataset: h5py.Dataset, piece: Piece, rows: slice, out: Array) -> None:
+        out = out if dataset.ndim == 2 else out[:, 0]
+        try:
+            dataset.read_direct(out, rows)
+        except OSError:
+            # Chunk by chunk, for the error to name the one that is damaged and no others.
+            tall = dataset.chunks[0] if dataset.chunks else rows.stop - rows.start
+            for start in range(rows.start - rows.start % tall, rows.stop, tall):
+                part = slice(max(start, rows.start), min(start + tall, rows.stop))
+                into = out[part.start - rows.start : part.stop - rows.start]
+                try:
+                    patiently(partial(dataset.read_direct, into, part), lambda _: True)
+                except OSError as error:
+                    if not self.is_tolerant:
+                        raise DataError(
+                            f"{piece.path}: rows {part.start:,} to {part.stop:,} of "
+                            f"{dataset.name} cannot be read ({error}); copy the file again, or "
+                            f"give --on-bad-rows skip to leave them out."
+                        ) from error
+                    into[...] = np.nan
 
 
 def _table(file: h5py.File, piece: Piece, name: str, n_columns: int) -> h5py.Dataset:
@@ -257,13 +289,3 @@ def _table(file: h5py.File, piece: Piece, name: str, n_columns: int) -> h5py.Dat
     if len(found) < piece.stop or math.prod(found.shape[1:]) != n_columns:
         raise DataError(f"{piece.path} changed while it was in use; start again.")
     return found
-
-
-def _read(dataset: h5py.Dataset, piece: Piece, rows: slice, out: Array) -> None:
-    try:
-        dataset.read_direct(out if dataset.ndim == 2 else out[:, 0], rows)
-    except OSError as error:
-        raise DataError(
-            f"{piece.path}: rows {rows.start:,} to {rows.stop:,} of {dataset.name} cannot be read "
-            f"({error}); copy the file again."
-        ) from error

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import glob
+import math
+import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import h5py
 import numpy as np
@@ -13,10 +16,15 @@ import numpy as np
 from streamkern.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 # HDF5's own default; a chunk cache is raised above it where a row of chunks is larger.
 CHUNK_CACHE_BYTES = 8 << 20
+# Errors that networks and their file systems recover from, and seconds to give them for it.
+_PASSING = {errno.EAGAIN, errno.EINTR, errno.EIO, errno.ESTALE, errno.ETIMEDOUT}
+_WAITS = (0.05, 0.2, 0.8)
+
+T = TypeVar("T")
 
 
 class FileRows(NamedTuple):
@@ -54,15 +62,31 @@ def matching(pattern: str) -> list[str]:
 def opened(path: str, cache_bytes: int = CHUNK_CACHE_BYTES) -> Iterator[h5py.File]:
     """Open a file for reading, or raise DataError saying why it cannot be."""
     where = Path(path)
-    try:
+
+    def open_file() -> h5py.File:
         if where.is_dir():
             raise DataError(f"{path} is a folder, not an HDF5 file; name the files in it.")
         where.stat()
-        file = h5py.File(where, "r", locking="best-effort", rdcc_nbytes=cache_bytes)
+        return h5py.File(where, "r", locking="best-effort", rdcc_nbytes=cache_bytes)
+
+    try:
+        file = patiently(open_file, lambda error: error.errno in _PASSING)
     except OSError as error:
         raise DataError(f"{path} {_why_not_opened(where, error)}") from error
     with file:
         yield file
+
+
+def patiently(read: Callable[[], T], passes: Callable[[OSError], bool]) -> T:
+    """Return what a function reads, which is called again after errors that may pass."""
+    for seconds in _WAITS:
+        try:
+            return read()
+        except OSError as error:
+            if not passes(error):
+                raise
+        time.sleep(seconds)
+    return read()
 
 
 def _why_not_opened(where: Path, error: OSError) -> str:
@@ -151,7 +175,28 @@ def numbers_in(file: h5py.File, path: str, name: str) -> h5py.Dataset:
     _need_filters(found, path, name)
     if found.is_virtual:
         _need_sources(found, path, name)
+    else:
+        _need_values(found, path, name)
     return found
+
+
+def _need_values(dataset: h5py.Dataset, path: str, name: str) -> None:
+    """Refuse a dataset that was not written to its end: HDF5 would read the rest as zeros.
+
+    That also bounds what a header can claim by what is in the file.
+    """
+    if dataset.external:
+        return
+    if dataset.chunks:
+        expected = math.prod(-(-n // c) for n, c in zip(dataset.shape, dataset.chunks, strict=True))
+        written, unit = dataset.id.get_num_chunks(), "chunks"
+    else:
+        expected, written, unit = dataset.nbytes, dataset.id.get_storage_size(), "bytes"
+    if written < expected:
+        raise DataError(
+            f"{path}: {name} has {expected:,} {unit}, but {written:,} were written; finish writing "
+            f"it, or store the rows that there are."
+        )
 
 
 def _need_sources(dataset: h5py.Dataset, path: str, name: str) -> None:

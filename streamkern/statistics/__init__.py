@@ -1,6 +1,6 @@
 """Additive statistics: what one pass over the rows reduces them to, a kind a file."""
 
-from streamkern.statistics.base import Scratch, Statistic, Together
+from streamkern.statistics.base import Statistic, Together
 from streamkern.statistics.centred import CentredMoments
 from streamkern.statistics.columns import ColumnStatistics
 from streamkern.statistics.folds import (
@@ -30,7 +30,6 @@ __all__ = [
     "RowFolds",
     "RowIndex",
     "RowSample",
-    "Scratch",
     "Statistic",
     "Together",
     "Triangle",

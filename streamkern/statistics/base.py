@@ -6,28 +6,11 @@ from abc import ABC, abstractmethod
 from copy import copy
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-import numpy as np
-
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from streamkern._typing import Array
+    from streamkern.scratch import Scratch
     from streamkern.sources import Block
-
-
-class Scratch:
-    """Working memory by name, taken once and used again: new memory costs as much as writing it."""
-
-    def __init__(self) -> None:
-        self._held: dict[str, Array] = {}
-
-    def array(self, name: str, shape: tuple[int, ...], dtype: Any) -> Array:
-        """Return an array with any values, the same memory as under this name before if it fits."""
-        size = int(np.prod(shape))
-        held = self._held.get(name)
-        if held is None or held.dtype != dtype or held.size < size:
-            held = self._held[name] = np.empty(size, dtype=dtype)
-        return held[:size].reshape(shape)
 
 
 class Statistic(ABC):
@@ -41,7 +24,8 @@ class Statistic(ABC):
     scratch : Scratch, optional
         Lent for updates, by one thread at a time; without it every update takes its own.
     stays_behind : tuple of str
-        Names of large parameters that every statistic of a pass has in common.
+        Names of parameters, which every statistic of a pass has in common; all other attributes
+        are sums.
     """
 
     scratch: Scratch | None = None
@@ -63,17 +47,14 @@ class Statistic(ABC):
         """Return the statistic of both sets of rows, leaving the two as they are."""
 
     def detached(self) -> Any:
-        """Return the sums without what is large and known where they go: `stays_behind`."""
-        sums = copy(self)
-        for name in self.stays_behind:
-            delattr(sums, name)
-        return sums
+        """Return the sums by name, without what is known where they go: `stays_behind`."""
+        known = {*self.stays_behind, "scratch"}
+        return {name: value for name, value in vars(self).items() if name not in known}
 
     def attached(self, sums: Any) -> Self:
-        """Return sums that `detached` gave, with what this statistic has of what stayed behind."""
-        statistic: Self = copy(sums)
-        for name in self.stays_behind:
-            setattr(statistic, name, getattr(self, name))
+        """Return the statistic of sums that `detached` gave, with the parameters of this one."""
+        statistic: Self = copy(self)
+        vars(statistic).update(sums)
         return statistic
 
 

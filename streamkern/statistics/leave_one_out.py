@@ -86,7 +86,7 @@ class LeaveOneOut(Statistic):
     Cook and Weisberg (1982), "Residuals and influence in regression".
     """
 
-    stays_behind = ("predictor", "deviation")
+    stays_behind = ("predictor", "deviation", "n_largest")
 
     def __init__(self, predictor: Predictor, deviation: Deviation, n_largest: int = 10) -> None:
         self.predictor = predictor

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamkern.errors import ParameterError
-from streamkern.statistics.base import Scratch, Statistic
+from streamkern.errors import OverflowedError, ParameterError
+from streamkern.scratch import Scratch
+from streamkern.statistics.base import Statistic
 from streamkern.statistics.centred import CentredMoments
 from streamkern.statistics.triangle import Triangle
 
@@ -55,7 +56,10 @@ class Moments(Statistic):
     n_rows : int
     """
 
-    stays_behind = ("feature_map",)
+    stays_behind = (
+        *("feature_map", "n_targets", "precision", "first_row"),
+        *("feature_shift", "target_shift", "target_unit"),
+    )
 
     def __init__(
         self,
@@ -154,9 +158,15 @@ class Moments(Statistic):
             whole.gram = Triangle.joined([strip.gram for strip in strips if strip.gram is not None])
         return whole
 
-    @np.errstate(over="ignore", invalid="ignore")  # the solve says so, with what to do about it
+    @np.errstate(over="ignore", invalid="ignore")  # looked for in the sums
     def update(self, blocks: Iterable[Block]) -> None:
-        """Add rows: features, their products with targets while in cache, one rank-k update."""
+        """Add rows: features, their products with targets while in cache, one rank-k update.
+
+        Raises
+        ------
+        OverflowedError
+            If sums are not finite any more.
+        """
         D, scratch = self.feature_map.n_components, self.scratch or Scratch()
         shift = self.feature_shift.astype(self.dtype)
         product = scratch.array("product", (Triangle.product_size(D),), self.dtype)
@@ -171,7 +181,7 @@ class Moments(Statistic):
             np.copyto(narrow, targets, casting="same_kind")
             cross = scratch.array("cross", self.cross.shape, self.dtype)
             begun = 0
-            for rows in self.feature_map.evaluated(block.X, features, shift):
+            for rows in self.feature_map.evaluated(block.X, features, shift, scratch):
                 if roots is not None:
                     features[rows] *= roots[rows].astype(self.dtype)
                 # Wide targets need more rows at a time, or adding up would cost more than products.
@@ -187,6 +197,7 @@ class Moments(Statistic):
             self.target_sum += sums[-1, :-1]
             self.weight += float(sums[-1, -1])
             self.n_rows += len(block)
+            self._check_sums(block)
 
     def _targets(self, block: Block, roots: Floats | None, scratch: Scratch) -> Floats:
         """Return targets as they enter the products, and a column of ones, times root weights."""
@@ -197,6 +208,19 @@ class Moments(Statistic):
         if roots is not None:
             targets *= roots
         return targets
+
+    def _check_sums(self, block: Block) -> None:
+        """Raise OverflowedError if the last block made sums that are not finite."""
+        sums = (self.cross, self.target, self.gram.diagonal() if self.gram else self.weight)
+        if all(np.isfinite(values).all() for values in sums):
+            return
+        places = block.places()
+        error = OverflowedError(
+            f"sums of features or targets of rows {places[0]:,} to {places[-1] + 1:,} overflowed "
+            f"in {self.precision} precision; standardise or rescale the inputs."
+        )
+        error.rows = int(places[0]), int(places[-1]) + 1
+        raise error
 
     def _check(self, block: Block) -> None:
         self.feature_map.check(block.X.shape)

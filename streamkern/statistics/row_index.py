@@ -41,6 +41,8 @@ class RowIndex(Statistic):
         The fold or the place of every row.
     """
 
+    stays_behind = ("rule",)
+
     def __init__(self, rule: Folds | None = None) -> None:
         self.rule = rule
         self.hashes = np.empty(0, dtype=np.uint64)

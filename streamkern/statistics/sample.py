@@ -38,6 +38,8 @@ class RowSample(Statistic):
     Cohen and Kaplan (2007), "Summarizing data using bottom-k sketches".
     """
 
+    stays_behind = ("n_rows", "random_state")
+
     def __init__(self, n_rows: int, random_state: int = 0) -> None:
         if n_rows < 1:
             raise ParameterError(f"a sample has at least 1 row, not {n_rows}; ask for some.")

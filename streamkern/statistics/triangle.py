@@ -56,7 +56,7 @@ class Triangle:
     def joined(cls, strips: Sequence[Triangle]) -> Triangle:
         """Return the whole of consecutive strips, sharing their memory."""
         panels = [panel for strip in strips for panel in strip.panels]
-        return cls._of(strips[-1].order, panels)
+        return cls.of_panels(panels)
 
     def add(self, matrix: Array) -> None:
         """Add a symmetric (D, D) matrix of any float dtype, in place."""
@@ -98,7 +98,7 @@ class Triangle:
 
     def astype(self, dtype: Any) -> Triangle:
         """Return a copy in a dtype."""
-        return self._of(self.order, [panel.astype(dtype) for panel in self.panels])
+        return self.of_panels([panel.astype(dtype) for panel in self.panels])
 
     def add_outer(self, left: Floats, right: Floats, factor: float) -> None:
         """Add factor left right^T of vectors (D,), in place.
@@ -108,6 +108,12 @@ class Triangle:
         for panel in self.panels:
             start, stop = rows_of(panel)
             np.add(panel, factor * np.outer(left[start:stop], right[:stop]), out=panel)
+
+    def diagonal(self) -> Array:
+        """Return the diagonal, (D,), or the part of it that a strip holds."""
+        return np.concatenate(
+            [np.diagonal(panel[:, rows_of(panel)[0] :]) for panel in self.panels] or [np.empty(0)]
+        )
 
     def add_diagonal(self, value: float) -> None:
         """Add a number to the diagonal, in place."""
@@ -164,12 +170,12 @@ class Triangle:
     def __add__(self, other: Triangle) -> Triangle:
         """Return the sum, leaving the two as they are."""
         pairs = zip(self.panels, other.panels, strict=True)
-        return self._of(self.order, [a + b for a, b in pairs])
+        return self.of_panels([a + b for a, b in pairs])
 
     def __sub__(self, other: Triangle) -> Triangle:
         """Return the difference, leaving the two as they are."""
         pairs = zip(self.panels, other.panels, strict=True)
-        return self._of(self.order, [a - b for a, b in pairs])
+        return self.of_panels([a - b for a, b in pairs])
 
     def leading(self, order: int) -> Triangle:
         """Return the leading (order, order) block, a view of this one."""
@@ -178,12 +184,13 @@ class Triangle:
             panel[: order - start, : min(start + PANEL, order)]
             for start, panel in zip(starts, self.panels, strict=False)
         ]
-        return self._of(order, panels)
+        return self.of_panels(panels)
 
     @classmethod
-    def _of(cls, order: int, panels: list[Any]) -> Triangle:
+    def of_panels(cls, panels: list[Any]) -> Triangle:
+        """Return the triangle, or the strip of one, that has these panels."""
         triangle = cls(0)
-        triangle.order, triangle.panels = order, panels
+        triangle.order, triangle.panels = panels[-1].shape[1] if panels else 0, panels
         return triangle
 
     def packed(self) -> Array:

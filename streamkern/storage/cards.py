@@ -170,6 +170,8 @@ def numbers(
         raise ValueError(f"{dataset.name} holds {dataset.dtype}, not numbers")
     if shape is not None and dataset.shape != shape:
         raise ValueError(f"{dataset.name} has shape {dataset.shape}, not {shape}")
+    if dataset.nbytes > dataset.id.get_storage_size():  # as little as the file has
+        raise ValueError(f"{dataset.name} claims {dataset.nbytes:,} bytes that were not written")
     array: Array = dataset[()]
     if not np.isfinite(array).all():
         raise ValueError(f"{dataset.name} holds values that are not finite")

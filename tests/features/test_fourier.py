@@ -13,9 +13,10 @@ from scipy import stats
 from tolerances import assert_close
 
 from streamkern.errors import DataError, ParameterError
-from streamkern.features import RandomFourierFeatures
+from streamkern.features import RandomFourierFeatures, base
 from streamkern.features.fourier import independent_rows, orthogonal_rows
 from streamkern.kernels import Gaussian, Laplacian, Linear, Matern
+from streamkern.scratch import Scratch
 
 every_kernel = pytest.mark.parametrize(
     "kernel",
@@ -110,6 +111,37 @@ def test_evaluating_leaves_out_the_scale_and_subtracts_the_shift(orthogonal, pai
     assert np.array_equal(shifted, plain - shift)
     assert_close(phi.transform(rows(), dtype), plain * phi.scale, dtype=dtype, steps=2)
     assert phi.transform(rows(), dtype).dtype == dtype
+
+
+@every_form
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_lent_memory_changes_nothing_and_is_used_again(orthogonal, paired, dtype, monkeypatch):
+    monkeypatch.setattr(base, "_CACHED_VALUES", 64)
+    phi, scratch = drawn(orthogonal=orthogonal, paired=paired), Scratch()
+    alone, lent = np.empty((2, 9, 22), dtype=dtype)
+    phi.evaluate(rows(), alone)
+    held = {name: scratch.array(name, (9 * 22 * 3,), dtype) for name in ("angles", "frequencies")}
+    for values in held.values():
+        values[:] = np.nan
+    for _ in range(2):
+        done = [part.stop for part in phi.evaluated(rows(), lent, 0.0, scratch)]
+    assert done[-1] == 9
+    assert np.array_equal(alone, lent)
+    for values in held.values():
+        assert np.isfinite(values[:3]).all()
+
+
+@every_form
+@pytest.mark.parametrize("q", [1, 2])
+def test_the_short_form_is_the_same_function(orthogonal, paired, q):
+    phi = drawn(orthogonal=orthogonal, paired=paired)
+    coef = np.random.default_rng(q).standard_normal((22, q))
+    short, weights = phi.condensed(coef)
+    features, fewer = np.empty((9, 22)), np.empty((9, short.n_components))
+    phi.evaluate(rows(), features)
+    short.evaluate(rows(), fewer)
+    assert_close(fewer @ weights, features @ coef, steps=1000)
+    assert short.n_components == (11 if paired and q == 1 else 22)
 
 
 @every_kernel

@@ -20,13 +20,15 @@ TOLERANCE = {np.float32: 1e-7, np.float64: 5e-16}
 def test_cosines_and_sines_are_those_of_numpy(dtype, where):
     angles = ANGLES[where].astype(dtype)
     out = np.empty((len(angles), 2), dtype)
-    cosines_and_sines(angles, out[:, 0], out[:, 1])
-    alone = np.empty_like(angles)
+    cosines_and_sines(angles.copy(), out[:, 0], out[:, 1])
+    alone, sines = np.empty_like(angles), angles.copy()
     cosines(angles, alone)
+    cosines_and_sines(sines, np.empty_like(angles), sines)
     expected = np.cos(angles.astype(float)), np.sin(angles.astype(float))
     np.testing.assert_allclose(out[:, 0], expected[0], rtol=0, atol=TOLERANCE[dtype])
     np.testing.assert_allclose(out[:, 1], expected[1], rtol=0, atol=TOLERANCE[dtype])
     np.testing.assert_array_equal(alone, out[:, 0])
+    np.testing.assert_array_equal(sines, out[:, 1])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -77,7 +77,8 @@ def errors(table, folds, alphas, *, intercept: bool = True, **options) -> list:
     """What is found for every fold."""
     Phi, y, s = table
     total = moments(Phi, y, s, **options)
-    basis = Eigenbasis.of(total.centred(intercept=intercept))
+    # As a fit does: with few rows the basis is that of the range alone.
+    basis = Eigenbasis.of(total.centred(intercept=intercept), total.n_rows - intercept)
     found = []
     for k in range(folds.max() + 1):
         part = moments(Phi[folds == k], y[folds == k], s[folds == k], **options)

@@ -20,6 +20,7 @@ from streamkern.deviation import Deviation
 from streamkern.features import Identity, RandomFourierFeatures
 from streamkern.kernels import Gaussian
 from streamkern.predictor import Predictor
+from streamkern.scratch import Scratch
 from streamkern.statistics import (
     ByFold,
     ColumnStatistics,
@@ -28,7 +29,6 @@ from streamkern.statistics import (
     PredictionErrors,
     RowFolds,
     RowSample,
-    Scratch,
     Statistic,
     Together,
 )
@@ -252,12 +252,3 @@ def test_lent_memory_is_used_again_and_not_kept(made):
     lent.scratch = None
     assert_same(lent, alone)
     assert b"Scratch" not in pickle.dumps(lent.detached())
-
-
-def test_scratch_gives_the_same_memory_for_the_same_name():
-    scratch = Scratch()
-    first = scratch.array("a", (3, 4), np.float32)
-    assert np.shares_memory(first, scratch.array("a", (2, 5), np.float32))
-    assert not np.shares_memory(first, scratch.array("b", (3, 4), np.float32))
-    assert scratch.array("a", (30, 4), np.float32).shape == (30, 4)
-    assert scratch.array("a", (3,), np.float64).dtype == np.float64

@@ -1,0 +1,141 @@
+"""Which job a checkpoint is of: the rows, the options, and all else that its sums depend on."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import shutil
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern._version import __version__
+from streamkern.errors import OutputError
+from streamkern.memory import in_words
+from streamkern.scheduling import run_all, task
+from streamkern.sources import Shard
+from streamkern.storage import opened_checkpoint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from streamkern.fitoptions import FitOptions
+    from streamkern.kernels import Kernel
+    from streamkern.pattern import Pattern
+    from streamkern.plan import Plan
+    from streamkern.sources import Reader, Source
+    from streamkern.storage import Checkpoint
+
+# Places in the rows that are looked at, and how many rows there.
+_PLACES, _ROWS = 8, 64
+
+
+@contextmanager
+def checkpointed(
+    folder: str | Path | None,
+    source: Source,
+    options: FitOptions,
+    plan: Plan,
+    *,
+    like: Pattern | None = None,
+    indexed: bool = False,
+    kernels: Sequence[Kernel] = (),
+) -> Iterator[Checkpoint | None]:
+    """Hold the checkpoint of a fit, or nothing where there is no folder for it.
+
+    Parameters
+    ----------
+    folder : path, optional
+    source : Source
+    options : FitOptions
+    plan : Plan
+    like : Pattern, optional
+        Whose map is taken.
+    indexed : bool
+        Whether the rows are known again.
+    kernels : sequence of Kernel
+        To choose from.
+
+    Raises
+    ------
+    CheckpointError
+        If the folder is in use, or belongs to a job that differs.
+    OutputError
+        If it cannot be written to, or has too little space.
+    """
+    if folder is None:
+        yield None
+        return
+    given = {**options.parameters(), "kernel": options.kernel}
+    job = {
+        "data": source.describe() | {"sample": _hash_of_rows(source)},
+        "options": {name: _plain(value) for name, value in given.items()},
+        "kernels": [_plain(kernel) for kernel in kernels],
+        "like": None if like is None else _hash_of_map(like),
+        "indexed": indexed,
+        "shards": {
+            "rows": plan.shard_rows,
+            "blocks": plan.block_rows,
+            "number": plan.n_shards,
+            "readings": plan.n_strips,
+            "folds by": plan.fold_by,
+        },
+        "versions": {
+            "streamkern": __version__,
+            "numpy": np.__version__,
+            "processor": platform.machine(),
+        },
+    }
+    with opened_checkpoint(folder, job) as checkpoint:
+        check_space(folder, plan.checkpoint_bytes)
+        yield checkpoint
+
+
+def check_space(folder: str | Path, needed: int) -> None:
+    """Raise OutputError unless a folder has room for a checkpoint, counting what is in it."""
+    held = sum(path.stat().st_size for path in Path(folder).iterdir())
+    free = shutil.disk_usage(folder).free
+    if needed > held + free:
+        raise OutputError(
+            f"a checkpoint needs up to {in_words(needed)} in {folder}, but {in_words(free)} is "
+            f"free; make room, or name a folder elsewhere."
+        )
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "parameters"):
+        return {"name": value.name, **value.parameters()}
+    return value
+
+
+def _hash_of_rows(source: Source) -> str:
+    """Return a hash of some rows, spread over the source."""
+    starts = sorted({i * max(source.n_samples - _ROWS, 0) // (_PLACES - 1) for i in range(_PLACES)})
+    shards = [Shard(i, s, min(s + _ROWS, source.n_samples)) for i, s in enumerate(starts)]
+    digest = hashlib.sha256()
+    for part in run_all([task(_rows_hashed, source.reader(s), name="sample") for s in shards]):
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def _rows_hashed(reader: Reader) -> bytes:
+    digest = hashlib.sha256()
+    for block in reader.blocks(_ROWS):
+        digest.update(np.ascontiguousarray(block.X).data)
+        digest.update(np.ascontiguousarray(block.y).data)
+        if block.weights is not None:
+            digest.update(np.ascontiguousarray(block.weights).data)
+    return digest.digest()
+
+
+def _hash_of_map(like: Pattern) -> str:
+    digest = hashlib.sha256()
+    for name, array in sorted(like.feature_map.arrays().items()):
+        digest.update(f"{name} {array.dtype} {array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    if like.empty is not None:
+        for array in (like.empty.feature_shift, like.empty.target_shift, like.empty.target_unit):
+            digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()

@@ -1,0 +1,88 @@
+"""Sums of some shards of a pass: merged in a fixed order, and saved where there is a checkpoint."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from streamkern.memory import peak_bytes
+
+if TYPE_CHECKING:
+    from streamkern.statistics import Statistic
+    from streamkern.storage import SavedPass
+
+
+class Partial(NamedTuple):
+    """The sums of some shards, with what it takes to check that none is missing or double.
+
+    Parameters
+    ----------
+    statistic : object
+        What `Statistic.detached` gave; None for sums that were found to be saved.
+    n_rows, n_skipped : int
+    shards : sequence of int
+    peak_bytes : int
+    """
+
+    statistic: Any
+    n_rows: int
+    n_skipped: int
+    shards: tuple[int, ...]
+    peak_bytes: int
+
+    @property
+    def is_saved(self) -> bool:
+        """Whether the sums are to be found in the checkpoint."""
+        return self.statistic is None
+
+
+SAVED = Partial(None, 0, 0, (), 0)
+
+
+def merge_partials(zero: Statistic, left: Partial, right: Partial) -> Partial:
+    """Return the partial of all shards that the two cover."""
+    if left.is_saved or right.is_saved:
+        return SAVED
+    merged = zero.attached(left.statistic).merge(zero.attached(right.statistic))
+    return Partial(
+        merged.detached(),
+        left.n_rows + right.n_rows,
+        left.n_skipped + right.n_skipped,
+        (*left.shards, *right.shards),
+        max(peak_bytes(), left.peak_bytes, right.peak_bytes),
+    )
+
+
+def save_group(saved: SavedPass, number: int, partial: Partial) -> Partial:
+    """Save the sums of a group, and return them."""
+    if not partial.is_saved:
+        saved.write_group(number, partial._asdict())
+    return partial
+
+
+def save_total(
+    saved: SavedPass, zero: Statistic, number: int, before: Partial | None, group: Partial
+) -> Partial:
+    """Save the sums of all groups up to one, and return them.
+
+    Parameters
+    ----------
+    saved : SavedPass
+    zero : Statistic
+    number : int
+        Of the group.
+    before : Partial, optional
+        The sums of all groups before it, for all but the first.
+    group : Partial
+    """
+    last = saved.last_total()
+    if last > number:
+        return SAVED
+    if last == number:
+        return Partial(**saved.read_total(number))
+    if group.is_saved:
+        group = Partial(**saved.read_group(number))
+    if before is not None and before.is_saved:
+        before = Partial(**saved.read_total(number - 1))
+    total = group if before is None else merge_partials(zero, before, group)
+    saved.write_total(number, total._asdict())
+    return total

@@ -1,0 +1,242 @@
+"""Finished parts of passes in a folder, so that a job that was stopped goes on where it was.
+
+    job.json                what the job is: its rows, options, shards and versions
+    lock                    held by the job that works in the folder
+    PASS-group-00003.h5     the sums of one group of shards
+    PASS-up-to-00007.h5     the sums of all groups up to one, which take the place of theirs
+
+Every file appears whole or not at all, carries a checksum, and holds numbers alone.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import warnings
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from streamkern.errors import CheckpointError, StreamkernWarning
+from streamkern.storage.outputs import make_folder, replacing
+from streamkern.storage.plain import read_plain, write_plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_JOB, _LOCK = "job.json", "lock"
+_ENDING = ".h5"
+_DIGITS = 5
+
+
+@dataclass(frozen=True)
+class SavedPass:
+    """What is saved of one pass; small, and the same for every task of it.
+
+    Parameters
+    ----------
+    folder : str
+    name : str
+        Of the pass.
+    """
+
+    folder: str
+    name: str
+
+    def group_path(self, number: int) -> Path:
+        """Return the file of the sums of one group."""
+        return Path(self.folder, f"{self.name}-group-{number:0{_DIGITS}}{_ENDING}")
+
+    def total_path(self, number: int) -> Path:
+        """Return the file of the sums of all groups up to one."""
+        return Path(self.folder, f"{self.name}-up-to-{number:0{_DIGITS}}{_ENDING}")
+
+    def last_total(self) -> int:
+        """Return the last group that is in a saved total, or -1."""
+        return max(self._numbers("up-to"), default=-1)
+
+    def holds(self, number: int) -> bool:
+        """Say whether the sums of a group are saved, alone or in a total."""
+        return self.group_path(number).exists() or self.last_total() >= number
+
+    def read_group(self, number: int) -> Any:
+        """Return the sums of a group."""
+        return read_plain(self.group_path(number))
+
+    def read_total(self, number: int) -> Any:
+        """Return the sums of all groups up to one."""
+        return read_plain(self.total_path(number))
+
+    def write_group(self, number: int, sums: Any) -> None:
+        """Save the sums of a group."""
+        write_plain(self.group_path(number), sums)
+
+    def write_total(self, number: int, sums: Any) -> None:
+        """Save the sums of all groups up to one, and remove what that makes superfluous."""
+        write_plain(self.total_path(number), sums)
+        for kind, last in (("up-to", number - 1), ("group", number)):
+            for older in self._numbers(kind):
+                if older <= last:
+                    self._path(kind, older).unlink(missing_ok=True)
+
+    def _path(self, kind: str, number: int) -> Path:
+        return self.group_path(number) if kind == "group" else self.total_path(number)
+
+    def _numbers(self, kind: str) -> list[int]:
+        start = f"{self.name}-{kind}-"
+        with os.scandir(self.folder) as entries:
+            names = [entry.name for entry in entries]
+        middle = (n[len(start) : -len(_ENDING)] for n in names if n.startswith(start))
+        return sorted(int(digits) for digits in middle if digits.isdigit())
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A folder that this job alone works in; made by `opened_checkpoint`.
+
+    Parameters
+    ----------
+    folder : str
+    """
+
+    folder: str
+
+    def of_pass(self, name: str) -> SavedPass:
+        """Return what is saved of a pass."""
+        return SavedPass(self.folder, name)
+
+
+@contextmanager
+def opened_checkpoint(folder: str | Path, job: dict[str, Any]) -> Iterator[Checkpoint]:
+    """Hold a folder for a job: a new one, or one that the same job left.
+
+    Parameters
+    ----------
+    folder : path
+        Made if it is not there.
+    job : dict
+        All that the sums depend on, as plain JSON values.
+
+    Raises
+    ------
+    CheckpointError
+        If the folder is in use, holds something else, or belongs to a job that differs.
+    OutputError
+        If it cannot be written to.
+    """
+    where = make_folder(folder)
+    with _locked(where):
+        job = json.loads(json.dumps(job))
+        manifest = where / _JOB
+        if manifest.exists():
+            _check_same(where, _read_job(manifest), job)
+        else:
+            strangers = sorted(
+                path.name
+                for path in where.iterdir()
+                if path.name != _LOCK and not path.name.startswith(".")
+            )
+            if strangers:
+                raise CheckpointError(
+                    f"the folder {where} holds {strangers[0]!r} but no checkpoint of this program; "
+                    f"name an empty or a new folder."
+                )
+            with replacing(manifest) as temporary:
+                temporary.write_text(json.dumps(job, indent=1))
+        for left in where.glob(".*.partial"):  # of processes that were killed
+            left.unlink(missing_ok=True)
+        _remove_damaged(where)
+        yield Checkpoint(str(where.resolve()))
+
+
+def _remove_damaged(where: Path) -> None:
+    damaged = 0
+    for path in where.glob(f"*{_ENDING}"):
+        try:
+            read_plain(path)
+        except CheckpointError:
+            path.unlink(missing_ok=True)
+            damaged += 1
+    if damaged:
+        warnings.warn(
+            f"{damaged} of the files in {where} did not hold what was saved, and what they stood "
+            f"for is computed again.",
+            StreamkernWarning,
+            stacklevel=4,
+        )
+
+
+def remove_checkpoint(folder: str | Path) -> None:
+    """Remove the files of a checkpoint, and the folder if nothing else is in it."""
+    where = Path(folder)
+    for path in (*where.glob(f"*-group-*{_ENDING}"), *where.glob(f"*-up-to-*{_ENDING}")):
+        path.unlink(missing_ok=True)
+    for name in (_JOB, _LOCK):
+        (where / name).unlink(missing_ok=True)
+    with suppress(OSError):
+        where.rmdir()
+
+
+@contextmanager
+def _locked(where: Path) -> Iterator[None]:
+    try:
+        descriptor = os.open(where / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise CheckpointError(
+            f"the folder {where} cannot be written to ({error.strerror}); write elsewhere."
+        ) from error
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise CheckpointError(
+                f"the folder {where} is in use by another job; wait until it ends, or name "
+                f"another folder."
+            ) from error
+        except OSError:
+            pass  # a file system without locks
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _read_job(manifest: Path) -> dict[str, Any]:
+    try:
+        job = json.loads(manifest.read_text())
+        if not isinstance(job, dict):
+            raise ValueError(f"{type(job).__name__}")  # noqa: TRY301, TRY004  the same damage
+    except (OSError, ValueError) as error:
+        raise CheckpointError(
+            f"{manifest} is damaged ({str(error).partition(chr(10))[0]}); remove the folder, or "
+            f"name another."
+        ) from error
+    return job
+
+
+def _check_same(where: Path, saved: dict[str, Any], job: dict[str, Any]) -> None:
+    differences = list(_differences("", saved, job))
+    if differences:
+        more = f", and {len(differences) - 3} more" if len(differences) > 3 else ""
+        raise CheckpointError(
+            f"the folder {where} is of another job: {'; '.join(differences[:3])}{more}; name "
+            f"another folder, or remove this one."
+        )
+
+
+def _differences(name: str, saved: Any, found: Any) -> Iterator[str]:
+    if isinstance(saved, dict) and isinstance(found, dict):
+        for key in sorted(saved.keys() | found.keys()):
+            place = f"{name} {key}".strip()
+            yield from _differences(place, saved.get(key), found.get(key))
+    elif isinstance(saved, list) and isinstance(found, list) and len(saved) == len(found):
+        for i, pair in enumerate(zip(saved, found, strict=True)):
+            yield from _differences(f"{name} {i + 1}".strip(), *pair)
+    elif saved != found:
+        yield f"{name} was {_short(saved)}, now {_short(found)}"
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."

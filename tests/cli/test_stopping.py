@@ -1,0 +1,154 @@
+"""Ctrl-C, SIGTERM and SIGKILL at any moment: nothing is left behind, and a checkpoint goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from streamkern.cli.stopping import Stopped, stoppable
+
+STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}
+N = 400_000
+# A program that does not ignore Ctrl-C, whoever started the tests.
+LISTENING = (
+    "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "from streamkern.cli import main; main()"
+)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    path = tmp_path_factory.mktemp("stopping") / "data.h5"
+    with h5py.File(path, "w") as file:
+        X = rng.standard_normal((N, 8), dtype=np.float32)
+        file.create_dataset("X", data=X, chunks=(4096, 8))
+        file["y"] = np.sin(X[:, 0])
+    return path
+
+
+def command(data, out, *options):
+    return [
+        sys.executable,
+        "-c",
+        LISTENING,
+        "fit",
+        data,
+        "--out",
+        out,
+        "--components",
+        "256",
+        *options,
+    ]
+
+
+@pytest.fixture(scope="module")
+def quiet(data, tmp_path_factory):
+    """The coefficients of a fit that nobody stopped, and its seconds."""
+    out = tmp_path_factory.mktemp("quiet") / "model.h5"
+    begun = time.monotonic()
+    subprocess.run(command(data, out, "--quiet"), check=True, timeout=120)
+    seconds = time.monotonic() - begun
+    with h5py.File(out) as file:
+        return file["coef"][()], seconds
+
+
+def stopped(arguments, number, seconds):
+    """Start a command, send it a signal after some seconds, and return it when it has ended."""
+    process = subprocess.Popen(
+        arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=Path.home()
+    )
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.send_signal(number)
+    said = process.communicate(timeout=60)
+    return process.returncode, *said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", list(STATUS), ids=[number.name for number in STATUS])
+def test_a_stopped_fit_goes_on_from_its_checkpoint(data, quiet, tmp_path, number):
+    coef, seconds = quiet
+    moments = random.Random(int(number))  # noqa: S311  not for secrets
+    out, saved = tmp_path / "model.h5", tmp_path / "saved"
+    arguments = command(data, out, "--quiet", "--json", "--checkpoint", saved)
+    n_stopped = 0
+    for _ in range(4):
+        status, _, errors = stopped(arguments, number, moments.uniform(0.3, 0.7) * seconds)
+        assert "Traceback" not in errors
+        if out.exists():
+            break
+        n_stopped += 1
+        assert status == STATUS[number]
+        if number != signal.SIGKILL:
+            assert not list(tmp_path.rglob(".*.partial"))
+            assert errors.startswith("Error: interrupted; the output was not written")
+            assert f"go on from {saved}" in errors
+    assert n_stopped
+    if not out.exists():
+        done = subprocess.run(arguments, capture_output=True, text=True, check=True, timeout=120)
+        assert json.loads(done.stdout.splitlines()[-1])["rows"] == N
+    with h5py.File(out) as file:
+        assert np.array_equal(file["coef"][()], coef)
+
+
+@pytest.mark.slow
+def test_a_second_signal_ends_the_program_at_once(data, tmp_path):
+    code = (
+        "import os, signal, time\n"
+        "from streamkern.cli.stopping import stoppable\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "with stoppable():\n"
+        "    try:\n"
+        "        os.kill(os.getpid(), signal.SIGINT); time.sleep(60)\n"
+        "    finally:\n"
+        "        print('cleaning up', flush=True)\n"
+        "        os.kill(os.getpid(), signal.SIGINT); time.sleep(60)\n"
+    )
+    begun = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=50
+    )
+    assert done.stdout == "cleaning up\n"
+    assert done.returncode == 130
+    assert time.monotonic() - begun < 20
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_raises_and_the_usual_handlers_come_back(number):
+    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    signal.signal(number, signal.SIG_DFL)
+
+    def stop():
+        with stoppable():
+            os.kill(os.getpid(), number)
+            time.sleep(5)
+
+    try:
+        with pytest.raises(Stopped) as error:
+            stop()
+        assert error.value.exit_status == STATUS[number]
+        assert signal.getsignal(number) is signal.SIG_DFL
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+def test_a_signal_that_is_ignored_stays_ignored():
+    usual = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with stoppable():
+            os.kill(os.getpid(), signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, usual)

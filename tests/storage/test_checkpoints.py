@@ -1,0 +1,136 @@
+"""A folder of checkpoints: of one job, for one process at a time, and never half a file."""
+
+from __future__ import annotations
+
+import fcntl
+import subprocess
+import sys
+
+import pytest
+
+from streamkern.errors import CheckpointError, StreamkernWarning
+from streamkern.storage import SavedPass, opened_checkpoint, remove_checkpoint
+
+JOB = {"options": {"n_components": 32, "kernel": {"name": "gaussian"}}, "files": [["a.h5", 7]]}
+
+
+def inside(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_new_folder_is_made_and_the_same_job_may_come_again(tmp_path):
+    for _ in range(2):
+        with opened_checkpoint(tmp_path / "saved", JOB) as checkpoint:
+            assert checkpoint.of_pass("moments").last_total() == -1
+    assert inside(tmp_path / "saved") == ["job.json", "lock"]
+
+
+@pytest.mark.parametrize(
+    ("job", "said"),
+    [
+        ({**JOB, "options": {**JOB["options"], "n_components": 64}},
+         "options n_components was 32, now 64"),
+        ({**JOB, "files": [["a.h5", 8]]}, "files 1 2 was 7, now 8"),
+        ({**JOB, "files": []}, r'files was \[\["a.h5", 7\]\], now \[\]'),
+        ({"options": JOB["options"]}, "now null"),
+        ({**JOB, "seed": 1}, "seed was null, now 1"),
+    ],
+)  # fmt: skip
+def test_another_job_is_refused_with_what_differs(tmp_path, job, said):
+    with opened_checkpoint(tmp_path, JOB):
+        pass
+    before = inside(tmp_path)
+    with pytest.raises(CheckpointError, match=said), opened_checkpoint(tmp_path, job):
+        pytest.fail("another job was let in")
+    assert inside(tmp_path) == before
+
+
+def test_a_folder_with_other_files_is_refused(tmp_path):
+    (tmp_path / "thesis.txt").write_text("mine")
+    with (
+        pytest.raises(CheckpointError, match=r"holds 'thesis\.txt'"),
+        opened_checkpoint(tmp_path, JOB),
+    ):
+        pytest.fail("a stranger's folder was taken")
+    assert (tmp_path / "thesis.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", "\0"])
+def test_a_damaged_description_is_refused(tmp_path, text):
+    (tmp_path / "job.json").write_text(text)
+    with pytest.raises(CheckpointError, match="is damaged"), opened_checkpoint(tmp_path, JOB):
+        pytest.fail("a folder of nobody was taken")
+
+
+def test_a_second_job_is_refused_at_once(tmp_path):
+    code = (
+        "import sys; from streamkern.storage import opened_checkpoint\n"
+        f"with opened_checkpoint({str(tmp_path)!r}, {JOB!r}): pass"
+    )
+    with opened_checkpoint(tmp_path, JOB):
+        other = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=30
+        )
+    assert other.returncode == 1
+    assert "is in use by another job" in other.stderr
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=30)
+
+
+def test_a_file_system_without_locks_is_worked_on(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with opened_checkpoint(tmp_path, JOB) as checkpoint:
+        assert checkpoint.folder == str(tmp_path)
+
+
+def test_totals_take_the_place_of_what_is_in_them(tmp_path):
+    saved = SavedPass(str(tmp_path), "moments")
+    for number in (0, 2, 3):
+        saved.write_group(number, [number])
+    assert [saved.holds(number) for number in range(5)] == [True, False, True, True, False]
+    saved.write_total(0, [0])
+    saved.write_total(2, [2])
+    assert inside(tmp_path) == ["moments-group-00003.h5", "moments-up-to-00002.h5"]
+    assert [saved.holds(number) for number in range(5)] == [True, True, True, True, False]
+    assert saved.read_total(2) == [2]
+    assert saved.read_group(3) == [3]
+    assert saved.last_total() == 2
+
+
+def test_passes_do_not_take_each_others_files(tmp_path):
+    one, other = SavedPass(str(tmp_path), "moments"), SavedPass(str(tmp_path), "moments-1-of-2")
+    other.write_group(3, [3])
+    assert not one.holds(3)
+    one.write_total(5, [5])
+    assert other.holds(3)
+    assert not other.holds(4)
+
+
+def test_damaged_files_and_those_of_killed_processes_are_removed_and_said(tmp_path):
+    with opened_checkpoint(tmp_path, JOB) as checkpoint:
+        checkpoint.of_pass("moments").write_group(0, [0])
+        checkpoint.of_pass("moments").write_group(1, [1])
+    (tmp_path / ".0123.partial").write_bytes(b"half")
+    (tmp_path / "moments-group-00001.h5").write_bytes(b"half")
+    opening = opened_checkpoint(tmp_path, JOB)
+    with pytest.warns(StreamkernWarning, match=r"1 of the files .* is computed again"):
+        opening.__enter__()
+    opening.__exit__(None, None, None)
+    saved = SavedPass(str(tmp_path), "moments")
+    assert [saved.holds(number) for number in range(2)] == [True, False]
+    assert inside(tmp_path) == ["job.json", "lock", "moments-group-00000.h5"]
+
+
+def test_removing_a_checkpoint_leaves_what_is_not_its_own(tmp_path):
+    folder = tmp_path / "saved"
+    with opened_checkpoint(folder, JOB) as checkpoint:
+        checkpoint.of_pass("columns").write_total(0, [0])
+        checkpoint.of_pass("columns").write_group(1, [0])
+    (folder / "notes.txt").write_text("mine")
+    remove_checkpoint(folder)
+    assert inside(folder) == ["notes.txt"]
+    (folder / "notes.txt").unlink()
+    remove_checkpoint(folder)
+    assert not folder.exists()

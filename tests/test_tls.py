@@ -1,0 +1,118 @@
+"""Encrypted clusters by configuration: with certificates one gets in, without them nobody does."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+
+import dask
+import pytest
+from distributed import Client
+from distributed.security import Security
+
+import streamkern
+from streamkern.errors import ClusterError
+
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.skipif(not shutil.which("openssl"), reason="openssl makes the certificates"),
+]
+
+
+def openssl(folder, *arguments):
+    subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory):
+    """A certificate of an authority, one that it signed, and one of somebody else."""
+    folder = tmp_path_factory.mktemp("certificates")
+    for name in ("ca", "stranger"):
+        openssl(
+            folder,
+            *(
+                "req",
+                "-x509",
+                "-newkey",
+                "rsa:2048",
+                "-nodes",
+                "-days",
+                "2",
+                "-subj",
+                f"/CN={name}",
+            ),
+            *("-keyout", f"{name}.key", "-out", f"{name}.pem"),
+        )
+    openssl(
+        folder,
+        *("req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=streamkern"),
+        *("-keyout", "node.key", "-out", "node.csr"),
+    )
+    openssl(
+        folder,
+        *(
+            "x509",
+            "-req",
+            "-in",
+            "node.csr",
+            "-CA",
+            "ca.pem",
+            "-CAkey",
+            "ca.key",
+            "-CAcreateserial",
+        ),
+        *("-days", "2", "-out", "node.pem"),
+    )
+    return folder
+
+
+def tls(folder, name="node"):
+    """The configuration that uses a certificate everywhere."""
+    comm = "distributed.comm"
+    ca = "ca" if name == "node" else name
+    settings = {f"{comm}.require-encryption": True, f"{comm}.tls.ca-file": f"{folder}/{ca}.pem"}
+    for role in ("scheduler", "worker", "client"):
+        settings[f"{comm}.tls.{role}.cert"] = f"{folder}/{name}.pem"
+        settings[f"{comm}.tls.{role}.key"] = f"{folder}/{name}.key"
+    return settings
+
+
+@pytest.fixture
+def cluster_file(certificates, tmp_path):
+    path = tmp_path / "cluster.yaml"
+    content = {
+        "version": 1,
+        "module": "dask.distributed",
+        "class": "LocalCluster",
+        "kwargs": {"n_workers": 1, "threads_per_worker": 1, "protocol": "tls"},
+        "config": tls(certificates),
+    }
+    path.write_text(json.dumps(content))  # which is YAML without aliases
+    return path
+
+
+def test_a_cluster_of_a_file_is_encrypted_and_runs(cluster_file):
+    with streamkern.connect(cluster=cluster_file) as client:
+        assert client.scheduler.address.startswith("tls://127.0.0.1:")
+        assert all(address.startswith("tls://") for address in client.scheduler_info()["workers"])
+        assert client.submit(sum, [1, 2]).result() == 3
+
+
+def test_who_has_no_certificate_or_that_of_a_stranger_is_refused(cluster_file, certificates):
+    with streamkern.connect(cluster=cluster_file) as client:
+        address = client.scheduler.address
+        with (
+            dask.config.set(tls(certificates)),
+            streamkern.connect(scheduler=address) as second,
+        ):
+            assert second.submit(sum, [2, 2]).result() == 4
+        with (
+            dask.config.set(tls(certificates, "stranger")),
+            pytest.raises(ClusterError, match=r"no Dask scheduler answers|CERTIFICATE"),
+            streamkern.connect(scheduler=address, timeout=5),
+        ):
+            pytest.fail("a stranger was let in")
+        plain = address.replace("tls://", "tcp://")
+        with pytest.raises(OSError, match=r"."):
+            Client(plain, timeout=3, security=Security(require_encryption=False))
