@@ -532,7 +532,7 @@ def test_moments_that_overflowed_are_not_saved(tmp_path):
     X, y = rows()
     made = model().moments(X, y).gathered()
     made.folds.parts[0].cross[0] = np.inf
-    with pytest.raises(OverflowedError, match="overflowed in single precision"):
+    with pytest.raises(OverflowedError, match="overflowed in double precision"):
         made.save(tmp_path / "m.h5")
     assert list(tmp_path.iterdir()) == []
 
