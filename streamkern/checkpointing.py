@@ -19,8 +19,9 @@ from streamkern.sources import Shard
 from streamkern.storage import opened_checkpoint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from streamkern._typing import Array
     from streamkern.fitoptions import FitOptions
     from streamkern.kernels import Kernel
     from streamkern.pattern import Pattern
@@ -121,21 +122,23 @@ def _hash_of_rows(source: Source) -> str:
 
 
 def _rows_hashed(reader: Reader) -> bytes:
-    digest = hashlib.sha256()
-    for block in reader.blocks(_ROWS):
-        digest.update(np.ascontiguousarray(block.X).data)
-        digest.update(np.ascontiguousarray(block.y).data)
-        if block.weights is not None:
-            digest.update(np.ascontiguousarray(block.weights).data)
-    return digest.digest()
+    arrays = (
+        array for block in reader.blocks(_ROWS) for array in (block.X, block.y, block.weights)
+    )
+    return _hash_of(arrays).encode()
 
 
 def _hash_of_map(like: Pattern) -> str:
-    digest = hashlib.sha256()
-    for name, array in sorted(like.feature_map.arrays().items()):
-        digest.update(f"{name} {array.dtype} {array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).data)
+    arrays = [array for _, array in sorted(like.feature_map.arrays().items())]
     if like.empty is not None:
-        for array in (like.empty.feature_shift, like.empty.target_shift, like.empty.target_unit):
+        arrays += [like.empty.feature_shift, like.empty.target_shift, like.empty.target_unit]
+    return _hash_of(arrays)
+
+
+def _hash_of(arrays: Iterable[Array | None]) -> str:
+    digest = hashlib.sha256()
+    for array in arrays:
+        if array is not None:
+            digest.update(f"{array.dtype} {array.shape}".encode())
             digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()

@@ -28,7 +28,7 @@ from streamkern.clusterfile import (
     read_cluster_file,
     read_scheduler_file,
 )
-from streamkern.errors import ClusterError, ParameterError
+from streamkern.errors import ClusterError, ParameterError, first_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -163,7 +163,7 @@ def _reached(stack: ExitStack, address: str, deadline: float, timeout: float) ->
             f"the host of {address} is unknown ({error.strerror}); check the address."
         ) from error
     except Exception as error:
-        why = "" if isinstance(error, OSError) else f" ({_why(error)})"
+        why = "" if isinstance(error, OSError) else f" ({first_line(error)})"
         raise ClusterError(
             f"no Dask scheduler answers at {address} within {timeout:g} s{why}; check that it runs "
             f"and can be reached from here."
@@ -210,10 +210,6 @@ def _settings(blas_threads: int) -> dict[str, Any]:
     return settings | {_SPAWN: environment}
 
 
-def _why(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
-
-
 def _wait_for_worker(client: Client, seconds: float, where: str, remedy: str = "") -> None:
     try:
         client.wait_for_workers(1, timeout=seconds)
@@ -235,7 +231,7 @@ def _started(stack: ExitStack, start: Callable[[], Any], what: str) -> Client:
         client = stack.enter_context(Client(cluster))
     except Exception as error:
         raise ClusterError(
-            f"{what} could not be started ({_why(error)}); correct its options, or start it "
+            f"{what} could not be started ({first_line(error)}); correct its options, or start it "
             f"yourself and give its address."
         ) from error
     _restore(before)
@@ -299,8 +295,8 @@ def _cluster_class(file: ClusterFile) -> Any:
         found = getattr(importlib.import_module(file.module), file.name, None)
     except ImportError as error:
         raise ClusterError(
-            f"{file.path} needs {file.module}, which cannot be imported ({_why(error)}); install "
-            f"it with pip install {package.replace('_', '-')}."
+            f"{file.path} needs {file.module}, which cannot be imported ({first_line(error)}); "
+            f"install it with pip install {package.replace('_', '-')}."
         ) from error
     # SpecCluster takes classes by name; SSHCluster is a function, and GatewayCluster stands alone.
     is_cluster = inspect.isclass(found) and (

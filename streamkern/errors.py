@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 
+def first_line(error: BaseException) -> str:
+    """Return what an error of another library says first, for a sentence of one's own."""
+    return str(error).strip().partition("\n")[0].rstrip(".")[:200] or type(error).__name__
+
+
 class StreamkernError(Exception):
     """Base of every error that streamkern raises on purpose."""
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streamkern.errors import DataError
+from streamkern.errors import DataError, first_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -73,7 +73,7 @@ def _reading(source: Path, names: Sequence[str] = ()) -> Iterator[None]:
     except DataError:
         raise
     except _UNREADABLE as error:
-        reason = str(error).strip().split("\n")[0][:200] or type(error).__name__
+        reason = first_line(error)
         if cell := _BAD_CELL.search(str(error)):
             raise _not_numbers(source, names[int(cell[1])], f"the value {cell[2]!r}") from error
         if any(words in reason for words in ("Object arrays", "Python objects", "pickled")):

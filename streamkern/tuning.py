@@ -284,7 +284,7 @@ class _Trial:
         self, drawn: RandomFourierFeatures, angles: Array, y: Floats, factor: float
     ) -> Attempt:
         some = np.empty((min(len(y), _SHIFT_ROWS), drawn.n_components), dtype=angles.dtype)
-        drawn.waves(angles[: len(some)].copy(), some)
+        drawn.waves(angles[: len(some)].copy(), some, Scratch())
         empty = Moments(
             Identity().draw(drawn.n_components),
             y.shape[1],

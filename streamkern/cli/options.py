@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from streamkern.cli.stopping import Stopped, stoppable
-from streamkern.errors import StreamkernError, StreamkernWarning
+from streamkern.errors import StreamkernError, StreamkernWarning, first_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -111,10 +111,9 @@ def common(command: Command) -> Command:
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except Exception as error:  # noqa: BLE001  a user gets a sentence, whatever happens
-            reason = str(error).strip().partition("\n")[0].rstrip(".")
             _fail(
-                f"unexpected {type(error).__name__} ({reason}); run again with --debug and report "
-                f"what it prints.",
+                f"unexpected {type(error).__name__} ({first_line(error)}); run again with --debug "
+                f"and report what it prints.",
                 1,
                 debug=debug,
             )
@@ -126,8 +125,8 @@ def _interrupted(checkpoint: str | None) -> str:
     if checkpoint is None:
         return "interrupted; the output was not written."
     return (
-        f"interrupted; the output was not written, but sums were saved: run the same command again "
-        f"to go on from {checkpoint}."
+        f"interrupted; the output was not written; run the same command again to go on from "
+        f"{checkpoint}, where finished sums are kept."
     )
 
 

@@ -1,7 +1,8 @@
-"""Cosines of given frequencies and phases: features chosen from random ones."""
+"""Functions of random projections, and cosines of given frequencies and phases."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -17,7 +18,45 @@ if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
 
 
-class Cosines(FeatureMap):
+class ProjectedFeatures(FeatureMap):
+    """Features that are functions of the angles w_k^T x, or w_k^T x + u_k where one is one feature.
+
+    Attributes
+    ----------
+    frequencies : ndarray of shape (L, p)
+    phases : ndarray of shape (L,)
+    """
+
+    frequencies: Floats
+    phases: Floats
+
+    def evaluated(
+        self, X: Array, out: Array, shift: Array | float = 0.0, scratch: Scratch | None = None
+    ) -> Iterator[slice]:
+        """Write the functions of the angles, less `shift`, into `out`."""
+        scratch, shifted = scratch or Scratch(), np.any(shift)
+        frequencies = scratch.array("frequencies", self.frequencies.shape, out.dtype)
+        frequencies[...] = self.frequencies
+        phases = self.phases.astype(out.dtype)
+        in_place = len(frequencies) == self.n_components
+        for rows in cached_slices(len(out), self.n_components):
+            angles = features = out[rows]
+            if not in_place:
+                angles = scratch.array("angles", (len(features), len(frequencies)), out.dtype)
+            np.matmul(X[rows].astype(out.dtype, copy=False), frequencies.T, out=angles)
+            if in_place:
+                angles += phases
+            self.waves(angles, features, scratch)
+            if shifted:
+                features -= shift
+            yield rows
+
+    @abstractmethod
+    def waves(self, angles: Array, out: Array, scratch: Scratch) -> None:
+        """Write the features at the angles (n, L), which are lost, into `out` (n, D)."""
+
+
+class Cosines(ProjectedFeatures):
     """The features scale cos(w_k^T x + u_k), of frequencies and phases that someone else chose.
 
     Any choice of random Fourier features is such a map, since sin t = cos(t - pi / 2): one
@@ -49,22 +88,9 @@ class Cosines(FeatureMap):
         self.check((0, n_features))
         return self
 
-    def evaluated(
-        self, X: Array, out: Array, shift: Array | float = 0.0, scratch: Scratch | None = None
-    ) -> Iterator[slice]:
-        """Write the cosines, less `shift`, into `out`."""
-        scratch, shifted = scratch or Scratch(), np.any(shift)
-        frequencies = scratch.array("frequencies", self.frequencies.shape, out.dtype)
-        frequencies[...] = self.frequencies
-        phases = self.phases.astype(out.dtype)
-        for rows in cached_slices(len(out), self.n_components):
-            features = out[rows]
-            np.matmul(X[rows].astype(out.dtype, copy=False), frequencies.T, out=features)
-            features += phases
-            cosines(features, features)
-            if shifted:
-                features -= shift
-            yield rows
+    def waves(self, angles: Array, out: Array, scratch: Scratch) -> None:  # noqa: ARG002
+        """Write the cosines of angles (n, K), which are lost, into `out` (n, K)."""
+        cosines(angles, out)
 
     def first(self, n_components: int) -> Cosines:
         """Refuse: what was chosen for its use has no part that stands for the kernel."""

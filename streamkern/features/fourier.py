@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.features.base import FeatureMap, cached_slices, checked_n_components, checked_seed
-from streamkern.features.cosines import Cosines
+from streamkern.features.base import FeatureMap, checked_n_components, checked_seed
+from streamkern.features.cosines import Cosines, ProjectedFeatures
 from streamkern.features.trigonometry import cosines, cosines_and_sines
 from streamkern.kernels import ShiftInvariantKernel, kernel_from
-from streamkern.scratch import Scratch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from streamkern._typing import Array, Floats
+    from streamkern.scratch import Scratch
 
 # Streams of random numbers, kept apart so that more of one never changes another.
 _DIRECTIONS, _UNIFORMS, _PHASES, _LENGTHS = range(4)
 
 
-class RandomFourierFeatures(FeatureMap):
+class RandomFourierFeatures(ProjectedFeatures):
     """Random Fourier features of a shift-invariant kernel.
 
     One draw of a frequency w gives either the pair (cos w^T x, sin w^T x) or, in the phase form,
@@ -103,39 +103,20 @@ class RandomFourierFeatures(FeatureMap):
         self.phases = phases
         return self
 
-    def evaluated(
-        self, X: Array, out: Array, shift: Array | float = 0.0, scratch: Scratch | None = None
-    ) -> Iterator[slice]:
-        """Write the cosines (and sines, interleaved), less `shift`, into `out`."""
-        scratch, shifted = scratch or Scratch(), np.any(shift)
-        frequencies = scratch.array("frequencies", self.frequencies.shape, out.dtype)
-        frequencies[...] = self.frequencies
-        phases = self.phases.astype(out.dtype)
-        for rows in cached_slices(len(out), self.n_components):
-            features = out[rows]
-            angles = scratch.array("angles", (len(features), self.n_draws), out.dtype)
-            np.matmul(X[rows].astype(out.dtype, copy=False), frequencies.T, out=angles)
-            if not self.paired:
-                angles += phases
-            self.waves(angles, features, scratch)
-            if shifted:
-                features -= shift
-            yield rows
-
-    def waves(self, angles: Array, out: Array, scratch: Scratch | None = None) -> None:
+    def waves(self, angles: Array, out: Array, scratch: Scratch) -> None:
         """Write the cosines (and sines, interleaved) of angles (n, L), which are lost, into `out`.
 
         Parameters
         ----------
         angles : ndarray of shape (n, L)
         out : ndarray of shape (n, D), of the same dtype
-        scratch : Scratch, optional
+        scratch : Scratch
         """
         if not self.paired:
             cosines(angles, out)
             return
         # NumPy's vector code is half as fast where it writes every other number.
-        cosine = (scratch or Scratch()).array("cosines", angles.shape, angles.dtype)
+        cosine = scratch.array("cosines", angles.shape, angles.dtype)
         cosines_and_sines(angles, cosine, angles)
         out[:, 0::2] = cosine
         out[:, 1::2] = angles

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy as np
 
-from streamkern.errors import ModelFileError
+from streamkern.errors import ModelFileError, first_line
 from streamkern.features import MAPS
+from streamkern.storage.untrusted import DAMAGE, finite_array, mark, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from streamkern._typing import Array
     from streamkern.features import FeatureMap
 
 
@@ -46,9 +46,6 @@ class Kind:
 MODEL = Kind("model", "streamkern-model", 1, "streamkern fit")
 MOMENTS = Kind("moments file", "streamkern-moments", 1, "streamkern moments")
 _KINDS = {kind.format: kind for kind in (MODEL, MOMENTS)}
-
-# What reading a file that was tampered with can meet.
-_DAMAGE = (KeyError, ValueError, TypeError, AttributeError, RuntimeError, OSError)
 
 
 def write_card(file: h5py.File, kind: Kind, card: dict[str, Any], feature_map: FeatureMap) -> None:
@@ -86,10 +83,10 @@ def opened_card(path: str | Path, kind: Kind) -> Iterator[tuple[h5py.File, dict[
     with file:
         try:
             _check_kind(where, file, kind)
-            yield file, json.loads(file["card"].asstr()[()])
+            yield file, json.loads(text(file, "card"))
         except ModelFileError:
             raise
-        except _DAMAGE as error:
+        except DAMAGE as error:
             raise damaged(where, kind, error) from error
 
 
@@ -97,20 +94,20 @@ def _why_not_opened(where: Path, kind: Kind, error: OSError) -> str:
     if "truncated" in str(error):
         return f"{where} was cut short: it is smaller than its header says; copy it again."
     return (
-        f"{where} is not a streamkern {kind.name} ({_first_line(error)}); give a file that "
+        f"{where} is not a streamkern {kind.name} ({first_line(error)}); give a file that "
         f"`{kind.command}` wrote."
     )
 
 
 def _check_kind(where: Path, file: h5py.File, kind: Kind) -> None:
-    mark, version = file.attrs.get("format"), file.attrs.get("format_version")
-    if not isinstance(mark, str) or mark != kind.format:
-        other = _KINDS.get(mark) if isinstance(mark, str) else None
+    found_format, version = mark(file, "format"), mark(file, "format_version")
+    if found_format != kind.format:
+        other = _KINDS.get(str(found_format))
         found = f"a streamkern {other.name}, not a {kind.name}" if other else (
             f"HDF5 but not a streamkern {kind.name}"
         )  # fmt: skip
         raise ModelFileError(f"{where} is {found}; give a file that `{kind.command}` wrote.")
-    if not isinstance(version, np.integer) or version < 1:
+    if not isinstance(version, int) or version < 1:
         raise ValueError(f"format version {version}")
     if version > kind.version:
         raise ModelFileError(
@@ -121,58 +118,20 @@ def _check_kind(where: Path, file: h5py.File, kind: Kind) -> None:
 
 def damaged(where: str | Path, kind: Kind, error: Exception) -> ModelFileError:
     """Return the error that says what is wrong with a file."""
-    return ModelFileError(
-        f"{where} is a damaged {kind.name} ({_first_line(error)}); copy it again."
-    )
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().split("\n")[0]
+    return ModelFileError(f"{where} is a damaged {kind.name} ({first_line(error)}); copy it again.")
 
 
 def holds_moments(path: str | Path) -> bool:
     """Say whether a file calls itself a moments file."""
     try:
         with h5py.File(path, "r", locking="best-effort") as file:
-            return bool(file.attrs.get("format") == MOMENTS.format)
-    except _DAMAGE:
+            return mark(file, "format") == MOMENTS.format
+    except DAMAGE:
         return False
 
 
 def restored_map(file: h5py.File, card: dict[str, Any]) -> FeatureMap:
     """Return the feature map that `write_card` wrote."""
     group = file.get("map", {})
-    arrays = {name: numbers(group, name) for name in group}
+    arrays = {name: finite_array(group, name) for name in group}
     return MAPS[card["map"]].restore(card["map_parameters"], arrays)
-
-
-def numbers(
-    group: h5py.Group, name: str, shape: tuple[int, ...] | None = None, kinds: str = "fiu"
-) -> Array:
-    """Return a dataset of finite numbers.
-
-    Parameters
-    ----------
-    group : h5py.Group
-    name : str
-    shape : tuple of int, optional
-        That it must have.
-    kinds : str
-        Kinds of dtype that it may have.
-
-    Raises
-    ------
-    ValueError
-        If it is anything else.
-    """
-    dataset = group[name]
-    if dataset.dtype.kind not in kinds:
-        raise ValueError(f"{dataset.name} holds {dataset.dtype}, not numbers")
-    if shape is not None and dataset.shape != shape:
-        raise ValueError(f"{dataset.name} has shape {dataset.shape}, not {shape}")
-    if dataset.nbytes > dataset.id.get_storage_size():  # as little as the file has
-        raise ValueError(f"{dataset.name} claims {dataset.nbytes:,} bytes that were not written")
-    array: Array = dataset[()]
-    if not np.isfinite(array).all():
-        raise ValueError(f"{dataset.name} holds values that are not finite")
-    return array

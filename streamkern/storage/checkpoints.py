@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streamkern.errors import CheckpointError, StreamkernWarning
+from streamkern.errors import CheckpointError, StreamkernWarning, first_line
 from streamkern.storage.outputs import make_folder, replacing
 from streamkern.storage.plain import read_plain, write_plain
 
@@ -27,8 +27,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _JOB, _LOCK = "job.json", "lock"
+_GROUP, _TOTAL = "group", "up-to"
 _ENDING = ".h5"
 _DIGITS = 5
+
+
+def _files(folder: str | Path, kind: str, pattern: str = "*") -> list[Path]:
+    return list(Path(folder).glob(f"{pattern}-{kind}-{'[0-9]' * _DIGITS}{_ENDING}"))
 
 
 @dataclass(frozen=True)
@@ -45,51 +50,40 @@ class SavedPass:
     folder: str
     name: str
 
-    def group_path(self, number: int) -> Path:
-        """Return the file of the sums of one group."""
-        return Path(self.folder, f"{self.name}-group-{number:0{_DIGITS}}{_ENDING}")
-
-    def total_path(self, number: int) -> Path:
-        """Return the file of the sums of all groups up to one."""
-        return Path(self.folder, f"{self.name}-up-to-{number:0{_DIGITS}}{_ENDING}")
-
     def last_total(self) -> int:
         """Return the last group that is in a saved total, or -1."""
-        return max(self._numbers("up-to"), default=-1)
+        return max(self._saved(_TOTAL), default=-1)
 
     def holds(self, number: int) -> bool:
         """Say whether the sums of a group are saved, alone or in a total."""
-        return self.group_path(number).exists() or self.last_total() >= number
+        return self._path(_GROUP, number).exists() or self.last_total() >= number
 
     def read_group(self, number: int) -> Any:
         """Return the sums of a group."""
-        return read_plain(self.group_path(number))
+        return read_plain(self._path(_GROUP, number))
 
     def read_total(self, number: int) -> Any:
         """Return the sums of all groups up to one."""
-        return read_plain(self.total_path(number))
+        return read_plain(self._path(_TOTAL, number))
 
     def write_group(self, number: int, sums: Any) -> None:
         """Save the sums of a group."""
-        write_plain(self.group_path(number), sums)
+        write_plain(self._path(_GROUP, number), sums)
 
     def write_total(self, number: int, sums: Any) -> None:
         """Save the sums of all groups up to one, and remove what that makes superfluous."""
-        write_plain(self.total_path(number), sums)
-        for kind, last in (("up-to", number - 1), ("group", number)):
-            for older in self._numbers(kind):
-                if older <= last:
+        write_plain(self._path(_TOTAL, number), sums)
+        for kind, end in ((_TOTAL, number), (_GROUP, number + 1)):
+            for older in self._saved(kind):
+                if older < end:
                     self._path(kind, older).unlink(missing_ok=True)
 
     def _path(self, kind: str, number: int) -> Path:
-        return self.group_path(number) if kind == "group" else self.total_path(number)
+        return Path(self.folder, f"{self.name}-{kind}-{number:0{_DIGITS}}{_ENDING}")
 
-    def _numbers(self, kind: str) -> list[int]:
-        start = f"{self.name}-{kind}-"
-        with os.scandir(self.folder) as entries:
-            names = [entry.name for entry in entries]
-        middle = (n[len(start) : -len(_ENDING)] for n in names if n.startswith(start))
-        return sorted(int(digits) for digits in middle if digits.isdigit())
+    def _saved(self, kind: str) -> list[int]:
+        """Return the numbers of the groups that there are files for."""
+        return [int(path.stem[-_DIGITS:]) for path in _files(self.folder, kind, self.name)]
 
 
 @dataclass(frozen=True)
@@ -171,7 +165,7 @@ def _remove_damaged(where: Path) -> None:
 def remove_checkpoint(folder: str | Path) -> None:
     """Remove the files of a checkpoint, and the folder if nothing else is in it."""
     where = Path(folder)
-    for path in (*where.glob(f"*-group-*{_ENDING}"), *where.glob(f"*-up-to-*{_ENDING}")):
+    for path in (*_files(where, _GROUP), *_files(where, _TOTAL)):
         path.unlink(missing_ok=True)
     for name in (_JOB, _LOCK):
         (where / name).unlink(missing_ok=True)
@@ -209,8 +203,7 @@ def _read_job(manifest: Path) -> dict[str, Any]:
             raise ValueError(f"{type(job).__name__}")  # noqa: TRY301, TRY004  the same damage
     except (OSError, ValueError) as error:
         raise CheckpointError(
-            f"{manifest} is damaged ({str(error).partition(chr(10))[0]}); remove the folder, or "
-            f"name another."
+            f"{manifest} is damaged ({first_line(error)}); remove the folder, or name another."
         ) from error
     return job
 

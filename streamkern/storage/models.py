@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from streamkern.predictor import Predictor
 from streamkern.statistics.triangle import Triangle
-from streamkern.storage.cards import MODEL, numbers, opened_card, restored_map, write_card
+from streamkern.storage.cards import MODEL, opened_card, restored_map, write_card
 from streamkern.storage.disk import new_hdf5
+from streamkern.storage.untrusted import finite_array
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,10 +80,11 @@ def _read_equations(group: h5py.Group, D: int, q: int) -> NormalEquations:
     from streamkern.solve import NormalEquations  # noqa: PLC0415  slow, with SciPy
 
     vectors = {
-        name: numbers(group, name, (D,) if name == "feature_mean" else (q,)) for name in _VECTORS
+        name: finite_array(group, name, (D,) if name == "feature_mean" else (q,))
+        for name in _VECTORS
     }
-    gram = Triangle.unpacked(numbers(group, "gram", (D * (D + 1) // 2,)))
-    weight, intercept = numbers(group, "weight", ()), numbers(group, "intercept", ())
+    gram = Triangle.unpacked(finite_array(group, "gram", (D * (D + 1) // 2,)))
+    weight, intercept = finite_array(group, "weight", ()), finite_array(group, "intercept", ())
     if not weight > 0:
         raise ValueError(f"equations of weight {weight:g}")
     for name, values in vectors.items():
@@ -92,7 +94,7 @@ def _read_equations(group: h5py.Group, D: int, q: int) -> NormalEquations:
         gram=gram,
         weight=float(weight),
         intercept=bool(intercept),
-        floor=float(numbers(group, "floor", ())),
+        floor=float(finite_array(group, "floor", ())),
         **vectors,
     )
 
@@ -107,7 +109,7 @@ def read_model(path: str | Path, *, with_equations: bool = True) -> ModelFile:
     """
     with opened_card(path, MODEL) as (file, card):
         feature_map = restored_map(file, card)
-        coef, intercept = numbers(file, "coef"), numbers(file, "intercept")
+        coef, intercept = finite_array(file, "coef"), finite_array(file, "intercept")
         D = feature_map.n_components
         if coef.ndim != 2 or len(coef) != D or intercept.shape != coef.shape[1:]:
             raise ValueError(f"coefficients of shape {coef.shape} for {D} features")

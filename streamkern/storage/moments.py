@@ -19,8 +19,9 @@ import numpy as np
 
 from streamkern.statistics import ByFold, ListedFolds, Moments, RowIndex
 from streamkern.statistics.triangle import Triangle
-from streamkern.storage.cards import MOMENTS, numbers, opened_card, restored_map, write_card
+from streamkern.storage.cards import MOMENTS, opened_card, restored_map, write_card
 from streamkern.storage.disk import new_hdf5
+from streamkern.storage.untrusted import finite_array
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -94,7 +95,7 @@ def read_moments(path: str | Path, *, with_folds: bool = True) -> MomentsFile:
         if not (isinstance(K, int) and isinstance(q, int) and K > 0 and q > 0):
             raise ValueError(f"{K!r} folds of {q!r} targets")
         shapes = zip(_SHIFTS, ((feature_map.n_components,), (q,), (q,)), strict=True)
-        shifts = {name: numbers(file["shifts"], name, shape, "f") for name, shape in shapes}
+        shifts = {name: finite_array(file["shifts"], name, shape, "f") for name, shape in shapes}
         if not (shifts["target_unit"] > 0).all():
             raise ValueError("units of targets that are not positive")
         folds = ByFold(
@@ -118,12 +119,12 @@ def read_moments(path: str | Path, *, with_folds: bool = True) -> MomentsFile:
 def _read_part(group: h5py.Group, empty: Any) -> Moments:
     part: Moments = empty.zero()
     D, q = part.feature_map.n_components, part.n_targets
-    part.gram = Triangle.unpacked(numbers(group, "gram", (D * (D + 1) // 2,), "f"))
-    part.cross = numbers(group, "cross", (D, q + 1), "f")
-    part.target = numbers(group, "target", (q, q), "f")
-    part.target_sum = numbers(group, "target_sum", (q,), "f")
-    part.weight = float(numbers(group, "weight", (), "f"))
-    part.n_rows = int(numbers(group, "n_rows", (), "iu"))
+    part.gram = Triangle.unpacked(finite_array(group, "gram", (D * (D + 1) // 2,), "f"))
+    part.cross = finite_array(group, "cross", (D, q + 1), "f")
+    part.target = finite_array(group, "target", (q, q), "f")
+    part.target_sum = finite_array(group, "target_sum", (q,), "f")
+    part.weight = float(finite_array(group, "weight", (), "f"))
+    part.n_rows = int(finite_array(group, "n_rows", (), "iu"))
     if part.weight < 0 or part.n_rows < 0:
         raise ValueError(f"{part.n_rows:,} rows that weigh {part.weight:g}")
     return part
@@ -131,8 +132,8 @@ def _read_part(group: h5py.Group, empty: Any) -> Moments:
 
 def _read_index(group: h5py.Group, folds: ByFold) -> RowIndex:
     """Read which rows are in the folds, and check that the two agree."""
-    hashes = numbers(group, "hashes", kinds="u")
-    labels = numbers(group, "folds", hashes.shape, "u")
+    hashes = finite_array(group, "hashes", kinds="u")
+    labels = finite_array(group, "folds", hashes.shape, "u")
     if hashes.dtype != np.uint64 or hashes.ndim != 1 or (hashes[1:] < hashes[:-1]).any():
         raise ValueError("hashes of rows that are not in order")
     counted = np.bincount(labels, minlength=folds.rule.n_folds)

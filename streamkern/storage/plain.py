@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy as np
 
-from streamkern.errors import CheckpointError
+from streamkern.errors import CheckpointError, first_line
 from streamkern.statistics.triangle import Triangle
 from streamkern.storage.disk import new_hdf5
+from streamkern.storage.untrusted import DAMAGE, array, mark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_FORMAT = "streamkern-sums"
-# What reading a file that was damaged can meet.
-_DAMAGE = (KeyError, ValueError, TypeError, AttributeError, RuntimeError, OSError)
+_FORMAT, _KINDS = "streamkern-sums", "fiub"
 
 
 def write_plain(path: str | Path, value: Any) -> None:
@@ -56,15 +55,14 @@ def read_plain(path: str | Path) -> Any:
     where = Path(path)
     try:
         with h5py.File(where, "r", locking="best-effort") as file:
-            if file.attrs["format"] != _FORMAT:
-                raise ValueError(f"format {file.attrs['format']}")
+            if mark(file, "format") != _FORMAT:
+                raise ValueError(f"format {mark(file, 'format')}")
             value = _read(file["value"])
-            if file.attrs["checksum"] != _checksum(value):
+            if mark(file, "checksum") != _checksum(value):
                 raise ValueError("wrong checksum")
-    except _DAMAGE as error:
-        reason = str(error).strip().partition("\n")[0]
+    except DAMAGE as error:
         raise CheckpointError(
-            f"{where} does not hold the sums that were saved ({reason}); remove it."
+            f"{where} does not hold the sums that were saved ({first_line(error)}); remove it."
         ) from error
     return value
 
@@ -85,19 +83,17 @@ def _flat(place: str, value: Any) -> Iterator[tuple[str, Any]]:
     elif value is None:
         yield place, "nothing"
     else:
-        array = np.asarray(value)
-        if array.dtype.kind not in "fiub":
+        numbers = np.asarray(value)
+        if numbers.dtype.kind not in _KINDS:
             raise TypeError(f"{value!r} at {place} cannot be saved; it is no number or array.")
-        yield place, array
+        yield place, numbers
 
 
 def _read(item: h5py.Group | h5py.Dataset) -> Any:
     if isinstance(item, h5py.Dataset):
-        if item.dtype.kind not in "fiub":
-            raise ValueError(f"{item.name} holds {item.dtype}")
-        array = item[()]
-        return array if item.shape else array.item()
-    kind = item.attrs["kind"]
+        found = array(item, _KINDS)
+        return found if item.shape else found.item()
+    kind = mark(item, "kind")
     if kind == "nothing":
         return None
     values = {name: _read(item[name]) for name in item}

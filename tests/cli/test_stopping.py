@@ -149,6 +149,8 @@ def test_a_signal_that_is_ignored_stays_ignored():
     usual = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         with stoppable():
+            assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
             os.kill(os.getpid(), signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, usual)
