@@ -1,8 +1,9 @@
-"""A Dask cluster of real processes that somebody else started, as far as streamkern can tell."""
+"""What every test has: Ctrl-C that is heard, and Dask clusters that somebody else started."""
 
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SECONDS_TO_START = 60
+# Whoever starts tests in the background has them, and what they start, ignore it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @contextmanager

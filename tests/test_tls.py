@@ -29,41 +29,12 @@ def certificates(tmp_path_factory):
     """A certificate of an authority, one that it signed, and one of somebody else."""
     folder = tmp_path_factory.mktemp("certificates")
     for name in ("ca", "stranger"):
-        openssl(
-            folder,
-            *(
-                "req",
-                "-x509",
-                "-newkey",
-                "rsa:2048",
-                "-nodes",
-                "-days",
-                "2",
-                "-subj",
-                f"/CN={name}",
-            ),
-            *("-keyout", f"{name}.key", "-out", f"{name}.pem"),
-        )
-    openssl(
-        folder,
-        *("req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=streamkern"),
-        *("-keyout", "node.key", "-out", "node.csr"),
-    )
-    openssl(
-        folder,
-        *(
-            "x509",
-            "-req",
-            "-in",
-            "node.csr",
-            "-CA",
-            "ca.pem",
-            "-CAkey",
-            "ca.key",
-            "-CAcreateserial",
-        ),
-        *("-days", "2", "-out", "node.pem"),
-    )
+        made = f"req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN={name}"
+        openssl(folder, *made.split(), "-keyout", f"{name}.key", "-out", f"{name}.pem")
+    asked = "req -newkey rsa:2048 -nodes -subj /CN=streamkern -keyout node.key -out node.csr"
+    signed = "x509 -req -in node.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -out node.pem"
+    openssl(folder, *asked.split())
+    openssl(folder, *signed.split())
     return folder
 
 

@@ -19,11 +19,6 @@ from streamkern.cli.stopping import Stopped, stoppable
 
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}
 N = 400_000
-# A program that does not ignore Ctrl-C, whoever started the tests.
-LISTENING = (
-    "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    "from streamkern.cli import main; main()"
-)
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +34,7 @@ def data(tmp_path_factory):
 
 def command(data, out, *options):
     return [
-        sys.executable,
-        "-c",
-        LISTENING,
+        Path(sys.executable).with_name("streamkern"),
         "fit",
         data,
         "--out",
@@ -108,7 +101,6 @@ def test_a_second_signal_ends_the_program_at_once(data, tmp_path):
     code = (
         "import os, signal, time\n"
         "from streamkern.cli.stopping import stoppable\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "with stoppable():\n"
         "    try:\n"
         "        os.kill(os.getpid(), signal.SIGINT); time.sleep(60)\n"

@@ -1,0 +1,96 @@
+"""Values of HDF5 files that anyone may have written: never code, never more than the file holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import h5py
+import numpy as np
+
+if TYPE_CHECKING:
+    from streamkern._typing import Array
+
+# What reading a file that was tampered with can meet.
+DAMAGE = (
+    AttributeError,
+    KeyError,
+    MemoryError,
+    OSError,
+    RecursionError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+_MARK_BYTES = 256
+
+
+def mark(item: h5py.File | h5py.Group, name: str) -> str | int | None:
+    """Return an attribute that is a short text or an integer, or None if it is anything else."""
+    if name not in item.attrs:
+        return None
+    attribute = item.attrs.get_id(name)
+    if attribute.shape or attribute.get_storage_size() > _MARK_BYTES:
+        return None
+    value = item.attrs[name]
+    if isinstance(value, np.integer):
+        return int(value)
+    return value[:_MARK_BYTES] if isinstance(value, str) else None
+
+
+def text(group: h5py.Group, name: str) -> str:
+    """Return a dataset that is one text.
+
+    Raises
+    ------
+    ValueError
+        If it is anything else.
+    """
+    dataset = group[name]
+    if dataset.shape or h5py.check_string_dtype(dataset.dtype) is None:
+        raise ValueError(f"{dataset.name} holds {dataset.dtype}, not a text")
+    found: str = dataset.asstr()[()]
+    return found
+
+
+def array(dataset: h5py.Dataset, kinds: str = "fiu") -> Array:
+    """Return a dataset of numbers, or a number, of some kinds of dtype.
+
+    Raises
+    ------
+    ValueError
+        If it is anything else, or claims more than was written.
+    """
+    if dataset.dtype.kind not in kinds:
+        raise ValueError(f"{dataset.name} holds {dataset.dtype}, not numbers")
+    if dataset.nbytes > dataset.id.get_storage_size():  # as little as the file has
+        raise ValueError(f"{dataset.name} claims {dataset.nbytes:,} bytes that were not written")
+    found: Array = dataset[()]
+    return found
+
+
+def finite_array(
+    group: h5py.Group, name: str, shape: tuple[int, ...] | None = None, kinds: str = "fiu"
+) -> Array:
+    """Return a dataset of finite numbers.
+
+    Parameters
+    ----------
+    group : h5py.Group
+    name : str
+    shape : tuple of int, optional
+        That it must have.
+    kinds : str
+        Kinds of dtype that it may have.
+
+    Raises
+    ------
+    ValueError
+        If it is anything else.
+    """
+    dataset = group[name]
+    if shape is not None and dataset.shape != shape:
+        raise ValueError(f"{dataset.name} has shape {dataset.shape}, not {shape}")
+    found = array(dataset, kinds)
+    if not np.isfinite(found).all():
+        raise ValueError(f"{dataset.name} holds values that are not finite")
+    return found
