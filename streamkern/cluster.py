@@ -38,6 +38,7 @@ _LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
 _NO_WORKERS = "distributed.scheduler.no-workers-timeout"
 _PROFILE = "distributed.worker.profile.interval"
 _TICK = "distributed.admin.tick.interval"
+_TTL = "distributed.scheduler.worker-ttl"
 _SPAWN = "distributed.nanny.pre-spawn-environ"
 _BLAS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _TRIM, _HEAPS = "MALLOC_TRIM_THRESHOLD_", "MALLOC_ARENA_MAX"
@@ -196,6 +197,9 @@ def _settings(blas_threads: int) -> dict[str, Any]:
     if dask.config.get(_TICK) == "20ms":
         # Every process looks fifty times a second whether it lags; half of what idling takes.
         settings[_TICK] = "200ms"
+    if dask.config.get(_TTL) == "5 minutes":
+        # So long does work wait on a worker that hangs, before it is started anew.
+        settings[_TTL] = "60s"
     if dask.config.get(_FAILURES) == 3:
         # Work that was on a worker that died is begun again; a shard that kills workers shows soon.
         settings[_FAILURES] = 10

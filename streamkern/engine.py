@@ -1,4 +1,4 @@
-"""The pass: one Dask graph that reduces a source to a statistic, and prediction over shards.
+"""The pass: one Dask graph that reduces a source to a statistic.
 
     zero --+-- accumulate(shard 0) --.
            +-- accumulate(shard 1) ---+-- merge --.
@@ -17,35 +17,40 @@ import time
 import uuid
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import dask
 from dask import delayed
 from tlz import partition_all
 
+from streamkern.attempts import Attempts, restarting_stragglers
 from streamkern.errors import IncompletePassError, OverflowedError, WorkersLostError
 from streamkern.memory import peak_bytes, reset_peak
 from streamkern.observing import listening, observed_pass, tell
-from streamkern.partials import SAVED, Partial, merge_partials, save_group, save_total
+from streamkern.partials import (
+    SAVED,
+    Partial,
+    SavedGroup,
+    merge_partials,
+    save_group,
+    save_total,
+)
 from streamkern.scheduling import (
     current_client,
     is_task,
     kept,
     local_threads,
     run,
-    stream,
     task,
 )
-from streamkern.seats import Seats, let_another_begin
-from streamkern.sources import Shard, reading_ahead
+from streamkern.seats import Seats, to_the_last
+from streamkern.sources import reading_ahead
 from streamkern.threads import blas_threads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from streamkern.scratch import Scratch
-    from streamkern.sources import Block, Reader, Source
+    from streamkern.sources import Block, Reader, Shard, Source
     from streamkern.statistics import Statistic
     from streamkern.storage import Checkpoint, SavedPass
 
@@ -177,22 +182,24 @@ def accumulate(
     if client is None:
         reset_peak()
     begun = time.perf_counter()
-    with (
-        observed_pass(label, source.n_samples) as observer,
-        listening(job, observer, client) as attempts,
-        _naming_rows(source, shards),
-    ):
+    with observed_pass(label, source.n_samples) as observer, _naming_rows(source, shards):
+        attempts = Attempts(observer)
         resumed = [shard for i in found for shard in groups[i]]
         if resumed:
             observer.advanced(sum(shard.n_rows for shard in resumed))
-        if keep:
-            root = kept(root, pool)
-            merged = run(task(_without_statistic, root, name=f"rows-{label}"))
-            merged = merged._replace(statistic=task(_attached, zero, root, name=f"whole-{label}"))
-        else:
-            merged = run(root, pool)
-            if not is_task(statistic):
-                merged = merged._replace(statistic=statistic.attached(merged.statistic))
+        with (
+            listening(job, attempts.heard, client),
+            restarting_stragglers(client, job, attempts),
+        ):
+            if keep:
+                root = kept(root, pool)
+                merged = run(task(_without_statistic, root, name=f"rows-{label}"))
+                whole = task(_attached, zero, root, name=f"whole-{label}")
+                merged = merged._replace(statistic=whole)
+            else:
+                merged = run(root, pool)
+        if not keep and not is_task(statistic):
+            merged = merged._replace(statistic=statistic.attached(merged.statistic))
     source.check_unchanged()
     _check_complete(merged, shards, source.n_samples)
     return PassResult(
@@ -200,23 +207,11 @@ def accumulate(
         n_rows=merged.n_rows,
         n_skipped=merged.n_skipped,
         n_shards=len(shards),
-        retried_shards=sum(count > 1 for count in attempts.values()),
+        retried_shards=attempts.n_retried,
         resumed_shards=len(resumed),
         peak_worker_bytes=merged.peak_bytes,
         seconds=time.perf_counter() - begun,
     )
-
-
-class SavedGroup(NamedTuple):
-    """The group of a shard, and where its sums are saved when all of it is done."""
-
-    saved: SavedPass
-    number: int
-
-    @property
-    def is_there(self) -> bool:
-        """Whether that was so before a worker was lost."""
-        return self.saved.holds(self.number)
 
 
 class _PassOptions(NamedTuple):
@@ -243,7 +238,7 @@ def accumulate_shard(
     counts = {"kept": 0, "skipped": 0}
 
     def kept(blocks: Iterator[Block]) -> Iterator[Block]:
-        for block in _to_the_last(blocks, shard.n_rows, options.job):
+        for block in to_the_last(blocks, shard.n_rows, options.job):
             good = block.where(block.finite()) if options.skip_bad_rows else block
             counts["kept"] += len(good)
             counts["skipped"] += len(block) - len(good)
@@ -260,16 +255,6 @@ def accumulate_shard(
     tell(options.job, shard.index, shard.n_rows)
     sums = statistic.detached()
     return Partial(sums, counts["kept"], counts["skipped"], (shard.index,), peak_bytes())
-
-
-def _to_the_last(blocks: Iterable[Block], n_rows: int, job: str) -> Iterator[Block]:
-    """Yield blocks of so many rows; with the last, the worker may begin another task."""
-    done = 0
-    for block in blocks:
-        done += len(block)
-        if done == n_rows:
-            let_another_begin(job)
-        yield block
 
 
 @contextmanager
@@ -351,79 +336,3 @@ def _check_complete(merged: Partial, shards: tuple[Shard, ...], n_samples: int) 
             f"the source has {n_samples:,} rows, but the pass accounts for "
             f"{merged.n_rows + merged.n_skipped:,}; a file changed meanwhile, run it again."
         )
-
-
-def map_shards(
-    source: Source,
-    function: Callable[[Iterator[Block], int, Scratch], Any],
-    *,
-    shard_rows: int,
-    block_rows: int,
-    label: str,
-    most_rows: int | None = None,
-) -> Iterator[tuple[Shard, Any]]:
-    """Yield every shard with what `function` makes of its rows, in order, few at a time.
-
-    Parameters
-    ----------
-    source : Source
-    function : callable, or a task of one
-        Takes the blocks of a shard, the number of its rows, and memory to work in; runs as one
-        Dask task a shard.
-    shard_rows, block_rows : int
-        Rows of one task, and of one block; shards end between storage chunks.
-    label : str
-        The name of the pass, for progress and for the dashboard.
-    most_rows : int, optional
-        Cut chunks that have more rows than this, where they can be read in parts.
-    """
-    job = uuid.uuid4().hex
-    shards = source.shards(shard_rows)
-    if most_rows is not None and not source.loads_whole_shards:
-        shards = _cut_up(shards, most_rows)
-    sent: Any = function
-    if not is_task(function):  # once, and not with every task
-        sent = kept(delayed(function, traverse=False, name=f"function-{label}-{job}"))
-    seats = kept(delayed(Seats(local_threads()), traverse=False, name=f"seats-{label}-{job}"))
-    applying = delayed(_apply, traverse=False)
-    tasks = (
-        applying(
-            sent,
-            source.reader(shard),
-            shard.n_rows,
-            (block_rows, job),
-            seats,
-            dask_key_name=f"{label}-{job}-{shard.index}",
-        )
-        for shard in shards
-    )
-    with observed_pass(label, source.n_samples) as observer:
-        for shard, result in zip(shards, stream(tasks), strict=True):
-            observer.advanced(shard.n_rows)
-            yield shard, result
-
-
-def _cut_up(shards: Iterable[Shard], most_rows: int) -> tuple[Shard, ...]:
-    """Return the same rows in shards of no more than `most_rows`, parts of one about equal."""
-    cut: list[Shard] = []
-    for shard in shards:
-        n_parts = -(-shard.n_rows // most_rows)
-        cuts = [shard.start + part * shard.n_rows // n_parts for part in range(n_parts + 1)]
-        cut += [Shard(len(cut) + i, *ends) for i, ends in enumerate(pairwise(cuts))]
-    return tuple(cut)
-
-
-def _apply(
-    function: Callable[[Iterator[Block], int, Scratch], Any],
-    reader: Reader,
-    n_rows: int,
-    options: tuple[int, str],
-    seats: Seats,
-) -> Any:
-    block_rows, job = options
-    with (
-        blas_threads(1),
-        reading_ahead(reader.blocks(block_rows)) as blocks,
-        seats.taken() as scratch,
-    ):
-        return function(_to_the_last(blocks, n_rows, job), n_rows, scratch)

@@ -72,24 +72,14 @@ def tell(job: str, shard: int, n_rows: int) -> None:
 
 
 @contextmanager
-def listening(job: str, observer: Observer, client: Any) -> Iterator[dict[int, int]]:
-    """Pass what tasks tell on to the observer, and yield the attempts at every shard."""
-    attempts: dict[int, int] = {}
-    done: set[int] = set()
-
-    def heard(shard: int, n_rows: int) -> None:
-        if not n_rows:
-            attempts[shard] = attempts.get(shard, 0) + 1
-        elif shard not in done:
-            done.add(shard)
-            observer.advanced(n_rows)
-
+def listening(job: str, heard: Callable[[int, int], None], client: Any) -> Iterator[None]:
+    """Call a function with what tasks of a job tell, wherever they run."""
     _listeners[job] = heard
     if client is not None:
         # One topic for all jobs, because a scheduler keeps every topic as long as it lives.
         client.subscribe_topic(_TOPIC, _pass_on)
     try:
-        yield attempts
+        yield
     finally:
         del _listeners[job]
 

@@ -35,6 +35,18 @@ class Partial(NamedTuple):
         return self.statistic is None
 
 
+class SavedGroup(NamedTuple):
+    """The group of a shard, and where its sums are saved when all of it is done."""
+
+    saved: SavedPass
+    number: int
+
+    @property
+    def is_there(self) -> bool:
+        """Whether that was so before a worker was lost."""
+        return self.saved.holds(self.number)
+
+
 SAVED = Partial(None, 0, 0, (), 0)
 
 

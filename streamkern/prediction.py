@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.deviation import Deviation
-from streamkern.engine import accumulate, map_shards
+from streamkern.engine import accumulate
 from streamkern.errors import DataError
+from streamkern.mapping import map_shards
 from streamkern.plan import cut
 from streamkern.predictor import PredictionBuffers
 from streamkern.scheduling import kept, shared, task

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 import uuid
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,6 +16,7 @@ import dask
 from dask import delayed
 from dask.base import named_schedulers
 from dask.delayed import Delayed
+from dask.utils import parse_timedelta
 from tlz import partition_all
 
 from streamkern.errors import ClusterError, WorkersLostError
@@ -23,6 +25,10 @@ from streamkern.threads import blas_threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+_NO_WORKERS, _NO_WORKERS_DEFAULT = "distributed.scheduler.no-workers-timeout", "5 minutes"
+# Seconds between two looks at whether there are workers.
+_LOOK = 2.0
 
 
 @dataclass(frozen=True)
@@ -175,13 +181,32 @@ def _result(future: Any) -> Any:
     from distributed.scheduler import NoValidWorkerError, NoWorkerError  # noqa: PLC0415
 
     try:
-        return future.result()
+        return _patiently(future)
     except KilledWorker as error:
         raise WorkersLostError(str(error.task), error.allowed_failures + 1) from error
     except (NoWorkerError, NoValidWorkerError, CancelledError) as error:
         raise ClusterError(
             "the cluster lost its workers or its scheduler; check that they run, and start again."
         ) from error
+
+
+def _patiently(future: Any) -> Any:
+    """Return the value of a future, unless there are no workers for too long."""
+    patience = parse_timedelta(dask.config.get(_NO_WORKERS, None) or _NO_WORKERS_DEFAULT)
+    last_seen = time.monotonic()
+    while True:
+        try:
+            return future.result(timeout=_LOOK)
+        except TimeoutError:
+            if future.done():
+                raise  # which the task did
+        if future.client.nthreads():
+            last_seen = time.monotonic()
+        elif time.monotonic() - last_seen > patience:
+            raise ClusterError(
+                f"the cluster has had no workers for {patience:.3g} s; start some, and run this "
+                f"again, or set {_NO_WORKERS} in the Dask configuration to wait longer."
+            )
 
 
 def stream(tasks: Iterator[Any]) -> Iterator[Any]:

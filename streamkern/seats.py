@@ -15,7 +15,9 @@ from streamkern.scheduling import current_worker
 from streamkern.scratch import Scratch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+
+    from streamkern.sources import Block
 
 
 class Seats:
@@ -56,11 +58,20 @@ class Seats:
             self._free.put(scratch)
 
 
-def let_another_begin(job: str) -> None:
-    """Let the worker begin another task while this one, of a job, computes to its end.
+def to_the_last(blocks: Iterable[Block], n_rows: int, job: str) -> Iterator[Block]:
+    """Yield blocks of so many rows; with the last, the worker may begin another task.
 
     Where tasks run on threads of one process there is a thread more than seats instead.
     """
+    done = 0
+    for block in blocks:
+        done += len(block)
+        if done == n_rows:
+            _let_another_begin(job)
+        yield block
+
+
+def _let_another_begin(job: str) -> None:
     worker = current_worker()
     # A whole pass may run inside somebody else's task, which goes on for long after this.
     if worker is not None and job in str(worker.get_current_task()):

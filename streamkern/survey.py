@@ -23,10 +23,8 @@ if TYPE_CHECKING:
     from streamkern.sources import Source
     from streamkern.storage import Checkpoint
 
-# Values so many deviations from the mean, with such a share of the variance each, are outliers.
-_FAR, _SHARE = 10.0, 0.05
-# How near the variance of a column with two values is to the largest that it can have.
-_TWO_VALUES = 1e-6
+# A standard deviation so many times as wide as half of the rows is that of a few values.
+_WIDE = 25.0
 # Columns that are named.
 _NAMED = 3
 
@@ -109,7 +107,7 @@ def survey(
     check_rows(source, columns, passed)
     if like is None:
         _check_columns(source, columns)
-        _warn_of_outliers(source, columns)
+        _warn_of_outliers(source, columns, sample)
         standardizer, dropped = _standardizer(source, columns, options)
     else:
         standardizer = like.feature_map.standardizer
@@ -168,23 +166,20 @@ def _check_columns(source: Source, columns: ColumnStatistics) -> None:
         )
 
 
-def _warn_of_outliers(source: Source, columns: ColumnStatistics) -> None:
-    """Warn of columns whose deviation is that of a few values."""
-    p, mean, variance = source.n_features, columns.mean, columns.variance
-    with np.errstate(over="ignore", invalid="ignore"):
-        above, below = columns.maximum - mean, mean - columns.minimum
-        farthest = np.maximum(above, below)
-        wild = farthest**2 > np.maximum(_FAR**2, _SHARE * columns.weight) * variance
-        # The largest variance between two values is that of a column that has only these.
-        wild &= variance < (1 - _TWO_VALUES) * above * below
-        deviations = np.where(wild, farthest / np.sqrt(variance), 0.0)
+def _warn_of_outliers(source: Source, columns: ColumnStatistics, sample: RowSample) -> None:
+    """Warn of columns whose deviation is that of a few values: far wider than most rows are."""
+    p, deviation = source.n_features, np.sqrt(columns.variance)
+    lower, upper = np.quantile(np.hstack([sample.X, sample.y]), [0.25, 0.75], axis=0)
+    wild = (upper > lower) & (deviation > _WIDE * (upper - lower))
     if wild.any():
         names = [f"column {j} of X" if j < p else f"target {j - p}" for j in np.flatnonzero(wild)]
         others = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        farthest = np.maximum(columns.maximum - columns.mean, columns.mean - columns.minimum)
         warnings.warn(
-            f"{', '.join(names[:_NAMED])}{others}: values up to {deviations.max():,.0f} standard "
-            f"deviations from the mean make up much of that deviation, and beside them all others "
-            f"are nearly equal; clip them, take logarithms, or leave them out.",
+            f"{', '.join(names[:_NAMED])}{others}: a few values, up to "
+            f"{np.max(farthest[wild] / deviation[wild]):,.0f} standard deviations from the mean, "
+            f"make up that deviation, and beside them all others are nearly equal; clip them, take "
+            f"logarithms, or leave them out.",
             StreamkernWarning,
             stacklevel=5,
         )

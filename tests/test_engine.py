@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from streamkern import engine
-from streamkern.engine import accumulate, map_shards
+from streamkern.engine import accumulate
 from streamkern.errors import DataError, IncompletePassError
 from streamkern.features import RandomFourierFeatures
 from streamkern.kernels import Gaussian
+from streamkern.mapping import map_shards
 from streamkern.observing import observed
 from streamkern.plan import plan_fit
 from streamkern.sources import Block, Reader, Shard

@@ -25,8 +25,8 @@ LAYERS = [
     {"solve"},
     {"sparse", "deviation"},
     {"storage", "selection", "footprint", "plan", "observing", "scheduling"},
-    {"seats", "partials"},
-    {"engine", "fitoptions", "pattern"},
+    {"seats", "partials", "attempts"},
+    {"engine", "mapping", "fitoptions", "pattern"},
     {"checkpointing"},
     {"solving", "survey", "tuning"},
     {"datamoments"},
@@ -45,7 +45,15 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 # Who may import what, beside the layers.
 ALLOWED = {
     "h5py": ("sources/headers.py", "sources/contents.py", "storage/"),
-    "dask": ("engine.py", "scheduling.py", "cluster.py", "sources/arrays.py", "cli/place.py"),
+    "dask": (
+        "engine.py",
+        "attempts.py",
+        "mapping.py",
+        "scheduling.py",
+        "cluster.py",
+        "sources/arrays.py",
+        "cli/place.py",
+    ),
     "distributed": ("scheduling.py", "seats.py", "cluster.py"),
     "click": ("cli/",),
     "matplotlib": ("plots.py",),

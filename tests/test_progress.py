@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from streamkern import RandomFeatureRidge, progress
-from streamkern.engine import map_shards
+from streamkern.mapping import map_shards
 from streamkern.sources.arrays import ArraySource
 
 

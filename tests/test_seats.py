@@ -10,7 +10,8 @@ import pytest
 from distributed import Client, LocalCluster
 
 import streamkern
-from streamkern.engine import accumulate, map_shards
+from streamkern.engine import accumulate
+from streamkern.mapping import map_shards
 from streamkern.seats import Seats
 from streamkern.sources import ArraySource, Reader
 from streamkern.statistics import Statistic

@@ -37,7 +37,7 @@ class Say:
     def line(self, text: str = "") -> None:
         """Print one line for people."""
         if not self.as_json:
-            click.echo(text)
+            click.echo(printable(text))
 
     def table(
         self, title: str, rows: Sequence[Sequence[str]], header: Sequence[str] | None = None
@@ -64,13 +64,13 @@ class Say:
                 no_wrap=bool(header),
             )
         for row in rows:
-            table.add_row(*map(escape, row))
+            table.add_row(*(escape(printable(cell)) for cell in row))
         # A file or a pipe has no width of its own.
         console = Console(width=None if sys.stdout.isatty() else 120, highlight=False)
         if header:
             # Lines that a narrow terminal breaks still hold every digit.
             console.width = max(console.width, Console(width=1000).measure(table).maximum)
-        console.print(f"[bold]{escape(title)}[/bold]")
+        console.print(f"[bold]{escape(printable(title))}[/bold]")
         console.print(table)
 
     def result(self, values: dict[str, Any]) -> None:
@@ -80,7 +80,15 @@ class Say:
 
     def note(self, text: str) -> None:
         """Print a note on standard error, for everyone."""
-        click.echo(f"note: {text}", err=True)
+        click.echo(f"note: {printable(text)}", err=True)
+
+
+def printable(text: str) -> str:
+    """Return a text with nothing in it that a terminal would obey, whoever named what is in it."""
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape", "surrogatepass").decode()
+        for each in text
+    )
 
 
 def _plain(value: Any) -> Any:
@@ -145,7 +153,7 @@ def _as_note(say: Say) -> Callable[..., None]:
 def _fail(sentence: str, status: int, *, debug: bool) -> NoReturn:
     if debug:
         traceback.print_exc()
-    click.echo(f"Error: {sentence}", err=True)
+    click.echo(f"Error: {printable(sentence)}", err=True)
     sys.exit(status)
 
 
