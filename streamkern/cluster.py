@@ -141,8 +141,9 @@ def _local_defaults() -> dict[str, Any]:
     return {
         "host": "127.0.0.1",
         "dashboard_address": "127.0.0.1:0" if bokeh else None,
-        # What goes wrong in a task comes back as an exception.
-        "silence_logs": logging.CRITICAL,
+        # What goes wrong in a task comes back as an exception; and that its client has gone is
+        # critical to a scheduler, even where both end.
+        "silence_logs": logging.CRITICAL + 1,
     }
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import resource
+import signal
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -72,3 +74,16 @@ def without_privileges():
         yield
     finally:
         os.seteuid(0)
+
+
+@contextmanager
+def small_files(n_bytes=4_000):
+    """Let no file grow beyond some size, as on a full disk or over a quota."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)

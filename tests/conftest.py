@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
 import threading
 import time
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 SECONDS_TO_START = 60
 # Whoever starts tests in the background has them, and what they start, ignore it.
@@ -30,6 +31,7 @@ def dask_process(log: Path, *arguments: Any) -> Iterator[subprocess.Popen[bytes]
             stdout=output,
             stderr=subprocess.STDOUT,
             cwd=log.parent,
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
         )
         try:
             yield process

@@ -1,78 +1,29 @@
 """A pass on real workers and schedulers that hang, die or are cut off, one way a test."""
 
-import ctypes
 import json
-import os
-import signal
-import sys
+import threading
 import time
-from dataclasses import dataclass
 from functools import partial
 
-import cloudpickle
 import dask
+import distributed  # noqa: F401  whose configuration must be there before it is changed
 import numpy as np
 import psutil
 import pytest
 from conftest import dask_process, running_scheduler
+from troubles import SHARD_ROWS, SHARDS, P, Troubled, die, fill_memory, hang, once, segfault, stop
 
 import streamkern
 from streamkern.engine import accumulate
 from streamkern.errors import ClusterError, WorkersLostError
 from streamkern.features import Identity
 from streamkern.observing import observed
-from streamkern.sources import Block, Reader, Segment, Source
 from streamkern.statistics import Moments
 from streamkern.storage import opened_checkpoint
 
 pytestmark = pytest.mark.cluster
-# Workers of a `dask worker` cannot import this module.
-cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
-P, SHARD_ROWS, SHARDS = 3, 1000, 16
-TROUBLED = 9  # the shard
 OPTIONS = {"shard_rows": SHARD_ROWS, "block_rows": SHARD_ROWS}
-
-
-@dataclass(frozen=True)
-class TroubledReader(Reader):
-    start: int
-    trouble: object
-    seconds: float
-
-    def blocks(self, n_rows):
-        if self.trouble and self.start == TROUBLED * SHARD_ROWS:
-            self.trouble()
-        time.sleep(self.seconds)
-        rng = np.random.default_rng(self.start)
-        yield Block(rng.standard_normal((n_rows, P)), rng.standard_normal((n_rows, 1)), self.start)
-
-
-class Troubled(Source):
-    """Rows from a generator; before those of one shard, something happens."""
-
-    n_samples, n_features, n_targets, target_ndim = SHARDS * SHARD_ROWS, P, 1, 1
-    dtype, rounding = np.dtype(float), 0.0
-
-    def __init__(self, trouble=None, seconds=0.0):
-        self.trouble = trouble
-        self.seconds = seconds
-
-    def segments(self):
-        return [Segment(0, self.n_samples, SHARD_ROWS)]
-
-    def reader(self, shard):
-        assert shard.n_rows == SHARD_ROWS
-        return TroubledReader(shard.start, self.trouble, self.seconds)
-
-    def check_unchanged(self):
-        pass
-
-    def locate(self, row):
-        return f"row {row:,}"
-
-    def describe(self):
-        return {}
 
 
 def moments(trouble=None, seconds=0.0, **options):
@@ -89,99 +40,6 @@ def sums(result):
 def expected():
     with dask.config.set(scheduler="synchronous"):
         return sums(moments())
-
-
-def once(mark, what):
-    """Do something the first time that anybody comes by."""
-    try:
-        os.close(os.open(mark, os.O_CREAT | os.O_EXCL))
-    except FileExistsError:
-        return
-    what()
-
-
-def hang():
-    time.sleep(300)
-
-
-def stop():
-    os.kill(os.getpid(), signal.SIGSTOP)
-
-
-def segfault():
-    ctypes.string_at(0)
-
-
-def die():
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def fill_memory():
-    held = []
-    while True:
-        held.append(np.ones(10 << 20, dtype=np.uint8))
-        time.sleep(0.02)
-
-
-def lose_network():
-    from distributed import get_worker
-
-    worker = get_worker()
-    worker.loop.add_callback(worker.batched_stream.comm.abort)
-    time.sleep(1)
-
-
-def leave():
-    from distributed import get_worker
-
-    worker = get_worker()
-    worker.loop.add_callback(worker.close_gracefully, restart=True)
-    time.sleep(1)
-
-
-SOON = {
-    "streamkern.straggler-timeout": "2s",
-    "distributed.scheduler.worker-ttl": "5s",
-    "distributed.scheduler.allowed-failures": 2,
-}
-TROUBLES = [hang, stop, segfault, die, fill_memory, lose_network, leave]
-
-
-@pytest.fixture(scope="module")
-def workers(tmp_path_factory):
-    """A cluster of two workers that have little memory."""
-    file = tmp_path_factory.mktemp("cluster") / "cluster.yaml"
-    file.write_text(
-        "version: 1\nmodule: dask.distributed\nclass: LocalCluster\n"
-        "kwargs: {n_workers: 2, threads_per_worker: 1, memory_limit: 600MB}\n"
-    )
-    with dask.config.set(SOON), streamkern.connect(cluster=file) as client:
-        yield client
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("trouble", TROUBLES, ids=lambda trouble: trouble.__name__)
-def test_what_happens_to_a_worker_once_is_survived(workers, expected, tmp_path, trouble):
-    workers.wait_for_workers(2, timeout=60)
-    begun = time.monotonic()
-    with dask.config.set(SOON):
-        result = moments(partial(once, str(tmp_path / "mark"), trouble), 0.05)
-    assert (tmp_path / "mark").exists()
-    assert time.monotonic() - begun < 60
-    assert sums(result) == expected
-    assert result.n_rows == SHARDS * SHARD_ROWS
-    assert result.retried_shards >= 1
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("trouble", [segfault, fill_memory], ids=["segfault", "memory"])
-def test_a_shard_that_kills_workers_again_and_again_is_named(workers, trouble):
-    workers.wait_for_workers(2, timeout=60)
-    with pytest.raises(WorkersLostError) as error:
-        moments(trouble)
-    said = str(error.value)
-    assert said.startswith("the workers that ran shard 10 of 16, from row 9,000, to row 9,999,")
-    assert "died 3 times" in said
 
 
 class When:
@@ -201,6 +59,72 @@ class When:
 
     def finished(self):
         pass
+
+
+def lose_network(dask_worker):
+    dask_worker.loop.add_callback(dask_worker.batched_stream.comm.abort)
+
+
+def leave(dask_worker):
+    dask_worker.loop.add_callback(dask_worker.close_gracefully, restart=True)
+
+
+SOON = {
+    "streamkern.straggler-timeout": "2s",
+    "distributed.scheduler.worker-ttl": "5s",
+    "distributed.scheduler.allowed-failures": 2,
+}
+TROUBLES = [hang, stop, segfault, die, fill_memory]
+
+
+@pytest.fixture
+def workers(tmp_path):
+    """A cluster of two workers that have little memory."""
+    file = tmp_path / "cluster.yaml"
+    file.write_text(
+        "version: 1\nmodule: dask.distributed\nclass: LocalCluster\n"
+        "kwargs: {n_workers: 2, threads_per_worker: 1, memory_limit: 600MB}\n"
+    )
+    with dask.config.set(SOON), streamkern.connect(cluster=file) as client:
+        client.wait_for_workers(2, timeout=60)
+        yield client
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trouble", TROUBLES, ids=lambda trouble: trouble.__name__)
+def test_what_happens_to_a_worker_once_is_survived(workers, expected, tmp_path, trouble):
+    begun = time.monotonic()
+    with dask.config.set(SOON):
+        result = moments(partial(once, str(tmp_path / "mark"), trouble), 0.05)
+    assert (tmp_path / "mark").exists()
+    assert time.monotonic() - begun < 60
+    assert sums(result) == expected
+    assert result.n_rows == SHARDS * SHARD_ROWS
+    assert result.retried_shards >= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trouble", [lose_network, leave], ids=["network", "graceful"])
+def test_a_worker_that_goes_is_survived(workers, expected, trouble):
+    begun = time.monotonic()
+    victim = min(workers.nthreads())
+    ask = partial(workers.run, trouble, workers=[victim], on_error="ignore")
+    # In another thread than the client's own, which would not wait for itself.
+    with observed(When(lambda: threading.Thread(target=ask).start(), after=4)):
+        result = moments(seconds=0.2)
+    assert time.monotonic() - begun < 60
+    assert victim not in workers.nthreads()
+    assert sums(result) == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trouble", [segfault, fill_memory], ids=["segfault", "memory"])
+def test_a_shard_that_kills_workers_again_and_again_is_named(workers, trouble):
+    with pytest.raises(WorkersLostError) as error:
+        moments(trouble)
+    said = str(error.value)
+    assert said.startswith("the workers that ran shard 10 of 16, from row 9,000, to row 9,999,")
+    assert "died 3 times" in said
 
 
 @pytest.fixture

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import resource
-import signal
-from contextlib import contextmanager
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from commandline import report_of, rows, streamkern, write
+from commandline import report_of, rows, small_files, streamkern, write
 
 from streamkern import RandomFeatureRidge, load, load_moments
 from streamkern.cli import main
@@ -302,19 +299,6 @@ class TestOutputs:
         with small_files():
             sentence = refused(folder, *COMMANDS_THAT_WRITE[command], "--force", "--quiet")
         assert "out.h5 cannot be written: the disk or quota is full" in sentence
-
-
-@contextmanager
-def small_files():
-    """Let no file grow beyond 4 kB, as on a full disk or over a quota."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4_000, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        signal.signal(signal.SIGXFSZ, handler)
 
 
 @pytest.mark.usefixtures("some")

@@ -1,0 +1,251 @@
+"""A fit that is stopped at random moments, and goes on: python jobs/stops.py --times 20.
+
+The client is killed, the scheduler is killed, or the program gets SIGTERM or Ctrl-C, each so many
+times at a random moment of a fit on two workers with a checkpoint.  Then the same command is run
+again to its end.  Says how many shards it computed that had been computed before, against the
+group of every worker that may be lost, and whether the coefficients are the same to the last bit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import psutil
+from chaos import SHARD_ROWS, write_rows
+
+from streamkern.cli import main as commands
+from streamkern.observing import observed
+
+WORKERS = 2
+KINDS = {
+    "client killed": signal.SIGKILL,
+    "scheduler killed": signal.SIGKILL,
+    "SIGTERM": signal.SIGTERM,
+    "Ctrl-C": signal.SIGINT,
+}
+
+
+class Log:
+    """An observer that writes down what is done, a line at a time.
+
+    Parameters
+    ----------
+    path : Path
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        self.label = ""
+
+    def started(self, label: str, n_rows: int) -> None:  # noqa: ARG002  as observers are called
+        """Note the pass."""
+        self.label = label
+
+    def advanced(self, n_rows: int) -> None:
+        """Write down the rows that are done."""
+        os.write(self.file, f"{self.label} {n_rows}\n".encode())
+
+    def finished(self) -> None:
+        """Do nothing."""
+
+
+def rows_in(log: Path, *, first: bool = False) -> Counter[str]:
+    """Return the rows that a log has of every pass, or the first number of each."""
+    counted: Counter[str] = Counter()
+    for line in log.read_text().splitlines():
+        label, n_rows = line.split()
+        if not first or label not in counted:
+            counted[label] += int(n_rows)
+    return counted
+
+
+class Fit:
+    """The command that is stopped, and what it is compared with.
+
+    Parameters
+    ----------
+    folder : Path
+    n_shards, n_components : int
+    """
+
+    def __init__(self, folder: Path, n_shards: int, n_components: int) -> None:
+        self.folder = folder
+        self.log, self.model = folder / "log", folder / "model.h5"
+        write_rows(folder / "rows.h5", n_shards * SHARD_ROWS, 16)
+        self.options = ("--components", str(n_components), "--alpha", "cv", "--quiet", "--json")
+        begun = time.monotonic()
+        self.finished(self.started("--workers", str(WORKERS)))
+        self.seconds = time.monotonic() - begun
+        self.n_shards = self.log.read_text().count("moments")
+        self.coef = self.coefficients()
+        self.model.unlink()
+
+    def started(self, *options: str) -> subprocess.Popen[str]:
+        """Start the command."""
+        arguments = ["fit", self.folder / "rows.h5", "--out", self.model, *self.options, *options]
+        return subprocess.Popen(
+            [sys.executable, __file__, "--child", self.log, *map(str, arguments)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    @staticmethod
+    def finished(process: subprocess.Popen[str]) -> dict[str, Any]:
+        """Return what a command that must succeed reports."""
+        output, errors = process.communicate(timeout=600)
+        if process.returncode:
+            raise SystemExit(f"the fit failed: {errors}")
+        report: dict[str, Any] = json.loads(output.splitlines()[-1])
+        return report
+
+    def coefficients(self) -> Any:
+        """Return those of the model."""
+        with h5py.File(self.model) as file:
+            return file["coef"][()]
+
+
+class Scheduler:
+    """A scheduler and workers as processes of their own, while it is entered.
+
+    Parameters
+    ----------
+    folder : Path
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "scheduler.json"
+        self.log = folder / "cluster.log"
+
+    def __enter__(self) -> Scheduler:
+        """Start them."""
+        host = ("--host", "127.0.0.1", "--no-dashboard")
+        at = ("--scheduler-file", str(self.file))
+        self.processes = [self._started("scheduler", *at, "--port", "0", *host)]
+        while not self.file.exists():
+            time.sleep(0.05)
+        self.processes += [
+            self._started("worker", *at, *host, "--nthreads", "1", "--memory-limit", "3GB")
+            for _ in range(WORKERS)
+        ]
+        return self
+
+    def _started(self, *arguments: str) -> psutil.Popen:
+        with self.log.open("a") as log:
+            return psutil.Popen(
+                [sys.executable, "-m", "dask", *arguments],
+                stdout=log,
+                stderr=log,
+                cwd=self.file.parent,
+            )
+
+    def __exit__(self, *_: object) -> None:
+        """End them."""
+        for process in self.processes:
+            if process.is_running():
+                for each in [*process.children(recursive=True), process]:
+                    each.kill()
+            process.wait()
+        self.file.unlink()
+
+
+def stopped(fit: Fit, kind: str, seconds: float) -> tuple[int, str]:
+    """Start the fit, stop it after some seconds, and return how it ended."""
+    checkpoint = ("--checkpoint", str(fit.folder / "saved"))
+    if kind == "scheduler killed":
+        with Scheduler(fit.folder) as cluster:
+            process = fit.started(*checkpoint, "--scheduler-file", str(cluster.file))
+            victim: Any = cluster.processes[0]
+            status, errors = _ended(process, victim, KINDS[kind], seconds)
+        return status, errors
+    process = fit.started(*checkpoint, "--workers", str(WORKERS))
+    return _ended(process, process, KINDS[kind], seconds)
+
+
+def _ended(
+    process: subprocess.Popen[str], victim: Any, number: signal.Signals, seconds: float
+) -> tuple[int, str]:
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        victim.send_signal(number)
+    _, errors = process.communicate(timeout=120)
+    return process.returncode, errors
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["--child"]:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        with observed(Log(Path(sys.argv[2]))):
+            commands(sys.argv[3:])
+        return
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--times", type=int, default=20)
+    parser.add_argument("--shards", type=int, default=60)
+    parser.add_argument("--components", type=int, default=512)
+    parser.add_argument("--kinds", default=",".join(KINDS))
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    chance = random.Random(given.seed)  # noqa: S311  not for secrets
+    failed = False
+    with tempfile.TemporaryDirectory() as name:
+        fit = Fit(Path(name), given.shards, given.components)
+        group = math.isqrt(fit.n_shards - 1) + 1
+        print(
+            f"quiet: {fit.seconds:.1f} s, {fit.n_shards} shards in groups of {group}, "
+            f"{WORKERS} workers",
+            flush=True,
+        )
+        checkpoint = ("--checkpoint", str(fit.folder / "saved"))
+        for kind in given.kinds.split(","):
+            again, same, early, spoilt = [], 0, 0, []
+            for _ in range(given.times):
+                status, errors = stopped(fit, kind, chance.uniform(0.05, 1.0) * fit.seconds)
+                if "Traceback" in errors:
+                    spoilt.append(errors)
+                before = rows_in(fit.log) if fit.log.exists() else Counter()
+                done = fit.model.exists()
+                if done:  # before it could be stopped
+                    fit.model.unlink()
+                    before.clear()
+                early += not status
+                report = fit.finished(fit.started(*checkpoint, "--workers", str(WORKERS)))
+                resumed = rows_in(fit.log, first=True) if report["resumed_shards"] else Counter()
+                lost = sum(max(n - resumed[label], 0) for label, n in before.items())
+                again.append(lost / SHARD_ROWS)
+                same += np.array_equal(fit.coefficients(), fit.coef)
+                fit.model.unlink()
+                fit.log.unlink()
+                left = [path.name for path in Path(name).rglob(".*.partial")]
+                left += [path.name for path in Path(name).glob("saved")]
+                if left:
+                    spoilt.append(f"left behind: {left}")
+            most = max(again)
+            print(
+                f"{kind}: {given.times} times ({early} after its end); the same bits {same} times; "
+                f"shards computed again: {np.mean(again):.1f} in the mean, {most:.1f} at most, "
+                f"of {WORKERS * group} allowed; {len(spoilt)} with something wrong",
+                flush=True,
+            )
+            for each in spoilt:
+                print(f"  {each}")
+            failed |= bool(spoilt) or same < given.times or most >= WORKERS * group
+    raise SystemExit(failed)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""A disk that is full, at everything that writes: the target is whole, absent, or the old one."""
+
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from commandline import rows, small_files, streamkern, write
+
+from streamkern import plan
+from streamkern.cli import main
+
+N = 4000
+FIT = ("data.h5", "--components", 64, "--alpha", 1.0)
+# What writes, and how many bytes a file may have then; less than the target and what is beside it.
+WRITERS = {
+    "fit": ("fit", *FIT, "--out", "out.h5"),
+    "tune": ("tune", "data.h5", "--components", 64, "--out", "out.h5"),
+    "fit with a checkpoint": ("fit", *FIT, "--checkpoint", "saved", "--out", "out.h5"),
+    "moments": ("moments", "data.h5", "--components", 64, "--out", "out.h5"),
+    "merge": ("merge", "A.h5", "B.h5", "--out", "out.h5"),
+    "forget": ("forget", "A.h5", "some.h5", "--out", "out.h5"),
+    "solve": ("solve", "A.h5", "--alpha", 1.0, "--out", "out.h5"),
+    "predict": ("predict", "model.h5", "data.h5", "--out", "out.h5"),
+    "convert": ("convert", "data.csv", "out.h5", "--target", "y"),
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("made")
+    X, y = rows(N)
+    write(folder / "data.h5", X, y)
+    write(folder / "more.h5", X + 1, y)
+    write(folder / "some.h5", X[:9], y[:9])
+    lines = ["a,b,c,y", *(",".join(map(str, (*row, t))) for row, t in zip(X, y, strict=True))]
+    (folder / "data.csv").write_text("\n".join(lines))
+    streamkern("fit", folder / "data.h5", "--components", 64, "--out", folder / "model.h5")
+    streamkern("moments", folder / "data.h5", "--components", 64, "--out", folder / "A.h5")
+    like = ("--like", folder / "A.h5", "--out", folder / "B.h5")
+    streamkern("moments", folder / "more.h5", *like)
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.fixture
+def folder(made, tmp_path, monkeypatch):
+    for name, content in made.items():
+        (tmp_path / name).write_bytes(content)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def contents(folder):
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+@pytest.mark.parametrize("old", [b"old", None], ids=["old", "none"])
+@pytest.mark.parametrize("name", list(WRITERS))
+def test_what_cannot_be_written_is_one_sentence_and_leaves_what_was(folder, name, old):
+    arguments = (*WRITERS[name], "--quiet")
+    if old is not None:
+        (folder / "out.h5").write_bytes(old)
+        arguments = (*arguments, "--force")
+    before = contents(folder)
+    with small_files():
+        result = invoke(*arguments)
+    assert result.exit_code == 1, result.output
+    (line,) = result.stderr.strip().splitlines()
+    assert "cannot be written: the disk or quota is full; the partial file was removed" in line
+    after = contents(folder)
+    left = set(after) - set(before)
+    assert {Path(each).name for each in left} <= {"job.json", "lock"}
+    assert not left or name == "fit with a checkpoint"
+    assert {each: after[each] for each in before} == before
+
+
+def test_a_checkpoint_on_a_disk_that_was_full_goes_on_when_there_is_room(folder, monkeypatch):
+    monkeypatch.setattr(plan, "_SHARD_ROWS", (200, 200))
+    monkeypatch.setattr(plan, "_BLOCK_ROWS", (100, 100))
+    fit = ("fit", "data.h5", "--components", 256, "--alpha", 1.0, "--quiet")
+    arguments = (*fit, "--checkpoint", "saved")
+    streamkern(*fit, "--out", "quiet.h5")
+    # The sums of the survey are small enough, those of the products are not.
+    with small_files(230_000):
+        result = invoke(*arguments, "--out", "out.h5")
+    assert "moments-group-" in result.stderr
+    assert "the disk or quota is full" in result.stderr
+    saved = sorted(path.name for path in (folder / "saved").glob("*.h5"))
+    assert saved == ["columns-up-to-00004.h5"]
+    done = streamkern(*arguments, "--out", "out.h5", "--json")
+    assert '"resumed_shards": 23' in done.stdout
+    with h5py.File("out.h5") as found, h5py.File("quiet.h5") as expected:
+        assert np.array_equal(found["coef"], expected["coef"])
+
+
+def test_pictures_that_cannot_be_written_leave_none(folder):
+    with small_files():
+        result = invoke("compare", "data.h5", "--components", "16", "--out", "folder", "--quiet")
+    assert result.exit_code == 1, result.output
+    assert "the disk or quota is full" in result.stderr
+    assert "Traceback" not in result.output
+    assert [path for path in (folder / "folder").glob("*") if path.suffix != ".json"] == []
