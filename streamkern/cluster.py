@@ -29,6 +29,7 @@ from streamkern.clusterfile import (
     read_scheduler_file,
 )
 from streamkern.errors import ClusterError, ParameterError, first_line
+from streamkern.revival import Revival
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -225,7 +226,9 @@ def _wait_for_worker(client: Client, seconds: float, where: str, remedy: str = "
         ) from error
 
 
-def _started(stack: ExitStack, start: Callable[[], Any], what: str) -> Client:
+def _started(
+    stack: ExitStack, start: Callable[[], Any], what: str, *, adaptive: bool = False
+) -> Client:
     # Nannies change this process's environment, which moreover outranks what they are told.
     names = {*_BLAS, *(dask.config.get(_SPAWN) or {}), "PYTHONHASHSEED"}
     before = {name: os.environ.pop(name, None) for name in names}
@@ -240,6 +243,8 @@ def _started(stack: ExitStack, start: Callable[[], Any], what: str) -> Client:
             f"yourself and give its address."
         ) from error
     _restore(before)
+    if isinstance(cluster, LocalCluster) and not adaptive:
+        Revival(cluster).begin()
     return client
 
 
@@ -278,7 +283,8 @@ def _from_file(stack: ExitStack, file: ClusterFile, timeout: float) -> Client:
     if start is LocalCluster:
         call.arguments = _local_defaults() | call.arguments
     what = f"the {file.name} of {file.path}"
-    client = _started(stack, lambda: start(*call.args, **call.kwargs), what)
+    adaptive = file.adapt is not None
+    client = _started(stack, lambda: start(*call.args, **call.kwargs), what, adaptive=adaptive)
     if file.scale is not None:
         client.cluster.scale(file.scale)
     if file.adapt is not None:

@@ -14,6 +14,7 @@ from conftest import dask_process, running_scheduler
 from troubles import SHARD_ROWS, SHARDS, P, Troubled, die, fill_memory, hang, once, segfault, stop
 
 import streamkern
+from streamkern import revival
 from streamkern.engine import accumulate
 from streamkern.errors import ClusterError, WorkersLostError
 from streamkern.features import Identity
@@ -105,7 +106,8 @@ def test_what_happens_to_a_worker_once_is_survived(workers, expected, tmp_path, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("trouble", [lose_network, leave], ids=["network", "graceful"])
-def test_a_worker_that_goes_is_survived(workers, expected, trouble):
+def test_a_worker_that_goes_is_survived_and_replaced(workers, expected, trouble, monkeypatch):
+    monkeypatch.setattr(revival, "_PATIENCE", 1.0)
     begun = time.monotonic()
     victim = min(workers.nthreads())
     ask = partial(workers.run, trouble, workers=[victim], on_error="ignore")
@@ -113,8 +115,9 @@ def test_a_worker_that_goes_is_survived(workers, expected, trouble):
     with observed(When(lambda: threading.Thread(target=ask).start(), after=4)):
         result = moments(seconds=0.2)
     assert time.monotonic() - begun < 60
-    assert victim not in workers.nthreads()
     assert sums(result) == expected
+    workers.wait_for_workers(2, timeout=60)
+    assert victim not in workers.nthreads()
 
 
 @pytest.mark.slow
