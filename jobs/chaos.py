@@ -2,7 +2,8 @@
 
 First quietly, then with workers that are asked to leave, killed, or made to read where there is no
 memory, each of them after a random time; with a checkpoint and without.  Says how many died, what
-that cost, and whether the coefficients are the same to the last bit.
+that cost, and whether the coefficients are the same to the last bit.  Fails if they are not, or if
+fewer died than asked for, or if a fit with a checkpoint did not end.
 """
 
 from __future__ import annotations
@@ -119,6 +120,7 @@ def runs(given: argparse.Namespace, folder: Path) -> Iterator[dict[str, Any]]:
     ):
         model = streamkern.RandomFeatureRidge(n_components=given.components, alpha="cv")
         found: dict[str, Any] = {"run": name, "deaths": Counter(), "coef": None, "error": None}
+        found |= {"life": life, "checkpoint": checkpoint is not None}
         with streamkern.connect(n_workers=2) as client:
             chaos = Chaos(client, life) if life else None
             begun = time.perf_counter()
@@ -143,22 +145,29 @@ def main() -> None:
     parser.add_argument("--inputs", type=int, default=16)
     parser.add_argument("--components", type=int, default=512)
     parser.add_argument("--life", type=float, default=3.0, help="mean seconds a worker lives")
+    parser.add_argument("--deaths", type=int, default=15, help="fewer than these are a failure")
     given = parser.parse_args()
+    failed = False
     with tempfile.TemporaryDirectory() as folder:
         quiet = None
         for found in runs(given, Path(folder)):
             quiet = quiet or found
             deaths = ", ".join(f"{count} {way}" for way, count in found["deaths"].items()) or "none"
             print(f"{found['run']}: {found['seconds']:.1f} s, deaths: {deaths}")
+            failed |= found["life"] and found["deaths"].total() < given.deaths
             if found["error"]:
-                print(f"  stopped: {found['error']}")
+                failed |= found["checkpoint"]
+                print(f"  stopped: {found['error']}", flush=True)
                 continue
             report = found["report"]
             same = np.array_equal(found["coef"], quiet["coef"])
+            failed |= not same or report["rows"] != given.shards * SHARD_ROWS
             print(
                 f"  {report['rows']:,} rows, {report['retried_shards']} shards retried; the same "
-                f"bits: {same}; {found['seconds'] / quiet['seconds']:.2f} x the quiet run"
+                f"bits: {same}; {found['seconds'] / quiet['seconds']:.2f} x the quiet run",
+                flush=True,
             )
+    raise SystemExit(bool(failed))
 
 
 if __name__ == "__main__":
