@@ -154,7 +154,7 @@ def main() -> None:
             quiet = quiet or found
             deaths = ", ".join(f"{count} {way}" for way, count in found["deaths"].items()) or "none"
             print(f"{found['run']}: {found['seconds']:.1f} s, deaths: {deaths}")
-            failed |= found["life"] and found["deaths"].total() < given.deaths
+            failed |= found["life"] > 0 and found["deaths"].total() < given.deaths
             if found["error"]:
                 failed |= found["checkpoint"]
                 print(f"  stopped: {found['error']}", flush=True)

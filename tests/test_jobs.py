@@ -89,3 +89,26 @@ def test_tune_and_fit_are_compared_on_real_sets(tmp_path):
     assert 300 < int(rows) < 400
     assert float(tune) < 0.5
     assert float(fit) < 0.5
+
+
+@pytest.mark.slow
+def test_chaos_ends_in_the_same_bits(tmp_path):
+    options = ("--shards", 20, "--components", 128, "--life", 1.5, "--deaths", 1)
+    said = job(tmp_path, "chaos.py", *options)
+    assert said.count("the same bits: True") >= 3
+    assert "False" not in said
+
+
+@pytest.mark.slow
+def test_damaged_files_are_read_or_refused(tmp_path):
+    said = job(tmp_path, "fuzz.py", "--files", 250, "--seed", 1)
+    assert said.splitlines()[-1].startswith("250 files in ")
+    assert said.splitlines()[-1].endswith(", 0 neither read nor refused")
+
+
+@pytest.mark.slow
+def test_a_fit_that_is_stopped_goes_on(tmp_path):
+    options = ("--times", 1, "--shards", 20, "--components", 64, "--kinds", "SIGTERM")
+    said = job(tmp_path, "stops.py", *options)
+    assert "SIGTERM: 1 times (0 after its end); the same bits 1 times" in said
+    assert said.rstrip().endswith("0 with something wrong")

@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import sys
+from pathlib import Path
 
 import dask
+import h5py
+import numpy as np
 import pytest
 from distributed import Client
 from distributed.security import Security
@@ -87,3 +91,30 @@ def test_who_has_no_certificate_or_that_of_a_stranger_is_refused(cluster_file, c
         plain = address.replace("tls://", "tcp://")
         with pytest.raises(OSError, match=r"."):
             Client(plain, timeout=3, security=Security(require_encryption=False))
+
+
+def test_no_secret_is_in_what_a_job_writes_or_says(cluster_file, certificates, tmp_path):
+    """The key, where it is, and a word that stands for a password in the cluster file."""
+    content = json.loads(cluster_file.read_text())
+    content["config"]["gateway.password"] = "open-sesame"
+    cluster_file.write_text(json.dumps(content))
+    X = np.random.default_rng(0).standard_normal((500, 3))
+    with h5py.File(tmp_path / "data.h5", "w") as file:
+        file["X"], file["y"] = X, X[:, 0]
+    place = ("--cluster", cluster_file, "--checkpoint", tmp_path / "saved")
+    command = ("fit", tmp_path / "data.h5", "--components", "16", "--out", tmp_path / "model.h5")
+    program = Path(sys.executable).with_name("streamkern")
+    done = subprocess.run(
+        [program, *command, *place, "--json", "--debug"], capture_output=True, text=True, check=True
+    )
+    key = (certificates / "node.key").read_text().splitlines()[1]
+    written = done.stdout + done.stderr + (tmp_path / "model.h5").read_bytes().decode("latin-1")
+    for secret in (key, "node.key", "open-sesame"):
+        assert secret not in written
+    content["class"] = "Nonsense"
+    cluster_file.write_text(json.dumps(content))
+    refused = subprocess.run(
+        [program, *command, *place, "--force"], capture_output=True, text=True, check=False
+    )
+    assert refused.returncode == 2
+    assert "open-sesame" not in refused.stderr

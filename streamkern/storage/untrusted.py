@@ -29,7 +29,8 @@ def mark(item: h5py.File | h5py.Group, name: str) -> str | int | None:
     if name not in item.attrs:
         return None
     attribute = item.attrs.get_id(name)
-    if attribute.shape or attribute.get_storage_size() > _MARK_BYTES:
+    is_one = attribute.get_space().get_simple_extent_type() == h5py.h5s.SCALAR
+    if not is_one or attribute.get_storage_size() > _MARK_BYTES:
         return None
     value = item.attrs[name]
     if isinstance(value, np.integer):

@@ -226,6 +226,23 @@ def test_an_error_that_nobody_thought_of_is_one_sentence_too(monkeypatch):
     assert "Traceback" in invoke(*FIT, "--quiet", "--debug").stderr
 
 
+@pytest.mark.parametrize("command", ["inspect", "fit", "predict"])
+def test_names_in_files_give_a_terminal_no_orders(folder, command):
+    """An escape sequence in the name of a dataset is shown, not obeyed; markup is text."""
+    name = "\x1b]0;owned\x07\x1b[31m[bold red]X\r\n"
+    with h5py.File(folder / "strange.h5", "w") as file:
+        file[name], file["y"] = np.ones((5, 2)), np.ones(5)
+    arguments = {
+        "inspect": ("inspect", "strange.h5"),
+        "fit": ("fit", "strange.h5", "--out", "new.h5"),
+        "predict": ("predict", "model.h5", "strange.h5", "--out", "new.h5"),
+    }
+    said = invoke(*arguments[command]).output
+    assert "[bold red]X" in said
+    assert "\\x1b]0;owned" in said
+    assert not {"\x1b", "\x07", "\r"} & set(said)
+
+
 def test_running_out_of_memory_is_one_sentence(folder, monkeypatch):
     def hungry(*arguments, **named):
         raise MemoryError

@@ -1,0 +1,109 @@
+"""An hour on one cluster: python jobs/soak.py --minutes 60.
+
+Fits with checkpoints, predictions and deaths of a worker, over and over on the same two workers;
+one of them is never killed.  Says every minute what the processes hold, and fails if memory, open
+files, threads or temporary files in the last quarter are more than in the second one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import dask
+import numpy as np
+import psutil
+from chaos import SHARD_ROWS, write_rows
+
+import streamkern
+
+# By how much the median of the last quarter may be above that of the second.
+ALLOWED = {"client MB": 1.05, "worker MB": 1.05, "open files": 1.0, "threads": 1.0, "files": 1.0}
+
+
+def held(survivor: int, folder: Path) -> dict[str, float]:
+    """Return what this process, the worker that is never killed, and the folder hold."""
+    client, worker = psutil.Process(), psutil.Process(survivor)
+    return {
+        "client MB": client.memory_info().rss / 1e6,
+        "worker MB": worker.memory_info().rss / 1e6,
+        "open files": client.num_fds() + worker.num_fds(),
+        "threads": client.num_threads() + worker.num_threads(),
+        "files": sum(len(names) for _, _, names in os.walk(folder)),
+    }
+
+
+def one_round(folder: Path, expected: Any) -> Any:
+    """Fit, save, predict and check that nothing differs."""
+    model = streamkern.RandomFeatureRidge(n_components=256, alpha="cv")
+    source = streamkern.open_hdf5(folder / "rows.h5")
+    model.fit(source, checkpoint=folder / "saved")
+    model.save(folder / "model.h5", force=True)
+    streamkern.load(folder / "model.h5").predict_to_hdf5(
+        folder / "predictions.h5", source, force=True
+    )
+    for path in (folder / "saved").iterdir():
+        path.unlink()
+    if expected is not None and not np.array_equal(model.coef_, expected):
+        raise SystemExit("the coefficients differ")
+    return model.coef_
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--shards", type=int, default=16)
+    given = parser.parse_args()
+    chance = random.Random(0)  # noqa: S311  not for secrets
+    seen: list[dict[str, float]] = []
+    kills = rounds = 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        dask.config.set({"temporary-directory": name})
+        tempfile.tempdir = name
+        write_rows(folder / "rows.h5", given.shards * SHARD_ROWS, 16)
+        with streamkern.connect(n_workers=2) as client:
+            client.wait_for_workers(2, timeout=60)
+            survivor = min(client.run(os.getpid).values())
+            expected, begun, minute = None, time.monotonic(), -1
+            while (passed := time.monotonic() - begun) < 60.0 * given.minutes:
+                expected = one_round(folder, expected)
+                rounds += 1
+                seen.append({"seconds": passed, **held(survivor, folder)})
+                if passed // 60 > minute:
+                    minute = passed // 60
+                    numbers = ", ".join(f"{key} {seen[-1][key]:,.0f}" for key in ALLOWED)
+                    print(
+                        f"{passed / 60:5.1f} min, {rounds} rounds, {kills} kills: {numbers}",
+                        flush=True,
+                    )
+                if chance.random() < 0.3:
+                    others = set(client.run(os.getpid).values()) - {survivor}
+                    for pid in others:
+                        os.kill(pid, signal.SIGKILL)
+                        kills += 1
+    quarter = len(seen) // 4
+    failed = quarter < 1
+    for key, allowed in ALLOWED.items():
+        before, after = (
+            statistics.median(each[key] for each in seen[part * quarter : (part + 1) * quarter])
+            for part in (1, 3)
+        )
+        grew = after > allowed * before
+        failed |= grew
+        print(
+            f"{key}: {before:,.1f} in the second quarter, {after:,.1f} in the last{' GREW' * grew}"
+        )
+    print(f"{rounds} rounds of a fit and a prediction, {kills} workers killed")
+    raise SystemExit(failed)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,145 @@
+"""Values of files that anyone may have written: plain ones come back, all else is refused."""
+
+import resource
+import subprocess
+import sys
+
+import h5py
+import numpy as np
+import pytest
+
+from streamkern import load, load_moments
+from streamkern.errors import CheckpointError, ModelFileError
+from streamkern.model import RidgeModel
+from streamkern.storage.plain import read_plain, write_plain
+from streamkern.storage.untrusted import array, finite_array, mark, text
+
+TERABYTE = (1 << 37,)
+
+
+@pytest.fixture
+def file():
+    with h5py.File("any", "w", driver="core", backing_store=False, libver="latest") as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("value", ["streamkern-model", "", 7, np.int32(-1)])
+def test_short_texts_and_integers_are_marks(file, value):
+    file.attrs["mark"] = value
+    assert mark(file, "mark") == value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [1.5, np.arange(3), np.zeros((1 << 10, 1 << 10)), h5py.Empty("f8")],
+    ids=["number", "array", "large", "empty"],
+)
+def test_nothing_else_is_one(file, value):
+    file.attrs["mark"] = value
+    assert mark(file, "mark") is None
+
+
+def test_a_mark_that_is_not_there_is_none(file):
+    assert mark(file, "mark") is None
+
+
+def test_no_more_of_a_long_text_is_kept_than_a_mark_may_have(file):
+    file.attrs["mark"] = "x" * 1_000_000
+    assert len(mark(file, "mark") or "") <= 256
+
+
+@pytest.mark.parametrize("value", [np.zeros(3), 1.0, ["a", "b"]], ids=["array", "number", "texts"])
+def test_only_one_text_is_a_text(file, value):
+    file["card"] = value
+    with pytest.raises(ValueError, match="not a text"):
+        text(file, "card")
+
+
+def test_a_text_comes_back(file):
+    file["card"] = "κ"
+    assert text(file, "card") == "κ"
+
+
+@pytest.mark.parametrize("chunks", [None, (1 << 20,)], ids=["contiguous", "chunks"])
+def test_what_was_not_written_is_not_made_room_for(file, chunks):
+    dataset = file.create_dataset("values", TERABYTE, "f8", chunks=chunks)
+    with pytest.raises(ValueError, match=r"claims 1,099,511,627,776 bytes that were not written"):
+        array(dataset)
+
+
+@pytest.mark.parametrize("value", ["text", [b"a"], [True]], ids=["text", "bytes", "booleans"])
+def test_what_are_no_numbers_is_refused(file, value):
+    file["values"] = value
+    with pytest.raises(ValueError, match="not numbers"):
+        finite_array(file, "values")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_numbers_that_are_not_finite_are_refused(file, value):
+    file["values"] = [1.0, value]
+    with pytest.raises(ValueError, match="not finite"):
+        finite_array(file, "values")
+
+
+def saved(kind, path):
+    X = np.random.default_rng(0).standard_normal((60, 2))
+    model = RidgeModel(n_components=8, alpha=0.1)
+    if kind == "model":
+        model.fit(X, X[:, 0]).save(path)
+    elif kind == "moments":
+        model.moments(X, X[:, 0]).save(path)
+    else:
+        write_plain(path, {"cross": X})
+
+
+READERS = {
+    "model": (load, ModelFileError),
+    "moments": (load_moments, ModelFileError),
+    "sums": (read_plain, CheckpointError),
+}
+
+
+def datasets(path):
+    names = []
+    with h5py.File(path) as opened:
+        opened.visititems(lambda name, item: names.append(name) if hasattr(item, "dtype") else None)
+    return names
+
+
+@pytest.mark.parametrize("kind", list(READERS))
+def test_a_claim_of_a_terabyte_anywhere_in_a_file_takes_no_memory(kind, tmp_path):
+    read, error = READERS[kind]
+    saved(kind, tmp_path / "whole.h5")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    names = datasets(tmp_path / "whole.h5")
+    assert names
+    for i, name in enumerate(names):
+        path = tmp_path / f"{i}.h5"
+        path.write_bytes((tmp_path / "whole.h5").read_bytes())
+        with h5py.File(path, "r+") as opened:
+            was = opened[name]
+            shape = tuple(1 << 20 for _ in was.shape) or TERABYTE
+            kind_of = was.dtype
+            del opened[name]
+            opened.create_dataset(name, shape, kind_of, chunks=tuple(1 << 8 for _ in shape))
+        with pytest.raises(error) as caught:
+            read(path)
+        assert "\n" not in str(caught.value)
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown < 200_000  # kilobytes
+
+
+def test_a_model_file_runs_nothing(tmp_path):
+    """What pickle or eval would run is text here, and refused as such."""
+    saved("model", tmp_path / "a.h5")
+    code = f"__import__('pathlib').Path({str(tmp_path / 'ran')!r}).touch()"
+    with h5py.File(tmp_path / "a.h5", "r+") as opened:
+        card = opened["card"].asstr()[()]
+        del opened["card"]
+        opened["card"] = card.replace('"gaussian"', f'"{code}"')
+    program = f"import streamkern; streamkern.load({str(tmp_path / 'a.h5')!r})"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert "ModelFileError" in done.stderr
+    assert not (tmp_path / "ran").exists()
