@@ -1,0 +1,31 @@
+"""The table of faults names tests that there are."""
+
+import re
+from pathlib import Path
+
+import streamkern
+
+TESTS = Path(__file__).parent
+TABLE = Path(streamkern.__file__).with_name("FAULTS.md")
+
+
+def table_rows():
+    cells = [line.strip("|").split("|") for line in TABLE.read_text().splitlines() if "| `" in line]
+    return [[cell.strip() for cell in row] for row in cells]
+
+
+def test_every_fault_says_what_happens_and_which_test_shows_it():
+    written = "\n".join(path.read_text() for path in TESTS.rglob("test_*.py"))
+    rows = table_rows()
+    assert len(rows) >= 30
+    for fault, what_happens, shown_by in rows:
+        assert fault
+        assert what_happens
+        name = re.fullmatch(r"`(test_\w+)(\[\w+\])?`", shown_by)
+        assert name, shown_by
+        assert len(re.findall(rf"def {name[1]}\(", written)) >= 1, shown_by
+
+
+def test_no_fault_is_there_twice():
+    faults = [fault for fault, *_ in table_rows()]
+    assert len(faults) == len(set(faults))
