@@ -46,9 +46,8 @@ def one_round(folder: Path, expected: Any) -> Any:
     source = streamkern.open_hdf5(folder / "rows.h5")
     model.fit(source, checkpoint=folder / "saved")
     model.save(folder / "model.h5", force=True)
-    streamkern.load(folder / "model.h5").predict_to_hdf5(
-        folder / "predictions.h5", source, force=True
-    )
+    found = streamkern.load(folder / "model.h5")
+    found.predict_to_hdf5(source, folder / "predictions.h5", force=True)
     for path in (folder / "saved").iterdir():
         path.unlink()
     if expected is not None and not np.array_equal(model.coef_, expected):
