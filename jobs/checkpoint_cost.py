@@ -54,9 +54,8 @@ def main() -> None:
         without, with_it = (
             statistics.median(each[part] for each in seconds[kind]) for kind in ("without", "with")
         )
-        print(
-            f"{called}: {without:.1f} s, {with_it:.1f} s with a checkpoint: {with_it / without - 1:+.1%}"
-        )
+        cost = f"{with_it:.1f} s with a checkpoint: {with_it / without - 1:+.1%}"
+        print(f"{called}: {without:.1f} s, {cost}")
     print(f"{size / 1e6:.0f} MB in the folder at the end")
 
 
