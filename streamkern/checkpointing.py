@@ -69,9 +69,10 @@ def checkpointed(
     if folder is None:
         yield None
         return
+    source = source.tolerant() if options.on_bad_rows == "skip" else source
     given = {**options.parameters(), "kernel": options.kernel}
     job = {
-        "data": source.describe() | {"sample": _hash_of_rows(source)},
+        "data": source.describe() | {"values": source.token() or _hash_of_rows(source)},
         "options": {name: _plain(value) for name, value in given.items()},
         "kernels": [_plain(kernel) for kernel in kernels],
         "like": None if like is None else _hash_of_map(like),
@@ -80,7 +81,6 @@ def checkpointed(
             "rows": plan.shard_rows,
             "blocks": plan.block_rows,
             "number": plan.n_shards,
-            "readings": plan.n_strips,
             "folds by": plan.fold_by,
         },
         "versions": {

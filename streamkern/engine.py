@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import dask
 from dask import delayed
+from dask.base import tokenize
 from tlz import partition_all
 
 from streamkern.attempts import Attempts, restarting_stragglers
@@ -150,7 +151,11 @@ def accumulate(
     job = uuid.uuid4().hex
     threads = dask.config.get("streamkern.blas-threads", 1)
     options = _PassOptions(block_rows, skip_bad_rows, threads, job)
-    saved = None if checkpoint is None else checkpoint.of_pass(label)
+    saved = None
+    if checkpoint is not None:
+        zeros = statistic if is_task(statistic) else statistic.zero()
+        token = tokenize(zeros, block_rows, skip_bad_rows, threads)
+        saved = checkpoint.of_pass(label, token)
     groups = _groups(shards, group)
     found = set() if saved is None else {i for i in range(len(groups)) if saved.holds(i)}
     n_seats = n_threads or local_threads()

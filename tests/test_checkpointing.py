@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 import shutil
 import time
 from pathlib import Path
 
 import dask
+import dask.array as da
 import h5py
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ import pytest
 import streamkern
 from streamkern import checkpointing, plan
 from streamkern.errors import CheckpointError, OutputError, StreamkernWarning
+from streamkern.features import fourier
 from streamkern.kernels import Gaussian
 from streamkern.model import RidgeModel
 from streamkern.sources.hdf5 import HDF5Reader
@@ -89,7 +92,8 @@ def stopping(monkeypatch):
 
 
 def saved_files(folder):
-    return sorted(path.name for path in Path(folder).glob("*.h5"))
+    """The names, without the tokens in them."""
+    return sorted(re.sub("-[0-9a-f]{12}-", "-", path.name) for path in Path(folder).glob("*.h5"))
 
 
 @pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
@@ -154,11 +158,12 @@ def test_a_finished_checkpoint_is_not_read_again(data, tmp_path, stopping):
     assert second.report_["resumed_shards"] == 2 * SHARDS
 
 
-@pytest.mark.parametrize("name", [f"columns-{LAST}", f"moments-{LAST}"])
+@pytest.mark.parametrize("name", ["columns", "moments"])
 def test_what_was_damaged_is_computed_again_and_said(data, tmp_path, name):
     first = model().fit(opened(data, ""), checkpoint=tmp_path / "saved")
-    whole = (tmp_path / "saved" / name).read_bytes()
-    (tmp_path / "saved" / name).write_bytes(whole[: len(whole) // 2])
+    (path,) = (tmp_path / "saved").glob(f"{name}-*-{LAST}")
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
     with pytest.warns(StreamkernWarning, match="1 of the files"):
         again = model().fit(opened(data, ""), checkpoint=tmp_path / "saved")
     assert np.array_equal(first.coef_, again.coef_)
@@ -187,12 +192,72 @@ def test_changed_data_or_options_are_refused_with_what_differs(data, tmp_path, n
         model(**options).fit(opened(data, ""), checkpoint=tmp_path / "saved")
 
 
-def test_other_values_in_memory_are_refused(tmp_path):
-    X = np.random.default_rng(0).standard_normal((500, 3))
-    model().fit(X, X[:, 0], checkpoint=tmp_path / "saved")
-    model().fit(X.copy(), X[:, 0], checkpoint=tmp_path / "saved")
-    with pytest.raises(CheckpointError, match="data sample was"):
-        model().fit(X + 1, X[:, 0], checkpoint=tmp_path / "saved")
+@pytest.mark.parametrize("what", ["X", "y", "sample_weight"])
+def test_one_other_value_in_memory_is_refused(tmp_path, what):
+    X = np.random.default_rng(0).standard_normal((5000, 3))
+    rows = {"X": X, "y": X[:, 0].copy(), "sample_weight": np.ones(len(X))}
+    model().fit(**rows, checkpoint=tmp_path / "saved")
+    rows = {name: values.copy() for name, values in rows.items()}
+    again = model().fit(**rows, checkpoint=tmp_path / "saved")
+    assert again.report_["resumed_shards"] > 0
+    rows[what][1234] += 1
+    with pytest.raises(CheckpointError, match="data values was"):
+        model().fit(**rows, checkpoint=tmp_path / "saved")
+
+
+@pytest.mark.parametrize("what", ["Dask arrays", "NumPy integers"])
+def test_whatever_can_be_fitted_can_be_saved(tmp_path, what):
+    X = np.random.default_rng(0).standard_normal((5000, 3))
+    options = {"n_components": np.int64(16), "random_state": np.int32(3)}
+    rows = (X, X[:, 0])
+    if what == "Dask arrays":
+        options, rows = {}, tuple(da.from_array(values, chunks=700) for values in rows)
+    quiet = model(**options).fit(*rows)
+    for n_resumed in (False, True):
+        found = model(**options).fit(*rows, checkpoint=tmp_path / "saved")
+        assert np.array_equal(found.coef_, quiet.coef_)
+        assert bool(found.report_["resumed_shards"]) == n_resumed
+
+
+def test_no_file_that_is_not_its_own_is_removed(data, tmp_path):
+    model().fit(opened(data, ""), checkpoint=tmp_path / "saved").save(tmp_path / "saved/model.h5")
+    (tmp_path / "saved" / "notes-group-1.h5").write_text("precious")
+    model().fit(opened(data, ""), checkpoint=tmp_path / "saved")
+    assert streamkern.load(tmp_path / "saved" / "model.h5").report_["rows"] == N
+    assert (tmp_path / "saved" / "notes-group-1.h5").read_text() == "precious"
+
+
+def test_sums_of_another_map_are_not_taken(data, tmp_path, stopping, monkeypatch):
+    """As where a processor draws frequencies that differ in their last bits."""
+    usual = fourier.RandomFourierFeatures._drawn
+    stopping(8 + SHARDS + 12)
+    with pytest.raises(KeyboardInterrupt):
+        model().fit(opened(data, ""), checkpoint=tmp_path / "saved")
+    stopping(math.inf)
+    monkeypatch.setattr(
+        fourier.RandomFourierFeatures,
+        "_drawn",
+        lambda drawn, frequencies, phases: usual(drawn, np.nextafter(frequencies, 9.0), phases),
+    )
+    quiet = model().fit(opened(data, ""))
+    again = model().fit(opened(data, ""), checkpoint=tmp_path / "saved")
+    assert np.array_equal(again.coef_, quiet.coef_)
+    assert again.report_["resumed_shards"] == SHARDS  # those of the survey
+
+
+def test_a_chunk_that_cannot_be_read_is_skipped_with_a_checkpoint_too(data, tmp_path):
+    with h5py.File(data, "a") as file:
+        rows = file["good"][()]
+        del file["good"]
+        file.create_dataset("good", data=rows, chunks=(100, 3), fletcher32=True)
+    with h5py.File(data) as file:
+        place = file["good"].id.get_chunk_info(0)
+    with data.open("r+b") as raw:
+        raw.seek(place.byte_offset)
+        raw.write(b"\xff" * 16)
+    skipping = model(on_bad_rows="skip")
+    found = skipping.fit(opened(data, ""), checkpoint=tmp_path / "saved")
+    assert found.report_["skipped_rows"] == 100
 
 
 def test_the_map_of_another_model_is_part_of_the_job(data, tmp_path):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from dask.base import tokenize
 
 from streamkern.errors import DataError
 from streamkern.sources.base import Block, Reader, Segment, Shard, Source, rounding_of
@@ -116,6 +117,10 @@ class ArraySource(Source):
         """Return the shape."""
         return {"kind": "array", "rows": self.n_samples}
 
+    def token(self) -> str:
+        """Return a hash of all values."""
+        return str(tokenize(self.X, self.y, self.weights))
+
 
 class DaskSource(Source):
     """Rows of Dask arrays, a shard being whole row chunks; parameters as in `as_source`."""
@@ -176,6 +181,10 @@ class DaskSource(Source):
     def describe(self) -> dict[str, Any]:
         """Return the shape."""
         return {"kind": "dask array", "rows": self.n_samples}
+
+    def token(self) -> str:
+        """Return what Dask calls the arrays: the same for the same computation."""
+        return str(tokenize(self.X, self.y))
 
 
 def _n_targets(y: Any) -> int:

@@ -151,6 +151,10 @@ class Source(ABC):
     def describe(self) -> dict[str, Any]:
         """Return where the rows are, as plain JSON values, for the model file."""
 
+    def token(self) -> str | None:
+        """Return what stands for all values, or None where reading them all takes too long."""
+        return None
+
     def tolerant(self) -> Source:
         """Return the same rows, with NaN in the place of what is stored but cannot be read."""
         return self

@@ -1,16 +1,19 @@
 """Finished parts of passes in a folder, so that a job that was stopped goes on where it was.
 
-    job.json                what the job is: its rows, options, shards and versions
-    lock                    held by the job that works in the folder
-    PASS-group-00003.h5     the sums of one group of shards
-    PASS-up-to-00007.h5     the sums of all groups up to one, which take the place of theirs
+    job.json                     what the job is: its rows, options, shards and versions
+    lock                         held by the job that works in the folder
+    PASS-TOKEN-group-00003.h5    the sums of one group of shards
+    PASS-TOKEN-up-to-00007.h5    the sums of all groups up to one, which take the place of theirs
 
-Every file appears whole or not at all, carries a checksum, and holds numbers alone.
+Every file appears whole or not at all, carries a checksum, and holds numbers alone.  Tokens stand
+for the job and for all that the sums of a pass depend on, so that nobody takes the sums of others,
+whoever else writes to the folder.
 """
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 import warnings
@@ -21,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import CheckpointError, StreamkernWarning, first_line
 from streamkern.storage.outputs import make_folder, replacing
-from streamkern.storage.plain import read_plain, write_plain
+from streamkern.storage.plain import is_whole, read_plain, write_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
 _JOB, _LOCK = "job.json", "lock"
 _GROUP, _TOTAL = "group", "up-to"
 _ENDING = ".h5"
-_DIGITS = 5
+_DIGITS, _TOKEN = 5, 12
 
 
 def _files(folder: str | Path, kind: str, pattern: str = "*") -> list[Path]:
@@ -44,7 +47,7 @@ class SavedPass:
     ----------
     folder : str
     name : str
-        Of the pass.
+        Of the pass, with its token.
     """
 
     folder: str
@@ -93,13 +96,24 @@ class Checkpoint:
     Parameters
     ----------
     folder : str
+    job : str
+        A hash of what the job is.
     """
 
     folder: str
+    job: str
 
-    def of_pass(self, name: str) -> SavedPass:
-        """Return what is saved of a pass."""
-        return SavedPass(self.folder, name)
+    def of_pass(self, name: str, token: str) -> SavedPass:
+        """Return what is saved of a pass.
+
+        Parameters
+        ----------
+        name : str
+        token : str
+            Of all that its sums depend on, besides the job.
+        """
+        both = hashlib.sha256(f"{self.job} {token}".encode()).hexdigest()
+        return SavedPass(self.folder, f"{name}-{both[:_TOKEN]}")
 
 
 @contextmanager
@@ -121,8 +135,9 @@ def opened_checkpoint(folder: str | Path, job: dict[str, Any]) -> Iterator[Check
         If it cannot be written to.
     """
     where = make_folder(folder)
-    with _locked(where):
-        job = json.loads(json.dumps(job))
+    with _locked(where) as alone:
+        text = json.dumps(job, indent=1, sort_keys=True, default=_plain)
+        job = json.loads(text)
         manifest = where / _JOB
         if manifest.exists():
             _check_same(where, _read_job(manifest), job)
@@ -138,43 +153,51 @@ def opened_checkpoint(folder: str | Path, job: dict[str, Any]) -> Iterator[Check
                     f"name an empty or a new folder."
                 )
             with replacing(manifest) as temporary:
-                temporary.write_text(json.dumps(job, indent=1))
-        for left in where.glob(".*.partial"):  # of processes that were killed
-            left.unlink(missing_ok=True)
+                temporary.write_text(text)
+        if alone:
+            for left in where.glob(".*.partial"):  # of processes that were killed
+                left.unlink(missing_ok=True)
         _remove_damaged(where)
-        yield Checkpoint(str(where.resolve()))
+        yield Checkpoint(str(where.resolve()), hashlib.sha256(text.encode()).hexdigest())
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist()  # of NumPy
 
 
 def _remove_damaged(where: Path) -> None:
-    damaged = 0
-    for path in where.glob(f"*{_ENDING}"):
-        try:
-            read_plain(path)
-        except CheckpointError:
-            path.unlink(missing_ok=True)
-            damaged += 1
+    damaged = [path for kind in (_GROUP, _TOTAL) for path in _files(where, kind)]
+    damaged = [path for path in damaged if not is_whole(path)]
+    for path in damaged:
+        path.unlink(missing_ok=True)
     if damaged:
         warnings.warn(
-            f"{damaged} of the files in {where} did not hold what was saved, and what they stood "
-            f"for is computed again.",
+            f"{len(damaged)} of the files in {where} did not hold what was saved, and what they "
+            f"stood for is computed again.",
             StreamkernWarning,
             stacklevel=4,
         )
 
 
 def remove_checkpoint(folder: str | Path) -> None:
-    """Remove the files of a checkpoint, and the folder if nothing else is in it."""
+    """Remove the files of a checkpoint, and the folder if nothing else is in it.
+
+    Another job that has taken the folder meanwhile keeps it.
+    """
     where = Path(folder)
-    for path in (*_files(where, _GROUP), *_files(where, _TOTAL)):
-        path.unlink(missing_ok=True)
-    for name in (_JOB, _LOCK):
-        (where / name).unlink(missing_ok=True)
-    with suppress(OSError):
-        where.rmdir()
+    if not where.is_dir():
+        return
+    with suppress(CheckpointError), _locked(where):
+        for path in (*_files(where, _GROUP), *_files(where, _TOTAL), where / _JOB, where / _LOCK):
+            path.unlink(missing_ok=True)
+        with suppress(OSError):
+            where.rmdir()
 
 
 @contextmanager
-def _locked(where: Path) -> Iterator[None]:
+def _locked(where: Path) -> Iterator[bool]:
+    """Hold the lock of a folder, and say whether that keeps others out: not on all file systems."""
+    alone = True
     try:
         descriptor = os.open(where / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
@@ -190,10 +213,22 @@ def _locked(where: Path) -> Iterator[None]:
                 f"another folder."
             ) from error
         except OSError:
-            pass  # a file system without locks
-        yield
+            alone = False  # a file system without locks
+        if alone and not _is_that(where / _LOCK, descriptor):
+            raise CheckpointError(
+                f"the folder {where} was just given up by another job; try again."
+            )
+        yield alone
     finally:
         os.close(descriptor)
+
+
+def _is_that(path: Path, descriptor: int) -> bool:
+    """Say whether a path still leads to an open file."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
 
 
 def _read_job(manifest: Path) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from streamkern.storage.disk import new_hdf5
 from streamkern.storage.untrusted import DAMAGE, array, mark
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 _FORMAT, _KINDS = "streamkern-sums", "fiub"
 
@@ -61,10 +61,33 @@ def read_plain(path: str | Path) -> Any:
             if mark(file, "checksum") != _checksum(value):
                 raise ValueError("wrong checksum")
     except DAMAGE as error:
-        raise CheckpointError(
-            f"{where} does not hold the sums that were saved ({first_line(error)}); remove it."
-        ) from error
+        raise _unreadable(where, error) from error
     return value
+
+
+def is_whole(path: str | Path) -> bool:
+    """Say whether a file holds what `write_plain` wrote, one array at a time in memory.
+
+    Raises
+    ------
+    CheckpointError
+        If that cannot be found out now: the system would not read the file.
+    """
+    try:
+        with h5py.File(path, "r", locking="best-effort") as file:
+            return mark(file, "format") == _FORMAT and mark(file, "checksum") == _checksum_in(file)
+    except OSError as error:
+        if error.errno:
+            raise _unreadable(Path(path), error) from error
+        return False  # HDF5 has found it cut short
+    except DAMAGE:
+        return False
+
+
+def _unreadable(where: Path, error: Exception) -> CheckpointError:
+    return CheckpointError(
+        f"{where} does not hold the sums that were saved ({first_line(error)}); remove it."
+    )
 
 
 def _flat(place: str, value: Any) -> Iterator[tuple[str, Any]]:
@@ -105,9 +128,24 @@ def _read(item: h5py.Group | h5py.Dataset) -> Any:
 
 
 def _checksum(value: Any) -> str:
+    return _hash_of(sorted(_flat("value", value), key=lambda pair: pair[0]))
+
+
+def _checksum_in(file: h5py.File) -> str:
+    places = ["value"]
+    if isinstance(file["value"], h5py.Group):
+        file["value"].visit(lambda name: places.append(f"value/{name}"))
+    items = ((place, file[place]) for place in sorted(places))
+    return _hash_of(
+        (place, array(item, _KINDS) if isinstance(item, h5py.Dataset) else str(mark(item, "kind")))
+        for place, item in items
+    )
+
+
+def _hash_of(items: Iterable[tuple[str, Any]]) -> str:
     """Return a hash of every place with the bytes, type and shape of what is there."""
     digest = hashlib.sha256()
-    for place, item in sorted(_flat("value", value), key=lambda pair: pair[0]):
+    for place, item in items:
         if isinstance(item, str):
             digest.update(f"{place} {item}\n".encode())
         else:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 DAMAGE = (
     AttributeError,
     KeyError,
-    MemoryError,
     OSError,
     RecursionError,
     RuntimeError,

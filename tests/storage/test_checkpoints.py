@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from streamkern.errors import CheckpointError, StreamkernWarning
-from streamkern.storage import SavedPass, opened_checkpoint, remove_checkpoint
+from streamkern.storage import SavedPass, opened_checkpoint, plain, remove_checkpoint
 
 JOB = {"options": {"n_components": 32, "kernel": {"name": "gaussian"}}, "files": [["a.h5", 7]]}
 
@@ -21,7 +21,7 @@ def inside(folder):
 def test_a_new_folder_is_made_and_the_same_job_may_come_again(tmp_path):
     for _ in range(2):
         with opened_checkpoint(tmp_path / "saved", JOB) as checkpoint:
-            assert checkpoint.of_pass("moments").last_total() == -1
+            assert checkpoint.of_pass("moments", "token").last_total() == -1
     assert inside(tmp_path / "saved") == ["job.json", "lock"]
 
 
@@ -110,24 +110,62 @@ def test_passes_do_not_take_each_others_files(tmp_path):
 
 def test_damaged_files_and_those_of_killed_processes_are_removed_and_said(tmp_path):
     with opened_checkpoint(tmp_path, JOB) as checkpoint:
-        checkpoint.of_pass("moments").write_group(0, [0])
-        checkpoint.of_pass("moments").write_group(1, [1])
+        checkpoint.of_pass("moments", "token").write_group(0, [0])
+        checkpoint.of_pass("moments", "token").write_group(1, [1])
     (tmp_path / ".0123.partial").write_bytes(b"half")
-    (tmp_path / "moments-group-00001.h5").write_bytes(b"half")
+    (half,) = tmp_path.glob("moments-*-group-00001.h5")
+    half.write_bytes(b"half")
     opening = opened_checkpoint(tmp_path, JOB)
     with pytest.warns(StreamkernWarning, match=r"1 of the files .* is computed again"):
         opening.__enter__()
     opening.__exit__(None, None, None)
-    saved = SavedPass(str(tmp_path), "moments")
+    saved = checkpoint.of_pass("moments", "token")
     assert [saved.holds(number) for number in range(2)] == [True, False]
-    assert inside(tmp_path) == ["job.json", "lock", "moments-group-00000.h5"]
+    assert inside(tmp_path) == ["job.json", "lock", f"{saved.name}-group-00000.h5"]
+
+
+def test_sums_of_other_jobs_and_of_other_passes_are_not_found(tmp_path):
+    with opened_checkpoint(tmp_path / "one", JOB) as checkpoint:
+        checkpoint.of_pass("moments", "token").write_group(0, [0])
+        assert checkpoint.of_pass("moments", "token").holds(0)
+        assert not checkpoint.of_pass("moments", "another").holds(0)
+    with opened_checkpoint(tmp_path / "other", JOB | {"files": []}) as checkpoint:
+        for path in (tmp_path / "one").glob("*.h5"):  # as a worker of the other job may write
+            path.rename(tmp_path / "other" / path.name)
+        assert not checkpoint.of_pass("moments", "token").holds(0)
+
+
+@pytest.mark.parametrize("error", [OSError(5, "Input/output error"), MemoryError()])
+def test_sums_that_cannot_be_read_now_are_not_removed(tmp_path, monkeypatch, error):
+    with opened_checkpoint(tmp_path, JOB) as checkpoint:
+        checkpoint.of_pass("moments", "token").write_group(0, [0])
+
+    def fail(*_, **__):
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(plain.h5py, "File", fail)
+        with pytest.raises((CheckpointError, MemoryError)), opened_checkpoint(tmp_path, JOB):
+            pytest.fail("what could not be read was taken")
+    with opened_checkpoint(tmp_path, JOB) as checkpoint:
+        assert checkpoint.of_pass("moments", "token").holds(0)
+
+
+def test_a_checkpoint_that_another_job_has_taken_is_not_removed(tmp_path):
+    with opened_checkpoint(tmp_path / "saved", JOB) as checkpoint:
+        checkpoint.of_pass("moments", "token").write_group(0, [0])
+        remove_checkpoint(tmp_path / "saved")
+        assert checkpoint.of_pass("moments", "token").holds(0)
+    remove_checkpoint(tmp_path / "saved")
+    assert not (tmp_path / "saved").exists()
+    remove_checkpoint(tmp_path / "saved")
 
 
 def test_removing_a_checkpoint_leaves_what_is_not_its_own(tmp_path):
     folder = tmp_path / "saved"
     with opened_checkpoint(folder, JOB) as checkpoint:
-        checkpoint.of_pass("columns").write_total(0, [0])
-        checkpoint.of_pass("columns").write_group(1, [0])
+        checkpoint.of_pass("columns", "token").write_total(0, [0])
+        checkpoint.of_pass("columns", "token").write_group(1, [0])
     (folder / "notes.txt").write_text("mine")
     remove_checkpoint(folder)
     assert inside(folder) == ["notes.txt"]
