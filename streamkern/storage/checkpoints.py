@@ -142,10 +142,12 @@ def opened_checkpoint(folder: str | Path, job: dict[str, Any]) -> Iterator[Check
         if manifest.exists():
             _check_same(where, _read_job(manifest), job)
         else:
+            # Workers of a job that has gone may have written what nobody reads any more.
+            own = {where / _LOCK, *_files(where, _GROUP), *_files(where, _TOTAL)}
             strangers = sorted(
                 path.name
                 for path in where.iterdir()
-                if path.name != _LOCK and not path.name.startswith(".")
+                if path not in own and not path.name.startswith(".")
             )
             if strangers:
                 raise CheckpointError(

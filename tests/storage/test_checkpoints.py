@@ -135,6 +135,18 @@ def test_sums_of_other_jobs_and_of_other_passes_are_not_found(tmp_path):
         assert not checkpoint.of_pass("moments", "token").holds(0)
 
 
+def test_what_workers_of_a_job_that_is_gone_write_is_in_nobodys_way(tmp_path):
+    with opened_checkpoint(tmp_path, JOB) as checkpoint:
+        late = checkpoint.of_pass("moments", "token")
+    remove_checkpoint(tmp_path)
+    tmp_path.mkdir()
+    late.write_group(3, [3])
+    with opened_checkpoint(tmp_path, JOB | {"files": []}) as checkpoint:
+        assert not checkpoint.of_pass("moments", "token").holds(3)
+    remove_checkpoint(tmp_path)
+    assert not tmp_path.exists()
+
+
 @pytest.mark.parametrize("error", [OSError(5, "Input/output error"), MemoryError()])
 def test_sums_that_cannot_be_read_now_are_not_removed(tmp_path, monkeypatch, error):
     with opened_checkpoint(tmp_path, JOB) as checkpoint:
