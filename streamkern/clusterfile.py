@@ -207,7 +207,10 @@ def _mapping_in(path: Path) -> dict[Any, Any]:
             raise ParameterError(f"{path} uses YAML aliases; write the values out.")
         content = yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError) as error:
-        problem = " ".join(str(error).split())
+        # Not the line itself, which may hold a password.
+        mark = getattr(error, "problem_mark", None)
+        place = f" in line {mark.line + 1}" if mark else ""
+        problem = f"{getattr(error, 'problem', None) or type(error).__name__}{place}"
         raise ParameterError(f"{path} is not plain YAML ({problem}); correct it.") from error
     if not isinstance(content, dict):
         raise ParameterError(

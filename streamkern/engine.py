@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 import time
 import uuid
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
@@ -25,8 +24,9 @@ from dask.base import tokenize
 from tlz import partition_all
 
 from streamkern.attempts import Attempts, restarting_stragglers
-from streamkern.errors import IncompletePassError, OverflowedError, WorkersLostError
+from streamkern.errors import IncompletePassError
 from streamkern.memory import peak_bytes, reset_peak
+from streamkern.naming import naming_rows
 from streamkern.observing import listening, observed_pass, tell
 from streamkern.partials import (
     SAVED,
@@ -187,7 +187,10 @@ def accumulate(
     if client is None:
         reset_peak()
     begun = time.perf_counter()
-    with observed_pass(label, source.n_samples) as observer, _naming_rows(source, shards):
+    with (
+        observed_pass(label, source.n_samples) as observer,
+        naming_rows(source, shards, f"accumulate-{label}"),
+    ):
         attempts = Attempts(observer)
         resumed = [shard for i in found for shard in groups[i]]
         if resumed:
@@ -260,27 +263,6 @@ def accumulate_shard(
     tell(options.job, shard.index, shard.n_rows)
     sums = statistic.detached()
     return Partial(sums, counts["kept"], counts["skipped"], (shard.index,), peak_bytes())
-
-
-@contextmanager
-def _naming_rows(source: Source, shards: Sequence[Shard]) -> Iterator[None]:
-    """Say where the rows are that workers died at, or whose sums overflowed."""
-    try:
-        yield
-    except OverflowedError as error:
-        if error.rows is None:
-            raise
-        raise OverflowedError(f"{source.locate(error.rows[0])}: {error}") from error
-    except WorkersLostError as error:
-        name, _, number = error.task.rpartition("-")
-        if not name.startswith("accumulate-"):
-            raise
-        shard = shards[int(number)]
-        what = (
-            f"shard {shard.index + 1} of {len(shards)}, from {source.locate(shard.start)}, to "
-            f"{source.locate(shard.stop - 1)},"
-        )
-        raise WorkersLostError(error.task, error.times, what) from error
 
 
 def _without_statistic(partial: Partial) -> Partial:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dask import delayed
 
+from streamkern.naming import naming_rows
 from streamkern.observing import observed_pass
 from streamkern.scheduling import is_task, kept, local_threads, stream
 from streamkern.seats import Seats, to_the_last
@@ -66,9 +67,13 @@ def map_shards(
         for shard in shards
     )
     with observed_pass(label, source.n_samples) as observer:
-        for shard, result in zip(shards, stream(tasks), strict=True):
+        results = stream(tasks)
+        for shard in shards:
+            with naming_rows(source, shards, label):
+                result = next(results)
             observer.advanced(shard.n_rows)
             yield shard, result
+    source.check_unchanged()
 
 
 def _cut_up(shards: Iterable[Shard], most_rows: int) -> tuple[Shard, ...]:

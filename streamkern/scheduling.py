@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _NO_WORKERS, _NO_WORKERS_DEFAULT = "distributed.scheduler.no-workers-timeout", "5 minutes"
 # Seconds between two looks at whether there are workers.
 _LOOK = 2.0
+_LOST = "the cluster lost its workers or its scheduler; check that they run, and start again."
 
 
 @dataclass(frozen=True)
@@ -155,9 +156,16 @@ def _alone(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def shared(value: Any) -> Any:
-    """Return a value as an argument for many tasks: sent once, where tasks run elsewhere."""
+    """Return a value as an argument for many tasks: sent once, where tasks run elsewhere.
+
+    It is on two workers, if there are so many, because nobody could make it again.
+    """
     client = current_client()
-    return value if client is None else client.scatter(value, hash=False)
+    if client is None:
+        return value
+    sent = client.scatter(value, hash=False)
+    client.replicate([sent], n=2)
+    return sent
 
 
 def kept(root: Any, n_threads: int | None = None) -> Any:
@@ -185,9 +193,7 @@ def _result(future: Any) -> Any:
     except KilledWorker as error:
         raise WorkersLostError(str(error.task), error.allowed_failures + 1) from error
     except (NoWorkerError, NoValidWorkerError, CancelledError) as error:
-        raise ClusterError(
-            "the cluster lost its workers or its scheduler; check that they run, and start again."
-        ) from error
+        raise ClusterError(_LOST) from error
 
 
 def _patiently(future: Any) -> Any:
@@ -200,7 +206,11 @@ def _patiently(future: Any) -> Any:
         except TimeoutError:
             if future.done():
                 raise  # which the task did
-        if future.client.nthreads():
+        try:
+            n_threads = future.client.nthreads()
+        except OSError as error:
+            raise ClusterError(_LOST) from error
+        if n_threads:
             last_seen = time.monotonic()
         elif time.monotonic() - last_seen > patience:
             raise ClusterError(

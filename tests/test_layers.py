@@ -25,7 +25,7 @@ LAYERS = [
     {"solve"},
     {"sparse", "deviation"},
     {"storage", "selection", "footprint", "plan", "observing", "scheduling"},
-    {"seats", "partials", "attempts"},
+    {"seats", "partials", "attempts", "naming"},
     {"engine", "mapping", "fitoptions", "pattern"},
     {"checkpointing"},
     {"solving", "survey", "tuning"},

@@ -22,6 +22,7 @@ from streamkern.sources.base import (
 )
 from streamkern.sources.headers import (
     CHUNK_CACHE_BYTES,
+    OUTAGES,
     FileRows,
     describe_rows,
     matching,
@@ -273,7 +274,7 @@ class HDF5Reader(Reader):
                 try:
                     patiently(partial(dataset.read_direct, into, part), lambda _: True)
                 except OSError as error:
-                    if not self.is_tolerant:
+                    if not self.is_tolerant or error.errno in OUTAGES:
                         raise DataError(
                             f"{piece.path}: rows {part.start:,} to {part.stop:,} of "
                             f"{dataset.name} cannot be read ({error}); copy the file again, or "

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 # HDF5's own default; a chunk cache is raised above it where a row of chunks is larger.
 CHUNK_CACHE_BYTES = 8 << 20
 # Errors that networks and their file systems recover from, and seconds to give them for it.
-_PASSING = {errno.EAGAIN, errno.EINTR, errno.EIO, errno.ESTALE, errno.ETIMEDOUT}
+OUTAGES = {errno.EAGAIN, errno.EINTR, errno.ESTALE, errno.ETIMEDOUT}
+_PASSING = {errno.EIO, *OUTAGES}
 _WAITS = (0.05, 0.2, 0.8)
 
 T = TypeVar("T")
@@ -115,7 +116,7 @@ def undamaged(path: str) -> Iterator[None]:
 def describe_rows(path: str, x: str, y: str | None) -> FileRows:
     """Return what the header of a file says of its rows, or raise DataError if it has none."""
     with opened(path) as file, undamaged(path):
-        X = numbers_in(file, path, x)
+        X = whole_numbers_in(file, path, x)
         if X.ndim != 2:
             raise DataError(
                 f"{path}: {x} must be 2-D (rows, columns), but has shape {X.shape}; store it as a "
@@ -126,7 +127,7 @@ def describe_rows(path: str, x: str, y: str | None) -> FileRows:
         target_shape: tuple[int, ...] = (0,)
         chunk_bytes = _chunk_bytes(X)
         if y is not None:
-            target = numbers_in(file, path, y)
+            target = whole_numbers_in(file, path, y)
             if target.ndim not in (1, 2) or 0 in target.shape[1:]:
                 raise DataError(
                     f"{path}: {y} must have shape (n,) or (n, q), but has {target.shape}; store "
@@ -173,6 +174,12 @@ def numbers_in(file: h5py.File, path: str, name: str) -> h5py.Dataset:
             f"numbers first."
         )
     _need_filters(found, path, name)
+    return found
+
+
+def whole_numbers_in(file: h5py.File, path: str, name: str) -> h5py.Dataset:
+    """Return a dataset of numbers that are all there, or raise DataError."""
+    found = numbers_in(file, path, name)
     if found.is_virtual:
         _need_sources(found, path, name)
     else:
@@ -186,7 +193,9 @@ def _need_values(dataset: h5py.Dataset, path: str, name: str) -> None:
     That also bounds what a header can claim by what is in the file.
     """
     if dataset.external:
-        return
+        raise DataError(
+            f"{path}: {name} is in files beside it that are not HDF5; store its rows in {path}."
+        )
     if dataset.chunks:
         expected = math.prod(-(-n // c) for n, c in zip(dataset.shape, dataset.chunks, strict=True))
         written, unit = dataset.id.get_num_chunks(), "chunks"
@@ -203,11 +212,18 @@ def _need_sources(dataset: h5py.Dataset, path: str, name: str) -> None:
     """Refuse a virtual dataset with a file missing: HDF5 would read its rows as zeros."""
     folder = Path(path).resolve().parent
     for source in dataset.virtual_sources():
-        if source.file_name != "." and not (folder / source.file_name).is_file():
+        where = Path(path) if source.file_name == "." else folder / source.file_name
+        if not where.is_file():
             raise DataError(
                 f"{path}: {name} is made of rows in {source.file_name}, which does not exist; "
                 f"put it back."
             )
+        with h5py.File(where, "r", locking="best-effort") as file:
+            if not isinstance(file.get(source.dset_name), h5py.Dataset):
+                raise DataError(
+                    f"{path}: {name} is made of {source.dset_name} in {source.file_name}, which "
+                    f"has no such dataset; put it back."
+                )
 
 
 def _need_filters(dataset: h5py.Dataset, path: str, name: str) -> None:

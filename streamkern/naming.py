@@ -1,0 +1,42 @@
+"""Which rows an error of a pass is about."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from streamkern.errors import OverflowedError, WorkersLostError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from streamkern.sources import Shard, Source
+
+
+@contextmanager
+def naming_rows(source: Source, shards: Sequence[Shard], name: str) -> Iterator[None]:
+    """Say where the rows are that workers died at, or whose sums overflowed.
+
+    Parameters
+    ----------
+    source : Source
+    shards : sequence of Shard
+    name : str
+        What the keys of their tasks begin with; they end with the number of the shard.
+    """
+    try:
+        yield
+    except OverflowedError as error:
+        if error.rows is None:
+            raise
+        raise OverflowedError(f"{source.locate(error.rows[0])}: {error}") from error
+    except WorkersLostError as error:
+        task, _, number = error.task.rpartition("-")
+        if not task.startswith(f"{name}-"):
+            raise
+        shard = shards[int(number)]
+        what = (
+            f"shard {shard.index + 1} of {len(shards)}, from {source.locate(shard.start)}, to "
+            f"{source.locate(shard.stop - 1)}, or one beside it,"
+        )
+        raise WorkersLostError(error.task, error.times, what) from error
