@@ -30,6 +30,7 @@ from streamkern.clusterfile import (
 )
 from streamkern.errors import ClusterError, ParameterError, first_line
 from streamkern.revival import Revival
+from streamkern.stopping import held
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -238,9 +239,10 @@ def _started(
     before = {name: os.environ.pop(name, None) for name in names}
     stack.callback(_restore, before)
     try:
-        with _not_interrupted():
-            cluster = stack.enter_context(start())
-        client = stack.enter_context(Client(cluster))
+        with held(), _not_interrupted():
+            cluster = start()
+            stack.enter_context(_never_half_closed(cluster))
+        client = stack.enter_context(_never_half_closed(Client(cluster)))
     except Exception as error:
         raise ClusterError(
             f"{what} could not be started ({first_line(error)}); correct its options, or start it "
@@ -250,6 +252,18 @@ def _started(
     if isinstance(cluster, LocalCluster) and not adaptive:
         Revival(cluster).begin()
     return client
+
+
+@contextmanager
+def _never_half_closed(running: Any) -> Iterator[Any]:
+    """Enter a context whose end no signal interrupts."""
+    with ExitStack() as stack:
+        entered = stack.enter_context(running)
+        try:
+            yield entered
+        finally:
+            with held():
+                stack.close()
 
 
 def _restore(environment: dict[str, str | None]) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamkern.scheduling import current_worker
 from streamkern.scratch import Scratch
+from streamkern.stopping import stopping
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -61,10 +62,13 @@ class Seats:
 def to_the_last(blocks: Iterable[Block], n_rows: int, job: str) -> Iterator[Block]:
     """Yield blocks of so many rows; with the last, the worker may begin another task.
 
-    Where tasks run on threads of one process there is a thread more than seats instead.
+    Where tasks run on threads of one process there is a thread more than seats instead, and they
+    end with the program.
     """
     done = 0
     for block in blocks:
+        if stopping.is_set():
+            raise KeyboardInterrupt
         done += len(block)
         if done == n_rows:
             _let_another_begin(job)

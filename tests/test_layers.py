@@ -16,7 +16,7 @@ ROOT = Path(streamkern.__file__).parent
 
 # From the bottom up; a module imports from its own row or from rows above it in this table.
 LAYERS = [
-    {"_version", "_typing", "errors", "memory", "scratch", "threads"},
+    {"_version", "_typing", "errors", "memory", "scratch", "stopping", "threads"},
     {"kernels"},
     {"features"},
     {"predictor"},

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from streamkern.cli.stopping import Stopped, stoppable
 from streamkern.errors import StreamkernError, StreamkernWarning, first_line
+from streamkern.stopping import Stopped, end_at_once, stoppable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -112,7 +112,10 @@ def common(command: Command) -> Command:
         except StreamkernError as error:
             _fail(str(error), error.exit_status, debug=debug)
         except KeyboardInterrupt as error:
-            status = error.exit_status if isinstance(error, Stopped) else 130
+            status = 130
+            if isinstance(error, Stopped):
+                status = error.exit_status
+                end_at_once()
             _fail(_interrupted(kwargs.get("checkpoint")), status, debug=debug)
         except MemoryError:
             _fail("out of memory; take fewer components, or shut other programs.", 1, debug=debug)

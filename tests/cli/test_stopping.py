@@ -15,7 +15,7 @@ import h5py
 import numpy as np
 import pytest
 
-from streamkern.cli.stopping import Stopped, stoppable
+from streamkern.stopping import Stopped, stoppable
 
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}
 N = 400_000
@@ -100,7 +100,7 @@ def test_a_stopped_fit_goes_on_from_its_checkpoint(data, quiet, tmp_path, number
 def test_a_second_signal_ends_the_program_at_once(data, tmp_path):
     code = (
         "import os, signal, time\n"
-        "from streamkern.cli.stopping import stoppable\n"
+        "from streamkern.stopping import stoppable\n"
         "with stoppable():\n"
         "    try:\n"
         "        os.kill(os.getpid(), signal.SIGINT); time.sleep(60)\n"
@@ -146,3 +146,50 @@ def test_a_signal_that_is_ignored_stays_ignored():
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, usual)
+
+
+def run_stoppable(code):
+    """What a program prints that runs code where signals raise."""
+    program = (
+        "import gc, os, signal, time\n"
+        "from streamkern.stopping import Stopped, held, stoppable\n"
+        "try:\n"
+        "    with stoppable():\n"
+        f"        {code}\n"
+        "        time.sleep(10)\n"
+        "        print('went on')\n"
+        "except Stopped as error:\n"
+        "    print('stopped by', error.exit_status - 128)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60
+    )
+    return done.stdout + done.stderr
+
+
+def test_a_signal_waits_until_what_must_not_be_half_done_is_done():
+    code = (
+        "with held():\n            os.kill(os.getpid(), signal.SIGTERM)\n            print('done')"
+    )
+    assert run_stoppable(code) == "done\nstopped by 15\n"
+
+
+def test_a_second_signal_does_not_wait():
+    code = (
+        "try:\n"
+        "            os.kill(os.getpid(), 15)\n"
+        "        finally:\n"
+        "            with held():\n"
+        "                os.kill(os.getpid(), 15); time.sleep(5); print('late')"
+    )
+    assert run_stoppable(code) == ""
+
+
+def test_a_signal_is_not_lost_where_python_lets_no_exception_out():
+    code = (
+        "class Deaf:\n"
+        "            def __del__(self):\n"
+        "                os.kill(os.getpid(), 15)\n"
+        "        Deaf()"
+    )
+    assert run_stoppable(code) == "stopped by 15\n"
