@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     from streamkern.observing import Observer
 
 _PATIENCE = "streamkern.straggler-timeout"
-# A shard is late when it takes so many times as long as the slowest that ended.
-_TIMES = 10.0
+# A shard is late when it takes so many times as long as the slowest that ended; seconds for that
+# where none has ended yet.
+_TIMES, _FIRST = 10.0, 3600.0
+# Seconds that a restart, and the end of the watch, may take.
+_END = 10.0
 
 
 class Attempts:
@@ -34,33 +37,37 @@ class Attempts:
         self.observer = observer
         self._counts: Counter[int] = Counter()
         self._done: set[int] = set()
-        self._begun: dict[int, float] = {}
-        self._slowest: float | None = None
+        self._begun: dict[int, tuple[float, str]] = {}
+        self._slowest = _FIRST / _TIMES
 
     @property
     def n_retried(self) -> int:
         """How many shards were begun more than once."""
         return sum(count > 1 for count in self._counts.values())
 
-    def heard(self, shard: int, n_rows: int) -> None:
-        """Hear that a shard was begun (`n_rows` 0), or is done."""
+    def heard(self, shard: int, n_rows: int, worker: str) -> None:
+        """Hear that a shard was begun (`n_rows` 0), or is done, on a worker."""
         now = time.monotonic()
         if not n_rows:
             self._counts[shard] += 1
-            self._begun[shard] = now
+            self._begun[shard] = now, worker
             return
-        taken = now - self._begun.pop(shard, now)
-        self._slowest = max(self._slowest or 0.0, taken)
+        begun, _ = self._begun.pop(shard, (now, worker))
+        self._slowest = max(self._slowest if self._done else 0.0, now - begun)
         if shard not in self._done:
             self._done.add(shard)
             self.observer.advanced(n_rows)
 
-    def late(self, seconds: float) -> set[int]:
-        """Return the shards under way for more than some seconds, and far longer than any took."""
-        if self._slowest is None:
-            return set()
+    def late(self, seconds: float) -> set[str]:
+        """Return workers that are at a shard for some seconds, and for far longer than usual."""
         limit = time.monotonic() - max(seconds, _TIMES * self._slowest)
-        return {shard for shard, begun in list(self._begun.items()) if begun < limit}
+        return {worker for begun, worker in list(self._begun.values()) if begun < limit}
+
+    def forget(self, worker: str) -> None:
+        """Forget what was begun on a worker that is gone."""
+        for shard, (_, where) in list(self._begun.items()):
+            if where == worker:
+                self._begun.pop(shard, None)
 
 
 @contextmanager
@@ -91,31 +98,32 @@ def restarting_stragglers(client: Any, job: str, attempts: Attempts) -> Iterator
         yield
     finally:
         over.set()
-        watching.join()
+        watching.join(_END)
 
 
 def _watch(client: Any, job: str, attempts: Attempts, over: threading.Event) -> None:
     patience = parse_timedelta(dask.config.get(_PATIENCE, "60s"))
     while not over.wait(min(patience / 5, 5.0)):
-        late = attempts.late(patience)
-        if late and _restarted(client, job, late):
-            patience *= 2
+        try:
+            if _restarted(client, job, attempts, patience):
+                patience *= 2
+        except Exception:  # noqa: BLE001, S112  whoever waits for the pass learns of it too
+            continue
 
 
-def _restarted(client: Any, job: str, late: set[int]) -> bool:
-    """Start the workers anew that are at the late shards, and say whether there were any."""
-    try:
-        nannies = client.scheduler_info(n_workers=-1)["workers"]
-        found = [
-            worker
-            for worker, keys in client.processing().items()
-            if keys
-            and all(job in str(key) for key in keys)
-            and any(str(key).endswith(f"{job}-{shard}") for key in keys for shard in late)
-            and nannies.get(worker, {}).get("nanny")
-        ]
-        if found:
-            client.restart_workers(found, raise_for_error=False)
-    except OSError:  # the scheduler is gone, which whoever waits for the pass learns too
+def _restarted(client: Any, job: str, attempts: Attempts, patience: float) -> bool:
+    """Start the workers anew that are late, and say whether there were any."""
+    late = attempts.late(patience)
+    if not late:
         return False
+    workers, processing = client.scheduler_info(n_workers=-1)["workers"], client.processing()
+    for worker in late - workers.keys():
+        attempts.forget(worker)
+    found = [
+        worker
+        for worker in late & workers.keys()
+        if workers[worker]["nanny"] and all(job in str(key) for key in processing[worker])
+    ]
+    if found:
+        client.restart_workers(found, timeout=_END, raise_for_error=False)
     return bool(found)

@@ -39,6 +39,7 @@ _FAILURES = "distributed.scheduler.allowed-failures"
 _LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
 _NO_WORKERS = "distributed.scheduler.no-workers-timeout"
 _PROFILE = "distributed.worker.profile.interval"
+_LOG = "distributed.admin.log-length"
 _PROFILE_CYCLE = "distributed.worker.profile.cycle"
 _TICK = "distributed.admin.tick.interval"
 _TTL = "distributed.scheduler.worker-ttl"
@@ -198,9 +199,12 @@ def _settings(blas_threads: int) -> dict[str, Any]:
     if dask.config.get(_PROFILE) == "10ms":
         # Dask's own default takes 5% of a fit; ten samples a second profile it as well.
         settings[_PROFILE] = "100ms"
+    # Workers and schedulers keep 3,600 cycles of profiles and 10,000 lines of every log: an hour of
+    # small fits until they stop growing.
     if dask.config.get(_PROFILE_CYCLE) == "1000ms":
-        # A worker keeps 3,600 of these: an hour, in which it grows by 2 MB a minute.
-        settings[_PROFILE_CYCLE] = "10s"
+        settings[_PROFILE_CYCLE] = "60s"
+    if dask.config.get(_LOG) == 10_000:
+        settings[_LOG] = 1000
     if dask.config.get(_TICK) == "20ms":
         # Every process looks fifty times a second whether it lags; half of what idling takes.
         settings[_TICK] = "200ms"

@@ -38,7 +38,7 @@ class _Nobody:
 _observer: ContextVar[Observer] = ContextVar("observer", default=_Nobody())  # noqa: B039  stateless
 _TOPIC = "streamkern"
 # What to call about the shards of a job, in the process where the job was started.
-_listeners: dict[str, Callable[[int, int], None]] = {}
+_listeners: dict[str, Callable[[int, int, str], None]] = {}
 
 
 @contextmanager
@@ -66,14 +66,14 @@ def tell(job: str, shard: int, n_rows: int) -> None:
     """Say from a task that a shard was begun (`n_rows` 0) or is done."""
     listener = _listeners.get(job)
     if listener is not None:
-        listener(shard, n_rows)
+        listener(shard, n_rows, "")
     elif (worker := current_worker()) is not None:  # else nobody can be told from here
-        worker.log_event(_TOPIC, (job, shard, n_rows))
+        worker.log_event(_TOPIC, (job, shard, n_rows, worker.address))
 
 
 @contextmanager
-def listening(job: str, heard: Callable[[int, int], None], client: Any) -> Iterator[None]:
-    """Call a function with what tasks of a job tell, wherever they run."""
+def listening(job: str, heard: Callable[[int, int, str], None], client: Any) -> Iterator[None]:
+    """Call a function with what tasks of a job tell, and the address of their worker."""
     _listeners[job] = heard
     if client is not None:
         # One topic for all jobs, because a scheduler keeps every topic as long as it lives.
@@ -84,8 +84,8 @@ def listening(job: str, heard: Callable[[int, int], None], client: Any) -> Itera
         del _listeners[job]
 
 
-def _pass_on(event: tuple[Any, tuple[str, int, int]]) -> None:
-    job, shard, n_rows = event[1]
+def _pass_on(event: tuple[Any, tuple[str, int, int, str]]) -> None:
+    job, shard, n_rows, worker = event[1]
     listener = _listeners.get(job)
     if listener is not None:
-        listener(shard, n_rows)
+        listener(shard, n_rows, worker)

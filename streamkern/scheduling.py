@@ -204,8 +204,8 @@ def _patiently(future: Any) -> Any:
         try:
             return future.result(timeout=_LOOK)
         except TimeoutError:
-            if future.done():
-                raise  # which the task did
+            if future.done():  # by now, or with an error of this kind
+                return future.result()
         try:
             n_threads = future.client.nthreads()
         except OSError as error:

@@ -472,3 +472,11 @@ def test_a_cluster_that_fails_to_start_is_refused(cluster_file, monkeypatch):
     path = cluster_file(kwargs={"n_workers": 1, "memory_limit": "many"})
     with pytest.raises(ClusterError, match=r"the LocalCluster of .* could not be started"):
         enter(cluster=path)
+
+
+def test_an_error_in_a_cluster_file_does_not_repeat_its_line(tmp_path):
+    path = tmp_path / "cluster.yaml"
+    path.write_text("version: 1\npassword: open-sesame: x\n")
+    with pytest.raises(ParameterError, match=r"is not plain YAML .* in line 2") as error:
+        read_cluster_file(path)
+    assert "sesame" not in str(error.value)

@@ -19,6 +19,7 @@ from streamkern.engine import accumulate
 from streamkern.errors import ClusterError, WorkersLostError
 from streamkern.features import Identity
 from streamkern.observing import observed
+from streamkern.scheduling import _patiently
 from streamkern.statistics import Moments
 from streamkern.storage import opened_checkpoint
 
@@ -190,3 +191,28 @@ def test_a_pass_whose_scheduler_dies_stops_and_goes_on_elsewhere(cluster, tmp_pa
         result = moments(checkpoint=checkpoint)
     assert result.resumed_shards >= 4
     assert sums(result) == expected
+
+
+class Slow:
+    """A future whose result comes while nobody waits, or is an error of the task itself."""
+
+    def __init__(self, error=None):
+        self.error = error
+        self.asked = 0
+
+    def result(self, timeout=None):
+        self.asked += 1
+        if timeout is not None:
+            raise TimeoutError
+        if self.error:
+            raise self.error
+        return 42
+
+    def done(self):
+        return True
+
+
+def test_a_result_that_comes_between_two_looks_is_taken():
+    assert _patiently(Slow()) == 42
+    with pytest.raises(TimeoutError, match="of the task"):
+        _patiently(Slow(TimeoutError("of the task")))

@@ -45,6 +45,8 @@ class Kind:
 
 MODEL = Kind("model", "streamkern-model", 1, "streamkern fit")
 MOMENTS = Kind("moments file", "streamkern-moments", 1, "streamkern moments")
+# A map has two or three; one array by many names would be read as many times.
+_MOST_ARRAYS = 16
 _KINDS = {kind.format: kind for kind in (MODEL, MOMENTS)}
 
 
@@ -133,5 +135,7 @@ def holds_moments(path: str | Path) -> bool:
 def restored_map(file: h5py.File, card: dict[str, Any]) -> FeatureMap:
     """Return the feature map that `write_card` wrote."""
     group = file.get("map", {})
+    if len(group) > _MOST_ARRAYS:
+        raise ValueError(f"{len(group)} arrays of a feature map")
     arrays = {name: finite_array(group, name) for name in group}
     return MAPS[card["map"]].restore(card["map_parameters"], arrays)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import h5py
 
 _SHIFTS = ("feature_shift", "target_shift", "target_unit")
+_MOST_FOLDS = 1 << 20
 _SUMS = ("cross", "target", "target_sum", "weight", "n_rows")
 
 
@@ -92,7 +93,7 @@ def read_moments(path: str | Path, *, with_folds: bool = True) -> MomentsFile:
     """
     with opened_card(path, MOMENTS) as (file, card):
         K, q, feature_map = card["n_folds"], card["n_targets"], restored_map(file, card)
-        if not (isinstance(K, int) and isinstance(q, int) and K > 0 and q > 0):
+        if not (isinstance(K, int) and isinstance(q, int) and 0 < K <= _MOST_FOLDS and q > 0):
             raise ValueError(f"{K!r} folds of {q!r} targets")
         shapes = zip(_SHIFTS, ((feature_map.n_components,), (q,), (q,)), strict=True)
         shifts = {name: finite_array(file["shifts"], name, shape, "f") for name, shape in shapes}
@@ -136,6 +137,8 @@ def _read_index(group: h5py.Group, folds: ByFold) -> RowIndex:
     labels = finite_array(group, "folds", hashes.shape, "u")
     if hashes.dtype != np.uint64 or hashes.ndim != 1 or (hashes[1:] < hashes[:-1]).any():
         raise ValueError("hashes of rows that are not in order")
+    if len(labels) and labels.max() >= folds.rule.n_folds:
+        raise ValueError(f"fold {labels.max()} of {folds.rule.n_folds}")
     counted = np.bincount(labels, minlength=folds.rule.n_folds)
     parts: dict[int, Any] = dict(folds.parts)
     stored = [parts[fold].n_rows if fold in parts else 0 for fold in range(len(counted))]

@@ -15,7 +15,7 @@ import numpy as np
 from streamkern.errors import CheckpointError, first_line
 from streamkern.statistics.triangle import Triangle
 from streamkern.storage.disk import new_hdf5
-from streamkern.storage.untrusted import DAMAGE, array, mark
+from streamkern.storage.untrusted import DAMAGE, array, mark, member
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -119,7 +119,7 @@ def _read(item: h5py.Group | h5py.Dataset) -> Any:
     kind = mark(item, "kind")
     if kind == "nothing":
         return None
-    values = {name: _read(item[name]) for name in item}
+    values = {name: _read(member(item, name)) for name in item}
     if kind == "triangle":
         return Triangle.of_panels(values["panels"])
     if kind == "list":

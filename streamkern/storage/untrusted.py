@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy as np
@@ -45,11 +45,26 @@ def text(group: h5py.Group, name: str) -> str:
     ValueError
         If it is anything else.
     """
-    dataset = group[name]
-    if dataset.shape or h5py.check_string_dtype(dataset.dtype) is None:
+    dataset = member(group, name)
+    kind = h5py.check_string_dtype(dataset.dtype)
+    # Of variable length, so that it is no longer than the file.
+    if dataset.shape or kind is None or kind.length is not None:
         raise ValueError(f"{dataset.name} holds {dataset.dtype}, not a text")
     found: str = dataset.asstr()[()]
     return found
+
+
+def member(group: h5py.Group, name: str) -> Any:
+    """Return what a group holds by a name, itself and not by a link to elsewhere.
+
+    Raises
+    ------
+    ValueError
+        If it is a link.
+    """
+    if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+        raise ValueError(f"{group.name} holds no {name!r}")  # noqa: TRY004  damage, not a type
+    return group[name]
 
 
 def array(dataset: h5py.Dataset, kinds: str = "fiu") -> Array:
@@ -62,6 +77,8 @@ def array(dataset: h5py.Dataset, kinds: str = "fiu") -> Array:
     """
     if dataset.dtype.kind not in kinds:
         raise ValueError(f"{dataset.name} holds {dataset.dtype}, not numbers")
+    if dataset.is_virtual or dataset.external:
+        raise ValueError(f"{dataset.name} is in other files")
     if dataset.nbytes > dataset.id.get_storage_size():  # as little as the file has
         raise ValueError(f"{dataset.name} claims {dataset.nbytes:,} bytes that were not written")
     found: Array = dataset[()]
@@ -87,7 +104,7 @@ def finite_array(
     ValueError
         If it is anything else.
     """
-    dataset = group[name]
+    dataset = member(group, name)
     if shape is not None and dataset.shape != shape:
         raise ValueError(f"{dataset.name} has shape {dataset.shape}, not {shape}")
     found = array(dataset, kinds)

@@ -201,3 +201,33 @@ def test_a_small_file_that_claims_a_terabyte_is_refused(tmp_path, chunks):
     assert path.stat().st_size < 10_000
     with pytest.raises(DataError, match=r"X has .* but 0 were written"):
         streamkern.open_hdf5(path)
+
+
+def test_rows_in_files_that_are_not_hdf5_are_refused(tmp_path):
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("X", (1 << 37, 3), "f8", external=[("/dev/zero", 0, 1 << 45)])
+        file["y"] = np.zeros(5)
+    with pytest.raises(DataError, match="X is in files beside it that are not HDF5"):
+        streamkern.open_hdf5(path)
+
+
+@pytest.mark.parametrize("code", [errno.ESTALE, errno.ETIMEDOUT])
+def test_an_outage_is_no_reason_to_skip_rows(tmp_path, rows, monkeypatch, code):
+    Flaky(monkeypatch, 10**9, code)
+    with pytest.raises(DataError, match="rows 700 to 800 of /X cannot be read"):
+        fit(store(tmp_path / "a.h5", *rows), on_bad_rows="skip")
+
+
+def test_a_virtual_dataset_of_a_dataset_that_is_gone_is_refused(tmp_path, rows):
+    store(tmp_path / "part.h5", *rows)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for name, shape in (("X", (N, 3)), ("y", (N,))):
+            layout = h5py.VirtualLayout(shape, "f8")
+            layout[:] = h5py.VirtualSource("part.h5", name, shape)
+            file.create_virtual_dataset(name, layout)
+    assert fit(tmp_path / "a.h5").report_["rows"] == N
+    with h5py.File(tmp_path / "part.h5", "r+") as file:
+        file.move("X", "Z")
+    with pytest.raises(DataError, match=r"X is made of X in part\.h5, which has no such dataset"):
+        streamkern.open_hdf5(tmp_path / "a.h5")

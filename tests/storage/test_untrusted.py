@@ -129,6 +129,70 @@ def test_a_claim_of_a_terabyte_anywhere_in_a_file_takes_no_memory(kind, tmp_path
     assert grown < 200_000  # kilobytes
 
 
+def external(file, name):
+    del file[name]
+    file.create_dataset(name, (1 << 37,), "f8", external=[("/dev/zero", 0, 1 << 40)])
+
+
+def linked(file, name):
+    del file[name]
+    file[name] = h5py.ExternalLink("/etc/hostname", "/X")
+
+
+def moved(file, name):
+    file.move(name, "elsewhere")
+    file[name] = h5py.SoftLink("/elsewhere")
+
+
+def many_names(file, name):
+    for i in range(1000):
+        file[f"map/{i}"] = file[name]
+
+
+CHANGES = [external, linked, moved, many_names]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+def test_what_is_elsewhere_or_there_many_times_is_not_read(tmp_path, change):
+    saved("model", tmp_path / "a.h5")
+    with h5py.File(tmp_path / "a.h5", "r+") as opened:
+        change(opened, "map/inner_frequencies")
+    with pytest.raises(ModelFileError, match="damaged"):
+        load(tmp_path / "a.h5")
+
+
+def test_a_long_text_that_was_not_written_takes_no_memory(tmp_path):
+    saved("model", tmp_path / "a.h5")
+    with h5py.File(tmp_path / "a.h5", "r+") as opened:
+        del opened["card"]
+        opened.create_dataset("card", (), dtype=h5py.string_dtype(length=1 << 30))
+    assert (tmp_path / "a.h5").stat().st_size < 100_000
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(ModelFileError, match="not a text"):
+        load(tmp_path / "a.h5")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000
+
+
+@pytest.mark.parametrize("where", ["card", "labels"])
+def test_folds_without_number_take_no_memory(tmp_path, where):
+    saved("moments", tmp_path / "a.h5")
+    with h5py.File(tmp_path / "a.h5", "r+") as opened:
+        if where == "card":
+            card = opened["card"].asstr()[()]
+            assert '"n_folds": 5' in card
+            del opened["card"]
+            opened["card"] = card.replace('"n_folds": 5', '"n_folds": 1000000000')
+        else:
+            labels = opened["index/folds"][()].astype("u4")
+            labels[0] = 1 << 31
+            del opened["index/folds"]
+            opened["index/folds"] = labels
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(ModelFileError, match="damaged"):
+        load_moments(tmp_path / "a.h5")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000
+
+
 def test_a_model_file_runs_nothing(tmp_path):
     """What pickle or eval would run is text here, and refused as such."""
     saved("model", tmp_path / "a.h5")
