@@ -12,6 +12,7 @@ import argparse
 import ctypes
 import os
 import random
+import re
 import signal
 import tempfile
 import threading
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from distributed import Client
 
 SHARD_ROWS = 32_768
+# What a fit without a checkpoint may stop with.
+SENTENCE = re.compile(r"the workers that ran shard .* died|has had no workers|lost its workers")
 
 
 def leave(dask_worker: Any) -> None:
@@ -65,7 +68,7 @@ class Chaos:
         self.client = client
         self.life = life
         self.random = random.Random(seed)  # noqa: S311  not for secrets
-        self.deaths: Counter[str] = Counter()
+        self.tried: Counter[str] = Counter()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -79,6 +82,12 @@ class Chaos:
         self._over.set()
         self._thread.join()
 
+    def n_deaths(self) -> int:
+        """Return how many workers the scheduler has seen go."""
+        return sum(
+            event.get("action") == "remove-worker" for _, event in self.client.get_events("all")
+        )
+
     def _run(self) -> None:
         while True:
             workers = list(self.client.scheduler_info(n_workers=-1)["workers"])
@@ -88,9 +97,8 @@ class Chaos:
                 continue
             way = self.random.choice(list(WAYS))
             victim = self.random.choice(workers)
-            with_fire = threading.Thread(target=self._end, args=(WAYS[way], victim), daemon=True)
-            with_fire.start()
-            self.deaths[way] += 1
+            threading.Thread(target=self._end, args=(WAYS[way], victim), daemon=True).start()
+            self.tried[way] += 1
 
     def _end(self, function: Any, victim: str) -> None:
         with suppress(OSError, KeyError, ValueError):  # it may have died already
@@ -119,7 +127,13 @@ def runs(given: argparse.Namespace, folder: Path) -> Iterator[dict[str, Any]]:
         ("deaths", given.life, None),
     ):
         model = streamkern.RandomFeatureRidge(n_components=given.components, alpha="cv")
-        found: dict[str, Any] = {"run": name, "deaths": Counter(), "coef": None, "error": None}
+        found: dict[str, Any] = {
+            "run": name,
+            "deaths": 0,
+            "tried": Counter(),
+            "coef": None,
+            "error": None,
+        }
         found |= {"life": life, "checkpoint": checkpoint is not None}
         with streamkern.connect(n_workers=2) as client:
             chaos = Chaos(client, life) if life else None
@@ -135,7 +149,7 @@ def runs(given: argparse.Namespace, folder: Path) -> Iterator[dict[str, Any]]:
                 found["seconds"] = time.perf_counter() - begun
                 if chaos:
                     chaos.__exit__()
-                    found["deaths"] = chaos.deaths
+                    found |= {"deaths": chaos.n_deaths(), "tried": chaos.tried}
         yield found
 
 
@@ -152,11 +166,11 @@ def main() -> None:
         quiet = None
         for found in runs(given, Path(folder)):
             quiet = quiet or found
-            deaths = ", ".join(f"{count} {way}" for way, count in found["deaths"].items()) or "none"
-            print(f"{found['run']}: {found['seconds']:.1f} s, deaths: {deaths}")
-            failed |= found["life"] > 0 and found["deaths"].total() < given.deaths
+            tried = ", ".join(f"{count} {way}" for way, count in found["tried"].items())
+            print(f"{found['run']}: {found['seconds']:.1f} s, {found['deaths']} deaths ({tried})")
+            failed |= found["life"] > 0 and found["deaths"] < given.deaths
             if found["error"]:
-                failed |= found["checkpoint"]
+                failed |= found["checkpoint"] or not SENTENCE.search(found["error"])
                 print(f"  stopped: {found['error']}", flush=True)
                 continue
             report = found["report"]

@@ -1,9 +1,10 @@
 """A fit that is stopped at random moments, and goes on: python jobs/stops.py --times 20.
 
-The client is killed, the scheduler is killed, or the program gets SIGTERM or Ctrl-C, each so many
-times at a random moment of a fit on two workers with a checkpoint.  Then the same command is run
-again to its end.  Says how many shards it computed that had been computed before, against the
-group of every worker that may be lost, and whether the coefficients are the same to the last bit.
+The program is killed, with its workers or without, or its scheduler is, or it gets SIGTERM or
+Ctrl-C, each so many times at a random moment of a fit on two workers with a checkpoint.  Then the
+same command is run again to its end.  Says how many shards it computed that had been computed
+before, against the group of every worker that may be lost, and whether the coefficients are the
+same to the last bit.  Fails where that, the exit status or the sentence is wrong.
 """
 
 from __future__ import annotations
@@ -13,14 +14,15 @@ import json
 import math
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import h5py
 import numpy as np
@@ -30,12 +32,29 @@ from chaos import SHARD_ROWS, write_rows
 from streamkern.cli import main as commands
 from streamkern.observing import observed
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 WORKERS = 2
+_LOST = "lost its workers or its scheduler|no Dask scheduler answers"
+INTERRUPTED = r"Error: interrupted; the output was not written; run the same command again"
+
+
+class Kind(NamedTuple):
+    """A way to stop a fit: by which signal, and with which status and sentence it must end."""
+
+    number: signal.Signals
+    status: int
+    sentence: str
+    outside: bool = False
+
+
 KINDS = {
-    "client killed": signal.SIGKILL,
-    "scheduler killed": signal.SIGKILL,
-    "SIGTERM": signal.SIGTERM,
-    "Ctrl-C": signal.SIGINT,
+    "client killed": Kind(signal.SIGKILL, -9, ""),
+    "client killed, its workers go on": Kind(signal.SIGKILL, -9, "", outside=True),
+    "scheduler killed": Kind(signal.SIGKILL, 1, _LOST, outside=True),
+    "SIGTERM": Kind(signal.SIGTERM, 143, INTERRUPTED),
+    "Ctrl-C": Kind(signal.SIGINT, 130, INTERRUPTED),
 }
 
 
@@ -63,14 +82,9 @@ class Log:
         """Do nothing."""
 
 
-def rows_in(log: Path, *, first: bool = False) -> Counter[str]:
-    """Return the rows that a log has of every pass, or the first number of each."""
-    counted: Counter[str] = Counter()
-    for line in log.read_text().splitlines():
-        label, n_rows = line.split()
-        if not first or label not in counted:
-            counted[label] += int(n_rows)
-    return counted
+def shards_in(log: Path) -> int:
+    """Return how many shards a log of a run that resumed nothing has."""
+    return len(log.read_text().splitlines()) if log.exists() else 0
 
 
 class Fit:
@@ -163,28 +177,27 @@ class Scheduler:
         self.file.unlink()
 
 
-def stopped(fit: Fit, kind: str, seconds: float) -> tuple[int, str]:
-    """Start the fit, stop it after some seconds, and return how it ended."""
+def stopped_and_finished(fit: Fit, kind: Kind, seconds: float) -> Iterator[Any]:
+    """Yield how a fit ended that was stopped after some seconds, and then its report.
+
+    The report is that of the same command, on the same cluster where that still is.
+    """
     checkpoint = ("--checkpoint", str(fit.folder / "saved"))
-    if kind == "scheduler killed":
-        with Scheduler(fit.folder) as cluster:
-            process = fit.started(*checkpoint, "--scheduler-file", str(cluster.file))
-            victim: Any = cluster.processes[0]
-            status, errors = _ended(process, victim, KINDS[kind], seconds)
-        return status, errors
-    process = fit.started(*checkpoint, "--workers", str(WORKERS))
-    return _ended(process, process, KINDS[kind], seconds)
-
-
-def _ended(
-    process: subprocess.Popen[str], victim: Any, number: signal.Signals, seconds: float
-) -> tuple[int, str]:
-    try:
-        process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        victim.send_signal(number)
-    _, errors = process.communicate(timeout=120)
-    return process.returncode, errors
+    with ExitStack() as stack:
+        place = own = ("--workers", str(WORKERS))
+        if kind.outside:
+            cluster = stack.enter_context(Scheduler(fit.folder))
+            place = ("--scheduler-file", str(cluster.file))
+        process: Any = fit.started(*checkpoint, *place)
+        victim = cluster.processes[0] if kind.outside and kind.status > 0 else process
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            victim.send_signal(kind.number)
+        _, errors = process.communicate(timeout=120)
+        yield process.returncode, errors
+        again = place if victim is process else own
+        yield fit.finished(fit.started(*checkpoint, *again))
 
 
 def main() -> None:
@@ -197,7 +210,7 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--shards", type=int, default=60)
     parser.add_argument("--components", type=int, default=512)
-    parser.add_argument("--kinds", default=",".join(KINDS))
+    parser.add_argument("--kinds", default=";".join(KINDS), help="with ; between them")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     chance = random.Random(given.seed)  # noqa: S311  not for secrets
@@ -210,23 +223,23 @@ def main() -> None:
             f"{WORKERS} workers",
             flush=True,
         )
-        checkpoint = ("--checkpoint", str(fit.folder / "saved"))
-        for kind in given.kinds.split(","):
-            again, same, early, spoilt = [], 0, 0, []
+        for kind in given.kinds.split(";"):
+            way, again, same, early, spoilt = KINDS[kind], [], 0, 0, []
             for _ in range(given.times):
-                status, errors = stopped(fit, kind, chance.uniform(0.05, 1.0) * fit.seconds)
+                steps = stopped_and_finished(fit, way, chance.uniform(0.2, 1.0) * fit.seconds)
+                status, errors = next(steps)
+                done = shards_in(fit.log)
+                if fit.model.exists():  # before it could be stopped
+                    fit.model.unlink()
+                    early += 1
+                    done = 0
+                elif status != way.status or not re.search(way.sentence, errors):
+                    spoilt.append(f"{status}: {errors}")
                 if "Traceback" in errors:
                     spoilt.append(errors)
-                before = rows_in(fit.log) if fit.log.exists() else Counter()
-                done = fit.model.exists()
-                if done:  # before it could be stopped
-                    fit.model.unlink()
-                    before.clear()
-                early += not status
-                report = fit.finished(fit.started(*checkpoint, "--workers", str(WORKERS)))
-                resumed = rows_in(fit.log, first=True) if report["resumed_shards"] else Counter()
-                lost = sum(max(n - resumed[label], 0) for label, n in before.items())
-                again.append(lost / SHARD_ROWS)
+                report = next(steps)
+                steps.close()
+                again.append(max(done - report["resumed_shards"], 0))
                 same += np.array_equal(fit.coefficients(), fit.coef)
                 fit.model.unlink()
                 fit.log.unlink()
@@ -237,7 +250,7 @@ def main() -> None:
             most = max(again)
             print(
                 f"{kind}: {given.times} times ({early} after its end); the same bits {same} times; "
-                f"shards computed again: {np.mean(again):.1f} in the mean, {most:.1f} at most, "
+                f"shards computed again: {np.mean(again):.1f} in the mean, {most} at most, "
                 f"of {WORKERS * group} allowed; {len(spoilt)} with something wrong",
                 flush=True,
             )
