@@ -196,12 +196,7 @@ class HDF5Source(Source):
     def check_unchanged(self) -> None:
         """Raise DataError if a file is not what it was when it was described."""
         for file in self.files:
-            try:
-                status = Path(file.path).stat()
-                same = (status.st_size, status.st_mtime) == (file.file_bytes, file.modified)
-            except OSError:
-                same = False
-            if not same:
+            if not file.is_unchanged():
                 raise DataError(f"{file.path} changed while it was in use; start again.")
 
     def describe(self) -> dict[str, Any]:

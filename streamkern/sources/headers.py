@@ -8,7 +8,7 @@ import math
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import h5py
 import numpy as np
@@ -41,12 +41,26 @@ class FileRows(NamedTuple):
     file_bytes: int
     modified: float
     storage: str
+    parts: tuple[tuple[str, int, float], ...] = ()
+
+    def is_unchanged(self) -> bool:
+        """Say whether the file, and those that a virtual dataset is made of, are what they were."""
+        found = ((self.path, self.file_bytes, self.modified), *self.parts)
+        try:
+            return all(_size_and_time(path) == (size, time) for path, size, time in found)
+        except OSError:
+            return False
 
     @property
     def columns(self) -> str:
         """How many columns there are, in words."""
         target = "".join(f", {q}" for q in self.target_shape)
         return f"{self.n_features} inputs and targets (n{target or ','})"
+
+
+def _size_and_time(path: str | Path) -> tuple[int, float]:
+    status = Path(path).stat()
+    return status.st_size, status.st_mtime
 
 
 def matching(pattern: str) -> list[str]:
@@ -125,7 +139,7 @@ def describe_rows(path: str, x: str, y: str | None) -> FileRows:
         if not X.shape[1]:
             raise DataError(f"{path}: {x} has no columns; at least one is needed.")
         target_shape: tuple[int, ...] = (0,)
-        chunk_bytes = _chunk_bytes(X)
+        chunk_bytes, parts = _chunk_bytes(X), _parts(X, path)
         if y is not None:
             target = whole_numbers_in(file, path, y)
             if target.ndim not in (1, 2) or 0 in target.shape[1:]:
@@ -140,8 +154,9 @@ def describe_rows(path: str, x: str, y: str | None) -> FileRows:
                 )
             target_shape = target.shape[1:]
             chunk_bytes += _chunk_bytes(target)
+            parts |= _parts(target, path)
         chunk_rows = X.chunks[0] if X.chunks else 1
-        status = Path(path).stat()
+        size, modified = _size_and_time(path)
         return FileRows(
             path=str(Path(path).resolve()),
             n_rows=len(X),
@@ -150,9 +165,10 @@ def describe_rows(path: str, x: str, y: str | None) -> FileRows:
             dtype=X.dtype.str[1:],
             chunk_rows=chunk_rows,
             chunk_bytes=chunk_bytes,
-            file_bytes=status.st_size,
-            modified=status.st_mtime,
+            file_bytes=size,
+            modified=modified,
             storage=_storage(X),
+            parts=tuple((str(part), *_size_and_time(part)) for part in sorted(parts)),
         )
 
 
@@ -210,9 +226,8 @@ def _need_values(dataset: h5py.Dataset, path: str, name: str) -> None:
 
 def _need_sources(dataset: h5py.Dataset, path: str, name: str) -> None:
     """Refuse a virtual dataset with a file missing: HDF5 would read its rows as zeros."""
-    folder = Path(path).resolve().parent
     for source in dataset.virtual_sources():
-        where = Path(path) if source.file_name == "." else folder / source.file_name
+        where = _part(source, path)
         if not where.is_file():
             raise DataError(
                 f"{path}: {name} is made of rows in {source.file_name}, which does not exist; "
@@ -224,6 +239,21 @@ def _need_sources(dataset: h5py.Dataset, path: str, name: str) -> None:
                     f"{path}: {name} is made of {source.dset_name} in {source.file_name}, which "
                     f"has no such dataset; put it back."
                 )
+
+
+def _part(source: Any, path: str) -> Path:
+    """Return the file of a part of a virtual dataset in the file at `path`."""
+    whole = Path(path).resolve()
+    return whole if source.file_name == "." else whole.parent / source.file_name
+
+
+def _parts(dataset: h5py.Dataset, path: str) -> set[Path]:
+    """Return the files that a dataset is made of, if it is a virtual one."""
+    return (
+        {_part(source, path) for source in dataset.virtual_sources()}
+        if dataset.is_virtual
+        else set()
+    )
 
 
 def _need_filters(dataset: h5py.Dataset, path: str, name: str) -> None:

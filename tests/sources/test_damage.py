@@ -226,8 +226,12 @@ def test_a_virtual_dataset_of_a_dataset_that_is_gone_is_refused(tmp_path, rows):
             layout = h5py.VirtualLayout(shape, "f8")
             layout[:] = h5py.VirtualSource("part.h5", name, shape)
             file.create_virtual_dataset(name, layout)
+    source = streamkern.open_hdf5(tmp_path / "a.h5")
     assert fit(tmp_path / "a.h5").report_["rows"] == N
+    source.check_unchanged()
     with h5py.File(tmp_path / "part.h5", "r+") as file:
         file.move("X", "Z")
+    with pytest.raises(DataError, match="changed while it was in use"):
+        source.check_unchanged()
     with pytest.raises(DataError, match=r"X is made of X in part\.h5, which has no such dataset"):
         streamkern.open_hdf5(tmp_path / "a.h5")
