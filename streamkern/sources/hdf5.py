@@ -26,12 +26,12 @@ from streamkern.sources.headers import (
     FileRows,
     describe_rows,
     matching,
-    numbers_in,
     opened,
     patiently,
     undamaged,
 )
 from streamkern.sources.prefetch import Prefetch
+from streamkern.sources.wholeness import numbers_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import errno
 import glob
-import math
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import h5py
 import numpy as np
 
 from streamkern.errors import DataError
+from streamkern.sources.wholeness import filters_of, parts_of, whole_numbers_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -139,7 +139,7 @@ def describe_rows(path: str, x: str, y: str | None) -> FileRows:
         if not X.shape[1]:
             raise DataError(f"{path}: {x} has no columns; at least one is needed.")
         target_shape: tuple[int, ...] = (0,)
-        chunk_bytes, parts = _chunk_bytes(X), _parts(X, path)
+        chunk_bytes, parts = _chunk_bytes(X), parts_of(X, path)
         if y is not None:
             target = whole_numbers_in(file, path, y)
             if target.ndim not in (1, 2) or 0 in target.shape[1:]:
@@ -154,7 +154,7 @@ def describe_rows(path: str, x: str, y: str | None) -> FileRows:
                 )
             target_shape = target.shape[1:]
             chunk_bytes += _chunk_bytes(target)
-            parts |= _parts(target, path)
+            parts |= parts_of(target, path)
         chunk_rows = X.chunks[0] if X.chunks else 1
         size, modified = _size_and_time(path)
         return FileRows(
@@ -172,110 +172,6 @@ def describe_rows(path: str, x: str, y: str | None) -> FileRows:
         )
 
 
-def numbers_in(file: h5py.File, path: str, name: str) -> h5py.Dataset:
-    """Return a dataset of numbers that can be read, or raise DataError saying why there is none."""
-    found = file.get(name)
-    if not isinstance(found, h5py.Dataset):
-        present: list[str] = []
-        file.visititems(lambda k, v: present.append(k) if isinstance(v, h5py.Dataset) else None)
-        listed = ", ".join(sorted(present)[:20]) or "none"
-        raise DataError(
-            f"{path} has no dataset {name!r}; it holds: {listed}. Name the datasets with --x and "
-            f"--y."
-        )
-    if found.dtype.kind not in "fiu":
-        kind = "boolean" if found.dtype.kind == "b" else str(found.dtype)
-        raise DataError(
-            f"{path}: {name} must hold floats or integers, but its type is {kind}; convert it to "
-            f"numbers first."
-        )
-    _need_filters(found, path, name)
-    return found
-
-
-def whole_numbers_in(file: h5py.File, path: str, name: str) -> h5py.Dataset:
-    """Return a dataset of numbers that are all there, or raise DataError."""
-    found = numbers_in(file, path, name)
-    if found.is_virtual:
-        _need_sources(found, path, name)
-    else:
-        _need_values(found, path, name)
-    return found
-
-
-def _need_values(dataset: h5py.Dataset, path: str, name: str) -> None:
-    """Refuse a dataset that was not written to its end: HDF5 would read the rest as zeros.
-
-    That also bounds what a header can claim by what is in the file.
-    """
-    if dataset.external:
-        raise DataError(
-            f"{path}: {name} is in files beside it that are not HDF5; store its rows in {path}."
-        )
-    if dataset.chunks:
-        expected = math.prod(-(-n // c) for n, c in zip(dataset.shape, dataset.chunks, strict=True))
-        written, unit = dataset.id.get_num_chunks(), "chunks"
-    else:
-        expected, written, unit = dataset.nbytes, dataset.id.get_storage_size(), "bytes"
-    if written < expected:
-        raise DataError(
-            f"{path}: {name} has {expected:,} {unit}, but {written:,} were written; finish writing "
-            f"it, or store the rows that there are."
-        )
-
-
-def _need_sources(dataset: h5py.Dataset, path: str, name: str) -> None:
-    """Refuse a virtual dataset with a file missing: HDF5 would read its rows as zeros."""
-    for source in dataset.virtual_sources():
-        where = _part(source, path)
-        if not where.is_file():
-            raise DataError(
-                f"{path}: {name} is made of rows in {source.file_name}, which does not exist; "
-                f"put it back."
-            )
-        with h5py.File(where, "r", locking="best-effort") as file:
-            if not isinstance(file.get(source.dset_name), h5py.Dataset):
-                raise DataError(
-                    f"{path}: {name} is made of {source.dset_name} in {source.file_name}, which "
-                    f"has no such dataset; put it back."
-                )
-
-
-def _part(source: Any, path: str) -> Path:
-    """Return the file of a part of a virtual dataset in the file at `path`."""
-    whole = Path(path).resolve()
-    return whole if source.file_name == "." else whole.parent / source.file_name
-
-
-def _parts(dataset: h5py.Dataset, path: str) -> set[Path]:
-    """Return the files that a dataset is made of, if it is a virtual one."""
-    return (
-        {_part(source, path) for source in dataset.virtual_sources()}
-        if dataset.is_virtual
-        else set()
-    )
-
-
-def _need_filters(dataset: h5py.Dataset, path: str, name: str) -> None:
-    """Register the plugins that a dataset's filters need, or say which filter is missing."""
-    for code, label in _filters(dataset):
-        if h5py.h5z.filter_avail(code):
-            continue
-        with suppress(ImportError):
-            import hdf5plugin  # noqa: F401, PLC0415  slow, and registers its filters on import
-        if not h5py.h5z.filter_avail(code):
-            raise DataError(
-                f"{path}: {name} is compressed with the filter {label} ({code}), which is not "
-                f"available; install streamkern[compression]."
-            )
-
-
-def _filters(dataset: h5py.Dataset) -> list[tuple[int, str]]:
-    properties = dataset.id.get_create_plist()
-    filters = [properties.get_filter(i) for i in range(properties.get_nfilters())]
-    return [(code, label.decode(errors="replace")) for code, _, _, label in filters]
-
-
 def _chunk_bytes(dataset: h5py.Dataset) -> int:
     """Return the decoded size of a row of storage chunks."""
     if not dataset.chunks:
@@ -288,5 +184,5 @@ def _storage(dataset: h5py.Dataset) -> str:
         return "virtual"
     if not dataset.chunks:
         return "contiguous"
-    labels = " + ".join(label.split(";")[0] for _, label in _filters(dataset)) or "uncompressed"
+    labels = " + ".join(label.split(";")[0] for _, label in filters_of(dataset)) or "uncompressed"
     return f"chunks {'x'.join(map(str, dataset.chunks))}, {labels}"
