@@ -38,7 +38,7 @@ class Attempts:
         self._counts: Counter[int] = Counter()
         self._done: set[int] = set()
         self._begun: dict[int, tuple[float, str]] = {}
-        self._slowest = _FIRST / _TIMES
+        self._slowest = 0.0
 
     @property
     def n_retried(self) -> int:
@@ -53,14 +53,15 @@ class Attempts:
             self._begun[shard] = now, worker
             return
         begun, _ = self._begun.pop(shard, (now, worker))
-        self._slowest = max(self._slowest if self._done else 0.0, now - begun)
+        self._slowest = max(self._slowest, now - begun)
         if shard not in self._done:
             self._done.add(shard)
             self.observer.advanced(n_rows)
 
     def late(self, seconds: float) -> set[str]:
         """Return workers that are at a shard for some seconds, and for far longer than usual."""
-        limit = time.monotonic() - max(seconds, _TIMES * self._slowest)
+        usual = _TIMES * self._slowest if self._done else _FIRST
+        limit = time.monotonic() - max(seconds, usual)
         return {worker for begun, worker in list(self._begun.values()) if begun < limit}
 
     def forget(self, worker: str) -> None:

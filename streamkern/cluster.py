@@ -35,17 +35,27 @@ from streamkern.stopping import held
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_FAILURES = "distributed.scheduler.allowed-failures"
 _LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
 _NO_WORKERS = "distributed.scheduler.no-workers-timeout"
-_PROFILE = "distributed.worker.profile.interval"
-_LOG = "distributed.admin.log-length"
-_PROFILE_CYCLE = "distributed.worker.profile.cycle"
-_TICK = "distributed.admin.tick.interval"
-_TTL = "distributed.scheduler.worker-ttl"
 _SPAWN = "distributed.nanny.pre-spawn-environ"
 _BLAS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _TRIM, _HEAPS = "MALLOC_TRIM_THRESHOLD_", "MALLOC_ARENA_MAX"
+
+# Values of Dask's own, and those of our clusters in their place.
+_OURS = {
+    # Dask's takes 5% of a fit; ten samples a second profile it as well.
+    "distributed.worker.profile.interval": ("10ms", "100ms"),
+    # Workers and schedulers keep 3,600 cycles of profiles and 10,000 lines of every log: an hour of
+    # small fits until they stop growing.
+    "distributed.worker.profile.cycle": ("1000ms", "60s"),
+    "distributed.admin.log-length": (10_000, 1000),
+    # Every process looks fifty times a second whether it lags; half of what idling takes.
+    "distributed.admin.tick.interval": ("20ms", "200ms"),
+    # So long does work wait on a worker that hangs, before it is started anew.
+    "distributed.scheduler.worker-ttl": ("5 minutes", "60s"),
+    # Work that was on a worker that died is begun again; a shard that kills workers shows soon.
+    "distributed.scheduler.allowed-failures": (3, 10),
+}
 
 
 @contextmanager
@@ -196,24 +206,9 @@ def _settings(blas_threads: int) -> dict[str, Any]:
     """Return what clusters of our own have in the place of Dask's defaults, and only of those."""
     # Without a limit, tasks would wait for ever for workers that are all gone.
     settings = {_NO_WORKERS: dask.config.get(_NO_WORKERS, None) or "60s"}
-    if dask.config.get(_PROFILE) == "10ms":
-        # Dask's own default takes 5% of a fit; ten samples a second profile it as well.
-        settings[_PROFILE] = "100ms"
-    # Workers and schedulers keep 3,600 cycles of profiles and 10,000 lines of every log: an hour of
-    # small fits until they stop growing.
-    if dask.config.get(_PROFILE_CYCLE) == "1000ms":
-        settings[_PROFILE_CYCLE] = "60s"
-    if dask.config.get(_LOG) == 10_000:
-        settings[_LOG] = 1000
-    if dask.config.get(_TICK) == "20ms":
-        # Every process looks fifty times a second whether it lags; half of what idling takes.
-        settings[_TICK] = "200ms"
-    if dask.config.get(_TTL) == "5 minutes":
-        # So long does work wait on a worker that hangs, before it is started anew.
-        settings[_TTL] = "60s"
-    if dask.config.get(_FAILURES) == 3:
-        # Work that was on a worker that died is begun again; a shard that kills workers shows soon.
-        settings[_FAILURES] = 10
+    settings |= {
+        key: ours for key, (default, ours) in _OURS.items() if dask.config.get(key) == default
+    }
     environment = dict(dask.config.get(_SPAWN) or {})
     if environment.get(_TRIM) == 65536:
         # What one task frees the next one takes: to give it back at once costs 5% of all cores.

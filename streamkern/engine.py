@@ -151,19 +151,19 @@ def accumulate(
     job = uuid.uuid4().hex
     threads = dask.config.get("streamkern.blas-threads", 1)
     options = _PassOptions(block_rows, skip_bad_rows, threads, job)
+    empty: Any = statistic if is_task(statistic) else statistic.zero()
     saved = None
     if checkpoint is not None:
-        zeros = statistic if is_task(statistic) else statistic.zero()
-        token = tokenize(zeros, block_rows, skip_bad_rows, threads)
+        token = tokenize(empty, block_rows, skip_bad_rows, threads)
         saved = checkpoint.of_pass(label, token)
     groups = _groups(shards, group)
     found = set() if saved is None else {i for i in range(len(groups)) if saved.holds(i)}
     n_seats = n_threads or local_threads()
     seats = delayed(Seats(n_seats), traverse=False, name=f"seats-{label}-{job}")
     pool = n_seats + 1  # threads: one more reads
-    zero: Any = statistic
-    if not is_task(statistic):
-        zero = delayed(statistic.zero(), traverse=False, name=f"zero-{label}-{job}")
+    zero = empty
+    if not is_task(empty):
+        zero = delayed(empty, traverse=False, name=f"zero-{label}-{job}")
     accumulating = delayed(accumulate_shard, traverse=False)
     totals: list[Any] = [
         [

@@ -157,8 +157,8 @@ def _check_columns(source: Source, columns: ColumnStatistics) -> None:
         ~_constant(source, columns) & ~(np.isfinite(columns.variance) & (columns.variance > 0))
     )
     if len(wild):
-        j = wild[0]
-        name = f"column {j} of X" if j < p else f"target {j - p}"
+        j = int(wild[0])
+        name = _name(source, j)
         how = "overflows" if columns.variance[j] != 0 else "underflows"
         raise DataError(
             f"{name} has values from {columns.minimum[j]:.3g} to {columns.maximum[j]:.3g}, whose "
@@ -166,13 +166,18 @@ def _check_columns(source: Source, columns: ColumnStatistics) -> None:
         )
 
 
+def _name(source: Source, j: int) -> str:
+    p = source.n_features
+    return f"column {j} of X" if j < p else f"target {j - p}"
+
+
 def _warn_of_outliers(source: Source, columns: ColumnStatistics, sample: RowSample) -> None:
     """Warn of columns whose deviation is that of a few values: far wider than most rows are."""
-    p, deviation = source.n_features, np.sqrt(columns.variance)
+    deviation = np.sqrt(columns.variance)
     lower, upper = np.quantile(np.hstack([sample.X, sample.y]), [0.25, 0.75], axis=0)
     wild = (upper > lower) & (deviation > _WIDE * (upper - lower))
     if wild.any():
-        names = [f"column {j} of X" if j < p else f"target {j - p}" for j in np.flatnonzero(wild)]
+        names = [_name(source, j) for j in np.flatnonzero(wild).tolist()]
         others = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         farthest = np.maximum(columns.maximum - columns.mean, columns.mean - columns.minimum)
         warnings.warn(

@@ -55,12 +55,13 @@ def write_card(file: h5py.File, kind: Kind, card: dict[str, Any], feature_map: F
     file.attrs["format"] = kind.format
     file.attrs["format_version"] = kind.version
     card = {**card, "map": feature_map.name, "map_parameters": feature_map.parameters()}
-    file["card"] = json.dumps(card, indent=1, default=_plain)
+    file["card"] = json.dumps(card, indent=1, default=plain)
     for name, array in feature_map.arrays().items():
         file[f"map/{name}"] = array
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Return a value of NumPy as JSON has it."""
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
     raise TypeError(f"{value!r} is not a plain value")

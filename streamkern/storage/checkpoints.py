@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import CheckpointError, StreamkernWarning, first_line
+from streamkern.storage.cards import plain
 from streamkern.storage.outputs import make_folder, replacing
 from streamkern.storage.plain import is_whole, read_plain, write_plain
 
@@ -136,7 +137,7 @@ def opened_checkpoint(folder: str | Path, job: dict[str, Any]) -> Iterator[Check
     """
     where = make_folder(folder)
     with _locked(where) as alone:
-        text = json.dumps(job, indent=1, sort_keys=True, default=_plain)
+        text = json.dumps(job, indent=1, sort_keys=True, default=plain)
         job = json.loads(text)
         manifest = where / _JOB
         if manifest.exists():
@@ -161,10 +162,6 @@ def opened_checkpoint(folder: str | Path, job: dict[str, Any]) -> Iterator[Check
                 left.unlink(missing_ok=True)
         _remove_damaged(where)
         yield Checkpoint(str(where.resolve()), hashlib.sha256(text.encode()).hexdigest())
-
-
-def _plain(value: Any) -> Any:
-    return value.tolist()  # of NumPy
 
 
 def _remove_damaged(where: Path) -> None:
