@@ -189,7 +189,7 @@ def accumulate(
     begun = time.perf_counter()
     with (
         observed_pass(label, source.n_samples) as observer,
-        naming_rows(source, shards, f"accumulate-{label}"),
+        naming_rows(source, shards, f"accumulate-{label}-{job}"),
     ):
         attempts = Attempts(observer)
         resumed = [shard for i in found for shard in groups[i]]

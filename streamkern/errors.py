@@ -61,24 +61,25 @@ class WorkersLostError(ClusterError):
 
     Parameters
     ----------
-    task : str
-        Its key.
+    tasks : sequence of str
+        Its key, and those of tasks that were on the same workers as often.
     times : int
     what : str, optional
         What it was in words.
     """
 
-    def __init__(self, task: str, times: int, what: str | None = None) -> None:
-        self.task = task
+    def __init__(self, tasks: tuple[str, ...], times: int, what: str | None = None) -> None:
+        self.tasks = tasks
         self.times = times
+        what = what or repr(tasks[0])
         super().__init__(
-            f"the workers that ran {what or repr(task)} died {times} times; most often they ran "
-            f"out of memory, take fewer components or fewer workers a machine."
+            f"the workers that ran {what} died {times} times; most often they ran out of memory, "
+            f"take fewer components or fewer workers a machine."
         )
 
-    def __reduce__(self) -> tuple[type, tuple[str, int]]:
+    def __reduce__(self) -> tuple[type, tuple[tuple[str, ...], int]]:
         """Go through a pickle, which would make it from its message."""
-        return WorkersLostError, (self.task, self.times)
+        return WorkersLostError, (self.tasks, self.times)
 
 
 class CheckpointError(StreamkernError, RuntimeError):

@@ -69,7 +69,7 @@ def map_shards(
     with observed_pass(label, source.n_samples) as observer:
         results = stream(tasks)
         for shard in shards:
-            with naming_rows(source, shards, label):
+            with naming_rows(source, shards, f"{label}-{job}"):
                 result = next(results)
             observer.advanced(shard.n_rows)
             yield shard, result

@@ -31,12 +31,12 @@ def naming_rows(source: Source, shards: Sequence[Shard], name: str) -> Iterator[
             raise
         raise OverflowedError(f"{source.locate(error.rows[0])}: {error}") from error
     except WorkersLostError as error:
-        task, _, number = error.task.rpartition("-")
-        if not task.startswith(f"{name}-"):
+        ours = [task for task in error.tasks if task.startswith(f"{name}-")]
+        if not ours:
             raise
-        shard = shards[int(number)]
+        shard = shards[int(ours[0].rpartition("-")[2])]
         what = (
             f"shard {shard.index + 1} of {len(shards)}, from {source.locate(shard.start)}, to "
             f"{source.locate(shard.stop - 1)}, or one beside it,"
         )
-        raise WorkersLostError(error.task, error.times, what) from error
+        raise WorkersLostError(error.tasks, error.times, what) from error

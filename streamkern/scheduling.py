@@ -191,9 +191,23 @@ def _result(future: Any) -> Any:
     try:
         return _patiently(future)
     except KilledWorker as error:
-        raise WorkersLostError(str(error.task), error.allowed_failures + 1) from error
+        times = error.allowed_failures + 1
+        tasks = str(error.task), *_given_up(future.client, times)
+        raise WorkersLostError(tasks, times) from error
     except (NoWorkerError, NoValidWorkerError, CancelledError) as error:
         raise ClusterError(_LOST) from error
+
+
+def _given_up(client: Any, times: int) -> list[str]:
+    """Return the tasks at which workers died so often: the one to blame, and those beside it."""
+
+    def found(dask_scheduler: Any) -> list[str]:
+        tasks = dask_scheduler.tasks.values()
+        return [str(each.key) for each in tasks if each.suspicious >= times]
+
+    with suppress(Exception):  # where the scheduler is gone too
+        return list(client.run_on_scheduler(found))
+    return []
 
 
 def _patiently(future: Any) -> Any:

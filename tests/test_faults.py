@@ -18,6 +18,7 @@ from streamkern import revival
 from streamkern.engine import accumulate
 from streamkern.errors import ClusterError, WorkersLostError
 from streamkern.features import Identity
+from streamkern.naming import naming_rows
 from streamkern.observing import observed
 from streamkern.scheduling import _patiently
 from streamkern.statistics import Moments
@@ -131,6 +132,17 @@ def test_a_shard_that_kills_workers_again_and_again_is_named(workers, trouble):
         "the workers that ran shard 10 of 16, from row 9,000, to row 9,999, or one"
     )
     assert "died 3 times" in said
+    assert error.value.tasks[0] in error.value.tasks[1:]  # as the scheduler has it too
+
+
+def test_the_shard_is_named_that_was_given_up_with_a_merge_of_others():
+    source = Troubled()
+    tasks = "merge-moments-job-group-0-1", "accumulate-moments-other-3", "accumulate-moments-job-9"
+    with (
+        pytest.raises(WorkersLostError, match=r"shard 10 of 16, from row 9,000, .* died 3 times"),
+        naming_rows(source, source.shards(SHARD_ROWS, SHARD_ROWS), "accumulate-moments-job"),
+    ):
+        raise WorkersLostError(tasks, 3)
 
 
 @pytest.fixture
