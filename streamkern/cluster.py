@@ -45,9 +45,10 @@ _TRIM, _HEAPS = "MALLOC_TRIM_THRESHOLD_", "MALLOC_ARENA_MAX"
 _OURS = {
     # Dask's takes 5% of a fit; ten samples a second profile it as well.
     "distributed.worker.profile.interval": ("10ms", "100ms"),
-    # Workers and schedulers keep 3,600 cycles of profiles and 10,000 lines of every log: an hour of
-    # small fits until they stop growing.
-    "distributed.worker.profile.cycle": ("1000ms", "60s"),
+    # Workers and schedulers keep 1,000 cycles of profiles, of a second, and up to 10,000 entries of
+    # every log: hours of small fits until they stop growing.
+    "distributed.worker.profile.cycle": ("1000ms", "10s"),
+    "distributed.admin.low-level-log-length": (1000, 100),
     "distributed.admin.log-length": (10_000, 1000),
     # Every process looks fifty times a second whether it lags; half of what idling takes.
     "distributed.admin.tick.interval": ("20ms", "200ms"),

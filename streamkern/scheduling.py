@@ -7,9 +7,10 @@ import time
 import uuid
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import dask
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 _NO_WORKERS, _NO_WORKERS_DEFAULT = "distributed.scheduler.no-workers-timeout", "5 minutes"
+_SPAN = str(uuid.uuid4())
 # Seconds between two looks at whether there are workers.
 _LOOK = 2.0
 _LOST = "the cluster lost its workers or its scheduler; check that they run, and start again."
@@ -100,8 +102,7 @@ def run(root: Any, n_threads: int | None = None) -> Any:
         _check_local(root)
         threads = {"num_workers": n_threads} if n_threads else {}
         return dask.compute(root, scheduler=_local_scheduler(), **threads)[0]
-    with _frequencies_in_graph():
-        future = client.compute(root)
+    future = _submitted(client, root)
     try:
         return _result(future)
     finally:
@@ -175,13 +176,26 @@ def kept(root: Any, n_threads: int | None = None) -> Any:
         _check_local(root)
         threads = {"num_workers": n_threads} if n_threads else {}
         return dask.persist(root, scheduler=_local_scheduler(), **threads)[0]
-    with _frequencies_in_graph():
+    with _submitting():
         return client.persist(root)
 
 
-def _frequencies_in_graph() -> Any:
-    """Keep Dask from warning of a large graph: it is one node, the map, that is large."""
-    return dask.config.set({"distributed.admin.large-graph-warning-threshold": "4GB"})
+def _submitted(client: Any, root: Any) -> Any:
+    """Return the future of a task that a client sends."""
+    with _submitting():
+        return client.compute(root)
+
+
+@contextmanager
+def _submitting() -> Iterator[None]:
+    """Hold to what graphs of this package need while they are sent."""
+    with (
+        # It is one node, the map, that is large, and no reason for a warning.
+        dask.config.set({"distributed.admin.large-graph-warning-threshold": "4GB"}),
+        # Of every span Dask keeps measures for ever; without one of ours it makes some a pass.
+        dask.annotate(span={"name": ("streamkern",), "ids": (_SPAN,)}),
+    ):
+        yield
 
 
 def _result(future: Any) -> Any:
@@ -241,7 +255,7 @@ def stream(tasks: Iterator[Any]) -> Iterator[Any]:
     client = current_client()
     if client is not None:
         window = 2 * max(sum(client.nthreads().values()), 1)
-        yield from _in_window(tasks, window, client.compute, _result, client.cancel)
+        yield from _in_window(tasks, window, partial(_submitted, client), _result, client.cancel)
         return
     scheduler, n_threads = _local_scheduler(), local_threads()
     if scheduler is not named_schedulers.get("threads"):
