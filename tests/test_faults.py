@@ -228,3 +228,19 @@ def test_a_result_that_comes_between_two_looks_is_taken():
     assert _patiently(Slow()) == 42
     with pytest.raises(TimeoutError, match="of the task"):
         _patiently(Slow(TimeoutError("of the task")))
+
+
+def test_what_dask_measures_does_not_grow_with_every_pass(workers):
+    def kept(dask_scheduler):
+        return len(dask_scheduler.extensions["spans"].spans)
+
+    def measured(dask_worker):
+        return len(dask_worker.digests_total)
+
+    moments()
+    before = workers.run_on_scheduler(kept), sum(workers.run(measured).values())
+    for _ in range(5):
+        moments()
+    after = workers.run_on_scheduler(kept), sum(workers.run(measured).values())
+    assert after[0] <= before[0]
+    assert after[1] < 1.5 * before[1]

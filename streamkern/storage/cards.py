@@ -13,7 +13,7 @@ import numpy as np
 
 from streamkern.errors import ModelFileError, first_line
 from streamkern.features import MAPS
-from streamkern.storage.untrusted import DAMAGE, finite_array, mark, text
+from streamkern.storage.untrusted import DAMAGE, finite_array, fixed, mark, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,10 +52,10 @@ _KINDS = {kind.format: kind for kind in (MODEL, MOMENTS)}
 
 def write_card(file: h5py.File, kind: Kind, card: dict[str, Any], feature_map: FeatureMap) -> None:
     """Write what the file is, its card, and its feature map."""
-    file.attrs["format"] = kind.format
+    file.attrs["format"] = fixed(kind.format)
     file.attrs["format_version"] = kind.version
     card = {**card, "map": feature_map.name, "map_parameters": feature_map.parameters()}
-    file["card"] = json.dumps(card, indent=1, default=plain)
+    file["card"] = fixed(json.dumps(card, indent=1, default=plain))
     for name, array in feature_map.arrays().items():
         file[f"map/{name}"] = array
 

@@ -15,7 +15,7 @@ import numpy as np
 from streamkern.errors import CheckpointError, first_line
 from streamkern.statistics.triangle import Triangle
 from streamkern.storage.disk import new_hdf5
-from streamkern.storage.untrusted import DAMAGE, array, mark, member
+from streamkern.storage.untrusted import DAMAGE, array, fixed, mark, member
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -36,12 +36,12 @@ def write_plain(path: str | Path, value: Any) -> None:
     with new_hdf5(path, force=True) as (file, disk):
         for place, item in _flat("value", value):
             if isinstance(item, str):
-                file.create_group(place).attrs["kind"] = item
+                file.create_group(place).attrs["kind"] = fixed(item)
             else:
                 file[place] = item
                 disk.check()
-        file.attrs["format"] = _FORMAT
-        file.attrs["checksum"] = _checksum(value)
+        file.attrs["format"] = fixed(_FORMAT)
+        file.attrs["checksum"] = fixed(_checksum(value))
 
 
 def read_plain(path: str | Path) -> Any:

@@ -1,4 +1,8 @@
-"""Values of HDF5 files that anyone may have written: never code, never more than the file holds."""
+"""Values of HDF5 files that anyone may have written: never code, never more than the file holds.
+
+Texts are of fixed length.  HDF5 keeps those of variable length in a heap, and one that was tampered
+with sends HDF5 (2.0.0, H5HG__cache_heap_deserialize) into an endless loop.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +27,12 @@ DAMAGE = (
 _MARK_BYTES = 256
 
 
+def fixed(text: str) -> Array:
+    """Return a text as it is written for `mark` or `text` to read."""
+    encoded = text.encode()
+    return np.array(encoded, h5py.string_dtype("utf-8", max(len(encoded), 1)))
+
+
 def mark(item: h5py.File | h5py.Group, name: str) -> str | int | None:
     """Return an attribute that is a short text or an integer, or None if it is anything else."""
     if name not in item.attrs:
@@ -31,10 +41,10 @@ def mark(item: h5py.File | h5py.Group, name: str) -> str | int | None:
     is_one = attribute.get_space().get_simple_extent_type() == h5py.h5s.SCALAR
     if not is_one or attribute.get_storage_size() > _MARK_BYTES:
         return None
+    if attribute.dtype.kind not in "Siu":
+        return None
     value = item.attrs[name]
-    if isinstance(value, np.integer):
-        return int(value)
-    return value[:_MARK_BYTES] if isinstance(value, str) else None
+    return value.decode(errors="replace") if isinstance(value, bytes) else int(value)
 
 
 def text(group: h5py.Group, name: str) -> str:
@@ -46,12 +56,9 @@ def text(group: h5py.Group, name: str) -> str:
         If it is anything else.
     """
     dataset = member(group, name)
-    kind = h5py.check_string_dtype(dataset.dtype)
-    # Of variable length, so that it is no longer than the file.
-    if dataset.shape or kind is None or kind.length is not None:
-        raise ValueError(f"{dataset.name} holds {dataset.dtype}, not a text")
-    found: str = dataset.asstr()[()]
-    return found
+    if dataset.shape or dataset.dtype.kind != "S":
+        raise ValueError(f"{dataset.name} holds {dataset.dtype}, not a text of fixed length")
+    return bytes(array(dataset, "S")).decode()
 
 
 def member(group: h5py.Group, name: str) -> Any:

@@ -25,6 +25,7 @@ from streamkern.storage import (
     write_model,
     write_moments,
 )
+from streamkern.storage.untrusted import fixed
 
 P, D, K = 3, 16, 4
 SUMS = ("cross", "target", "target_sum", "weight", "n_rows")
@@ -308,12 +309,12 @@ def test_a_card_with_values_that_cannot_be_is_refused(path, change):
         for key, value in CARDS[change].items():
             card[key] = {**card[key], **value} if isinstance(value, dict) else value
         del file["card"]
-        file["card"] = json.dumps(card)
+        file["card"] = fixed(json.dumps(card))
     with pytest.raises(ModelFileError, match="is a damaged moments file"):
         read_moments(path)
 
 
 def test_moments_are_a_plain_hdf5_file_that_says_what_it_is(path):
     with h5py.File(io.BytesIO(path.read_bytes())) as file:
-        assert file.attrs["format"] == "streamkern-moments"
+        assert file.attrs["format"] == b"streamkern-moments"
         assert file.attrs["format_version"] == 1
