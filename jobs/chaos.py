@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 
 SHARD_ROWS = 32_768
 # What a fit without a checkpoint may stop with.
-SENTENCE = re.compile(r"the workers that ran shard .* died|has had no workers|lost its workers")
+SENTENCE = re.compile(
+    r"the workers that ran shard .* died|was begun .* workers died|has had no workers|lost its workers"
+)
 
 
 def leave(dask_worker: Any) -> None:

@@ -15,6 +15,7 @@ import statistics
 import tempfile
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,6 @@ import psutil
 from chaos import SHARD_ROWS, write_rows
 
 import streamkern
-
-# Computations of Dask's that may still be told of.
-RECENT = 50
 
 # By how much the last quarter may be above the second one.
 ALLOWED = {"client MB": 1.05, "worker MB": 1.05, "open files": 1.0, "threads": 1.0, "files": 1.0}
@@ -44,18 +42,14 @@ def held(survivor: int, folder: Path) -> dict[str, float]:
     }
 
 
-def forget_spans(dask_scheduler: Any) -> None:
-    """Drop what Dask's scheduler keeps of computations that are long over.
+def forget_groups(dask_scheduler: Any) -> None:
+    """Drop what Dask's scheduler keeps of tasks that are long over.
 
-    It keeps their task groups for ever, about 0.1 MB a fit, which is Dask's own and known there
-    (dask/distributed issue 7977); without them, what grows is ours.
+    It keeps their groups for ever, which is Dask's own and known there (dask/distributed issue
+    7977); without them, what grows is ours.
     """
-    spans = dask_scheduler.extensions["spans"]
-    for each in spans.root_spans[:-RECENT]:
-        del spans.spans[each.id]
-    del spans.root_spans[:-RECENT]
-    for named in (*spans.spans_search_by_name.values(), *spans.spans_search_by_tag.values()):
-        del named[:-RECENT]
+    for span in dask_scheduler.extensions["spans"].spans.values():
+        span.groups = {group for group in span.groups if not group.done}
 
 
 class Deaths(threading.Thread):
@@ -81,9 +75,10 @@ class Deaths(threading.Thread):
         chance = random.Random(0)  # noqa: S311  not for secrets
         while not self.over.wait(chance.expovariate(1.0 / self.life)):
             for each in psutil.Process().children():
-                if each.pid != self.survivor and "spawn_main" in " ".join(each.cmdline()):
-                    each.send_signal(signal.SIGKILL)
-                    self.count += 1
+                with suppress(psutil.Error):  # it has died already
+                    if each.pid != self.survivor and "spawn_main" in " ".join(each.cmdline()):
+                        each.send_signal(signal.SIGKILL)
+                        self.count += 1
 
 
 def one_round(folder: Path, expected: Any) -> Any:
@@ -122,7 +117,7 @@ def main() -> None:
             expected, begun, minute = None, time.monotonic(), -1
             while (passed := time.monotonic() - begun) < 60.0 * given.minutes:
                 expected = one_round(folder, expected)
-                client.run_on_scheduler(forget_spans)
+                client.run_on_scheduler(forget_groups)
                 rounds += 1
                 seen.append({"seconds": passed, **held(survivor, folder)})
                 if passed // 60 > minute:

@@ -6,17 +6,20 @@ import threading
 import time
 from collections import Counter
 from contextlib import contextmanager
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import dask
 from dask.utils import parse_timedelta
+
+from streamkern.errors import ClusterError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from streamkern.observing import Observer
 
-_PATIENCE = "streamkern.straggler-timeout"
+_PATIENCE, _ATTEMPTS = "streamkern.straggler-timeout", "streamkern.shard-attempts"
 # A shard is late when it takes so many times as long as the slowest that ended; seconds for that
 # where none has ended yet.
 _TIMES, _FIRST = 10.0, 3600.0
@@ -58,6 +61,10 @@ class Attempts:
             self._done.add(shard)
             self.observer.advanced(n_rows)
 
+    def most(self) -> tuple[int, int]:
+        """Return the shard that was begun most often, and how often that was."""
+        return max(list(self._counts.items()), key=itemgetter(1), default=(0, 0))
+
     def late(self, seconds: float) -> set[str]:
         """Return workers that are at a shard for some seconds, and for far longer than usual."""
         usual = _TIMES * self._slowest if self._done else _FIRST
@@ -69,6 +76,21 @@ class Attempts:
         for shard, (_, where) in list(self._begun.items()):
             if where == worker:
                 self._begun.pop(shard, None)
+
+
+def check_attempts(attempts: Attempts, remedy: str) -> None:
+    """Raise ClusterError if sums are lost, with the workers that hold them, faster than made.
+
+    The Dask configuration `streamkern.shard-attempts`, by default 20, says how often a shard may be
+    begun.
+    """
+    most = dask.config.get(_ATTEMPTS, 20)
+    shard, times = attempts.most()
+    if times > most:
+        raise ClusterError(
+            f"shard {shard + 1} was begun {times} times, because workers died that held its sums, "
+            f"and {_ATTEMPTS} allows {most}; {remedy}."
+        )
 
 
 @contextmanager

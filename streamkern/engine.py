@@ -16,6 +16,7 @@ import math
 import time
 import uuid
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import dask
@@ -23,7 +24,7 @@ from dask import delayed
 from dask.base import tokenize
 from tlz import partition_all
 
-from streamkern.attempts import Attempts, restarting_stragglers
+from streamkern.attempts import Attempts, check_attempts, restarting_stragglers
 from streamkern.errors import IncompletePassError
 from streamkern.memory import peak_bytes, reset_peak
 from streamkern.naming import naming_rows
@@ -56,6 +57,10 @@ if TYPE_CHECKING:
     from streamkern.storage import Checkpoint, SavedPass
 
 S = TypeVar("S", bound="Statistic")
+
+# What to do where workers die faster than sums are made.
+_LONGER = "give a checkpoint (--checkpoint DIR), which keeps them, or workers that live longer"
+_AGAIN = "run this again, which goes on from the checkpoint, with workers that live longer"
 
 
 @dataclass(frozen=True)
@@ -192,6 +197,7 @@ def accumulate(
         naming_rows(source, shards, f"accumulate-{label}-{job}"),
     ):
         attempts = Attempts(observer)
+        check = partial(check_attempts, attempts, _LONGER if checkpoint is None else _AGAIN)
         resumed = [shard for i in found for shard in groups[i]]
         if resumed:
             observer.advanced(sum(shard.n_rows for shard in resumed))
@@ -201,11 +207,11 @@ def accumulate(
         ):
             if keep:
                 root = kept(root, pool)
-                merged = run(task(_without_statistic, root, name=f"rows-{label}"))
+                merged = run(task(_without_statistic, root, name=f"rows-{label}"), check=check)
                 whole = task(_attached, zero, root, name=f"whole-{label}")
                 merged = merged._replace(statistic=whole)
             else:
-                merged = run(root, pool)
+                merged = run(root, pool, check=check)
         if not keep and not is_task(statistic):
             merged = merged._replace(statistic=statistic.attached(merged.statistic))
     source.check_unchanged()

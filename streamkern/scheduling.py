@@ -95,8 +95,19 @@ def local_threads() -> int:
     return int(dask.config.get("num_workers", None) or dask.system.CPU_COUNT)
 
 
-def run(root: Any, n_threads: int | None = None) -> Any:
-    """Return the value of a Dask task, or raise what it raised."""
+def run(
+    root: Any, n_threads: int | None = None, *, check: Callable[[], object] | None = None
+) -> Any:
+    """Return the value of a Dask task, or raise what it raised.
+
+    Parameters
+    ----------
+    root : task
+    n_threads : int, optional
+        Tasks that run at a time, where they run on threads of this process.
+    check : callable, optional
+        Is called every few seconds while workers run it; what it raises ends the wait.
+    """
     client = current_client()
     if client is None:
         _check_local(root)
@@ -104,7 +115,7 @@ def run(root: Any, n_threads: int | None = None) -> Any:
         return dask.compute(root, scheduler=_local_scheduler(), **threads)[0]
     future = _submitted(client, root)
     try:
-        return _result(future)
+        return _result(future, check)
     finally:
         future.cancel()
 
@@ -198,12 +209,12 @@ def _submitting() -> Iterator[None]:
         yield
 
 
-def _result(future: Any) -> Any:
+def _result(future: Any, check: Callable[[], object] | None = None) -> Any:
     from distributed import CancelledError, KilledWorker  # noqa: PLC0415  where a client is
     from distributed.scheduler import NoValidWorkerError, NoWorkerError  # noqa: PLC0415
 
     try:
-        return _patiently(future)
+        return _patiently(future, check)
     except KilledWorker as error:
         times = error.allowed_failures + 1
         tasks = str(error.task), *_given_up(future.client, times)
@@ -224,7 +235,7 @@ def _given_up(client: Any, times: int) -> list[str]:
     return []
 
 
-def _patiently(future: Any) -> Any:
+def _patiently(future: Any, check: Callable[[], object] | None = None) -> Any:
     """Return the value of a future, unless there are no workers for too long."""
     patience = parse_timedelta(dask.config.get(_NO_WORKERS, None) or _NO_WORKERS_DEFAULT)
     last_seen = time.monotonic()
@@ -234,6 +245,8 @@ def _patiently(future: Any) -> Any:
         except TimeoutError:
             if future.done():  # by now, or with an error of this kind
                 return future.result()
+        if check is not None:
+            check()
         try:
             n_threads = future.client.nthreads()
         except OSError as error:

@@ -145,6 +145,19 @@ def test_the_shard_is_named_that_was_given_up_with_a_merge_of_others():
         raise WorkersLostError(tasks, 3)
 
 
+@pytest.mark.slow
+def test_a_pass_that_loses_sums_faster_than_it_makes_them_stops():
+    """Workers die at one shard, and with them go the sums of others."""
+    allowed = {"streamkern.shard-attempts": 3, "distributed.scheduler.allowed-failures": 100}
+    match = r"^shard \d+ was begun \d+ times, because workers died .* allows 3; give a checkpoint"
+    with (
+        dask.config.set(allowed),
+        streamkern.connect(n_workers=2),
+        pytest.raises(ClusterError, match=match),
+    ):
+        moments(segfault)
+
+
 @pytest.fixture
 def cluster(tmp_path):
     """The processes of a `dask scheduler` and a `dask worker`, and its address."""
