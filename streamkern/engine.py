@@ -17,7 +17,7 @@ import time
 import uuid
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import dask
 from dask import delayed
@@ -26,13 +26,15 @@ from tlz import partition_all
 
 from streamkern.attempts import Attempts, check_attempts, restarting_stragglers
 from streamkern.errors import IncompletePassError
-from streamkern.memory import peak_bytes, reset_peak
+from streamkern.memory import reset_peak
 from streamkern.naming import naming_rows
-from streamkern.observing import listening, observed_pass, tell
+from streamkern.observing import listening, observed_pass
 from streamkern.partials import (
     SAVED,
     Partial,
+    PassOptions,
     SavedGroup,
+    accumulate_shard,
     merge_partials,
     save_group,
     save_total,
@@ -45,14 +47,12 @@ from streamkern.scheduling import (
     run,
     task,
 )
-from streamkern.seats import Seats, to_the_last
-from streamkern.sources import reading_ahead
-from streamkern.threads import blas_threads
+from streamkern.seats import Seats
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
-    from streamkern.sources import Block, Reader, Shard, Source
+    from streamkern.sources import Shard, Source
     from streamkern.statistics import Statistic
     from streamkern.storage import Checkpoint, SavedPass
 
@@ -155,7 +155,7 @@ def accumulate(
     label = label or type(statistic).__name__.lower()
     job = uuid.uuid4().hex
     threads = dask.config.get("streamkern.blas-threads", 1)
-    options = _PassOptions(block_rows, skip_bad_rows, threads, job)
+    options = PassOptions(block_rows, skip_bad_rows, threads, job)
     empty: Any = statistic if is_task(statistic) else statistic.zero()
     saved = None
     if checkpoint is not None:
@@ -226,49 +226,6 @@ def accumulate(
         peak_worker_bytes=merged.peak_bytes,
         seconds=time.perf_counter() - begun,
     )
-
-
-class _PassOptions(NamedTuple):
-    block_rows: int
-    skip_bad_rows: bool
-    threads: int
-    job: str
-
-
-def accumulate_shard(
-    zero: Statistic,
-    reader: Reader,
-    shard: Shard,
-    options: _PassOptions,
-    seats: Seats,
-    *,
-    saved: SavedGroup | None = None,
-) -> Partial:
-    """Return the sums of one shard; the task that a worker runs, and runs again if it must."""
-    if saved is not None and saved.is_there:
-        return SAVED
-    tell(options.job, shard.index, 0)
-    statistic = zero.zero()
-    counts = {"kept": 0, "skipped": 0}
-
-    def kept(blocks: Iterator[Block]) -> Iterator[Block]:
-        for block in to_the_last(blocks, shard.n_rows, options.job):
-            good = block.where(block.finite()) if options.skip_bad_rows else block
-            counts["kept"] += len(good)
-            counts["skipped"] += len(block) - len(good)
-            if len(good):
-                yield good
-
-    with (
-        blas_threads(options.threads),
-        reading_ahead(reader.blocks(options.block_rows)) as blocks,
-        seats.taken() as statistic.scratch,
-    ):
-        statistic.update(kept(blocks))
-    statistic.scratch = None
-    tell(options.job, shard.index, shard.n_rows)
-    sums = statistic.detached()
-    return Partial(sums, counts["kept"], counts["skipped"], (shard.index,), peak_bytes())
 
 
 def _without_statistic(partial: Partial) -> Partial:

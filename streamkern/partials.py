@@ -1,12 +1,19 @@
-"""Sums of some shards of a pass: merged in a fixed order, and saved where there is a checkpoint."""
+"""Sums of shards: made a shard, merged in a fixed order, and saved where there is a checkpoint."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamkern.memory import peak_bytes
+from streamkern.observing import tell
+from streamkern.seats import Seats, to_the_last
+from streamkern.sources import reading_ahead
+from streamkern.threads import blas_threads
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from streamkern.sources import Block, Reader, Shard
     from streamkern.statistics import Statistic
     from streamkern.storage import SavedPass
 
@@ -48,6 +55,51 @@ class SavedGroup(NamedTuple):
 
 
 SAVED = Partial(None, 0, 0, (), 0)
+
+
+class PassOptions(NamedTuple):
+    """What all shards of a pass have in common."""
+
+    block_rows: int
+    skip_bad_rows: bool
+    threads: int
+    job: str
+
+
+def accumulate_shard(
+    zero: Statistic,
+    reader: Reader,
+    shard: Shard,
+    options: PassOptions,
+    seats: Seats,
+    *,
+    saved: SavedGroup | None = None,
+) -> Partial:
+    """Return the sums of one shard; the task that a worker runs, and runs again if it must."""
+    if saved is not None and saved.is_there:
+        return SAVED
+    tell(options.job, shard.index, 0)
+    statistic = zero.zero()
+    counts = {"kept": 0, "skipped": 0}
+
+    def kept(blocks: Iterator[Block]) -> Iterator[Block]:
+        for block in to_the_last(blocks, shard.n_rows, options.job):
+            good = block.where(block.finite()) if options.skip_bad_rows else block
+            counts["kept"] += len(good)
+            counts["skipped"] += len(block) - len(good)
+            if len(good):
+                yield good
+
+    with (
+        blas_threads(options.threads),
+        reading_ahead(reader.blocks(options.block_rows)) as blocks,
+        seats.taken() as statistic.scratch,
+    ):
+        statistic.update(kept(blocks))
+    statistic.scratch = None
+    tell(options.job, shard.index, shard.n_rows)
+    sums = statistic.detached()
+    return Partial(sums, counts["kept"], counts["skipped"], (shard.index,), peak_bytes())
 
 
 def merge_partials(zero: Statistic, left: Partial, right: Partial) -> Partial:
