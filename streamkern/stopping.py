@@ -61,7 +61,7 @@ def stoppable() -> Iterator[None]:
         elif _is_deaf(frame):
             threading.Timer(_SOON, os.kill, (os.getpid(), number)).start()
         else:
-            end_at_once(listening)
+            end_at_once()
             stopping.set()
             raise Stopped(number)
 
@@ -87,10 +87,11 @@ def held() -> Iterator[None]:
             os.kill(os.getpid(), number)
 
 
-def end_at_once(numbers: Any = _SIGNALS) -> None:
-    """Let the next signal end the process, whatever it is at."""
-    for number in numbers:
-        signal.signal(number, _end)
+def end_at_once() -> None:
+    """Let the next signal that is not ignored end the process, whatever it is at."""
+    for number in _SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _end)
 
 
 def _end(number: int, _: Any) -> None:

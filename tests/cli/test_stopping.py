@@ -15,7 +15,7 @@ import h5py
 import numpy as np
 import pytest
 
-from streamkern.stopping import Stopped, stoppable
+from streamkern.stopping import Stopped, end_at_once, stoppable
 
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}
 N = 400_000
@@ -146,6 +146,18 @@ def test_a_signal_that_is_ignored_stays_ignored():
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, usual)
+
+
+def test_a_signal_that_is_ignored_does_not_end_the_program_at_once_either():
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        end_at_once()
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+        assert signal.getsignal(signal.SIGTERM) is not before[signal.SIGTERM]
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def run_stoppable(code):
