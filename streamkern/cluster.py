@@ -10,7 +10,6 @@ import logging
 import os
 import signal
 import socket
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -275,15 +274,15 @@ def _restore(environment: dict[str, str | None]) -> None:
 
 @contextmanager
 def _not_interrupted() -> Iterator[None]:
-    """Let processes that start now leave Ctrl-C, which a terminal sends to all, to this one."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    usual = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Let Ctrl-C wait; processes and threads that start meanwhile leave it to this one for ever.
+
+    A terminal sends it to all of them.
+    """
+    usual = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, usual)
+        signal.pthread_sigmask(signal.SIG_SETMASK, usual)
 
 
 def _from_file(stack: ExitStack, file: ClusterFile, timeout: float) -> Client:

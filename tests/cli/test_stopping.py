@@ -13,7 +13,9 @@ from pathlib import Path
 
 import h5py
 import numpy as np
+import psutil
 import pytest
+from conftest import wait_until
 
 from streamkern.stopping import Stopped, end_at_once, stoppable
 
@@ -94,6 +96,24 @@ def test_a_stopped_fit_goes_on_from_its_checkpoint(data, quiet, tmp_path, number
         assert json.loads(done.stdout.splitlines()[-1])["rows"] == N
     with h5py.File(out) as file:
         assert np.array_equal(file["coef"][()], coef)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [0.0, 0.3, 0.6])
+def test_ctrl_c_while_a_cluster_starts_is_heard(data, tmp_path, seconds):
+    arguments = command(data, tmp_path / "model.h5", "--workers", 2, "--quiet")
+    process = subprocess.Popen([*map(str, arguments)], stderr=subprocess.PIPE, text=True)
+    wait_until(children := psutil.Process(process.pid).children, "a process that is started")
+    started = children()
+    time.sleep(seconds)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors.startswith("Error: interrupted")
+    assert "Traceback" not in errors
+    psutil.wait_procs(started, timeout=20)
+    assert not any(each.is_running() for each in started)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.slow
