@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 _NO_WORKERS, _NO_WORKERS_DEFAULT = "distributed.scheduler.no-workers-timeout", "5 minutes"
-_SPAN = str(uuid.uuid4())
+_SPAN = {"name": ("streamkern",), "ids": (str(uuid.uuid4()),)}
 # Seconds between two looks at whether there are workers.
 _LOOK = 2.0
 _LOST = "the cluster lost its workers or its scheduler; check that they run, and start again."
@@ -203,8 +203,9 @@ def _submitting() -> Iterator[None]:
     with (
         # It is one node, the map, that is large, and no reason for a warning.
         dask.config.set({"distributed.admin.large-graph-warning-threshold": "4GB"}),
-        # Of every span Dask keeps measures for ever; without one of ours it makes some a pass.
-        dask.annotate(span={"name": ("streamkern",), "ids": (_SPAN,)}),
+        # Of every span Dask keeps measures for ever; without one, of ours or the caller's, it makes
+        # some a pass.
+        dask.annotate(span=dask.get_annotations().get("span", _SPAN)),
     ):
         yield
 

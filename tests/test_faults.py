@@ -6,7 +6,7 @@ import time
 from functools import partial
 
 import dask
-import distributed  # noqa: F401  whose configuration must be there before it is changed
+import distributed
 import numpy as np
 import psutil
 import pytest
@@ -241,6 +241,20 @@ def test_a_result_that_comes_between_two_looks_is_taken():
     assert _patiently(Slow()) == 42
     with pytest.raises(TimeoutError, match="of the task"):
         _patiently(Slow(TimeoutError("of the task")))
+
+
+def test_a_pass_is_in_the_span_of_its_caller(workers):
+    def names(dask_scheduler):
+        return [
+            span.name for span in dask_scheduler.extensions["spans"].spans.values() if span.groups
+        ]
+
+    with distributed.span("mine"):
+        moments()
+    assert ("mine",) in workers.run_on_scheduler(names)
+    assert ("streamkern",) not in workers.run_on_scheduler(names)
+    moments()
+    assert ("streamkern",) in workers.run_on_scheduler(names)
 
 
 def test_what_dask_measures_does_not_grow_with_every_pass(workers):
