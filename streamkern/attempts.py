@@ -61,9 +61,20 @@ class Attempts:
             self._done.add(shard)
             self.observer.advanced(n_rows)
 
-    def most(self) -> tuple[int, int]:
-        """Return the shard that was begun most often, and how often that was."""
-        return max(list(self._counts.items()), key=itemgetter(1), default=(0, 0))
+    def check(self, remedy: str) -> None:
+        """Raise ClusterError if sums are lost, with the workers that hold them, faster than made.
+
+        The Dask configuration `streamkern.shard-attempts`, by default 20, says how often a shard
+        may be begun.
+        """
+        most = dask.config.get(_ATTEMPTS, 20)
+        counts = list(self._counts.items())  # others hear meanwhile
+        shard, times = max(counts, key=itemgetter(1), default=(0, 0))
+        if times > most:
+            raise ClusterError(
+                f"shard {shard + 1} was begun {times} times, because workers died that held its "
+                f"sums, and {_ATTEMPTS} allows {most}; {remedy}."
+            )
 
     def late(self, seconds: float) -> set[str]:
         """Return workers that are at a shard for some seconds, and for far longer than usual."""
@@ -76,21 +87,6 @@ class Attempts:
         for shard, (_, where) in list(self._begun.items()):
             if where == worker:
                 self._begun.pop(shard, None)
-
-
-def check_attempts(attempts: Attempts, remedy: str) -> None:
-    """Raise ClusterError if sums are lost, with the workers that hold them, faster than made.
-
-    The Dask configuration `streamkern.shard-attempts`, by default 20, says how often a shard may be
-    begun.
-    """
-    most = dask.config.get(_ATTEMPTS, 20)
-    shard, times = attempts.most()
-    if times > most:
-        raise ClusterError(
-            f"shard {shard + 1} was begun {times} times, because workers died that held its sums, "
-            f"and {_ATTEMPTS} allows {most}; {remedy}."
-        )
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from dask import delayed
 from dask.base import tokenize
 from tlz import partition_all
 
-from streamkern.attempts import Attempts, check_attempts, restarting_stragglers
+from streamkern.attempts import Attempts, restarting_stragglers
 from streamkern.errors import IncompletePassError
 from streamkern.memory import reset_peak
 from streamkern.naming import naming_rows
@@ -197,7 +197,7 @@ def accumulate(
         naming_rows(source, shards, f"accumulate-{label}-{job}"),
     ):
         attempts = Attempts(observer)
-        check = partial(check_attempts, attempts, _LONGER if checkpoint is None else _AGAIN)
+        check = partial(attempts.check, _LONGER if checkpoint is None else _AGAIN)
         resumed = [shard for i in found for shard in groups[i]]
         if resumed:
             observer.advanced(sum(shard.n_rows for shard in resumed))
