@@ -17,7 +17,7 @@ from streamkern.errors import ClusterError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from streamkern.observing import Observer
+    from streamkern.observing import Event
 
 _PATIENCE, _ATTEMPTS = "streamkern.straggler-timeout", "streamkern.shard-attempts"
 # A shard is late when it takes so many times as long as the slowest that ended; seconds for that
@@ -28,16 +28,9 @@ _END = 10.0
 
 
 class Attempts:
-    """The shards that were begun, and those that are done.
+    """The shards that were begun, and those that are done."""
 
-    Parameters
-    ----------
-    observer : Observer
-        Is told of the rows of every shard once.
-    """
-
-    def __init__(self, observer: Observer) -> None:
-        self.observer = observer
+    def __init__(self) -> None:
         self._counts: Counter[int] = Counter()
         self._done: set[int] = set()
         self._begun: dict[int, tuple[float, str]] = {}
@@ -48,18 +41,16 @@ class Attempts:
         """How many shards were begun more than once."""
         return sum(count > 1 for count in self._counts.values())
 
-    def heard(self, shard: int, n_rows: int, worker: str) -> None:
-        """Hear that a shard was begun (`n_rows` 0), or is done, on a worker."""
+    def heard(self, event: Event) -> None:
+        """Hear that a shard was begun, or is done, on a worker."""
         now = time.monotonic()
-        if not n_rows:
-            self._counts[shard] += 1
-            self._begun[shard] = now, worker
-            return
-        begun, _ = self._begun.pop(shard, (now, worker))
-        self._slowest = max(self._slowest, now - begun)
-        if shard not in self._done:
-            self._done.add(shard)
-            self.observer.advanced(n_rows)
+        if event["kind"] == "shard begun":
+            self._counts[event["shard"]] += 1
+            self._begun[event["shard"]] = now, event["worker"]
+        elif event["kind"] == "shard done":
+            begun, _ = self._begun.pop(event["shard"], (now, ""))
+            self._slowest = max(self._slowest, now - begun)
+            self._done.add(event["shard"])
 
     def check(self, remedy: str) -> None:
         """Raise ClusterError if sums are lost, with the workers that hold them, faster than made.

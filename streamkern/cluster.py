@@ -12,7 +12,7 @@ import signal
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ from streamkern.clusterfile import (
     read_scheduler_file,
 )
 from streamkern.errors import ClusterError, ParameterError, first_line
+from streamkern.monitor.plugin import Watch
 from streamkern.revival import Revival
 from streamkern.stopping import held
 
@@ -188,7 +189,15 @@ def _reached(stack: ExitStack, address: str, deadline: float, timeout: float) ->
         raise ClusterError(f"{address} is a Dask {kind}; give the address of its scheduler.")
     stack.enter_context(client)
     _wait_for_worker(client, _left(deadline), f"the scheduler at {address}")
+    _watch(client)
     return client
+
+
+def _watch(client: Client) -> None:
+    """Have the scheduler show jobs, where it can: it needs streamkern for it, and we do not."""
+    if dask.config.get("streamkern.monitoring", True):
+        with suppress(Exception):
+            client.register_plugin(Watch())
 
 
 async def _kind_at(address: str, seconds: float) -> str:
@@ -248,6 +257,7 @@ def _started(
             f"yourself and give its address."
         ) from error
     _restore(before)
+    _watch(client)
     if isinstance(cluster, LocalCluster) and not adaptive:
         Revival(cluster).begin()
     return client

@@ -28,7 +28,7 @@ from streamkern.attempts import Attempts, restarting_stragglers
 from streamkern.errors import IncompletePassError
 from streamkern.memory import reset_peak
 from streamkern.naming import naming_rows
-from streamkern.observing import listening, observed_pass
+from streamkern.observing import passing, tell
 from streamkern.partials import (
     SAVED,
     Partial,
@@ -36,6 +36,7 @@ from streamkern.partials import (
     SavedGroup,
     accumulate_shard,
     merge_partials,
+    merge_totals,
     save_group,
     save_total,
 )
@@ -104,6 +105,7 @@ def accumulate(
     keep: bool = False,
     group: Callable[[Shard], int] | None = None,
     checkpoint: Checkpoint | None = None,
+    validate: Callable[[S, S], float | None] | None = None,
 ) -> PassResult[S]:
     """Read every row once and reduce the rows to a statistic.
 
@@ -132,6 +134,9 @@ def accumulate(
         Shards for which it returns the same number are merged with each other first.
     checkpoint : Checkpoint, optional
         Where sums are saved as they are made, and those of an earlier run are found.
+    validate : callable, optional
+        Takes the statistic of the rows so far and that of those to come next, and returns an error
+        to tell of, or None.
 
     Returns
     -------
@@ -155,7 +160,9 @@ def accumulate(
     label = label or type(statistic).__name__.lower()
     job = uuid.uuid4().hex
     threads = dask.config.get("streamkern.blas-threads", 1)
-    options = PassOptions(block_rows, skip_bad_rows, threads, job)
+    monitored = dask.config.get("streamkern.monitoring", True)
+    validate = validate if monitored else None
+    options = PassOptions(block_rows, skip_bad_rows, threads, job, monitored, validate)
     empty: Any = statistic if is_task(statistic) else statistic.zero()
     saved = None
     if checkpoint is not None:
@@ -187,31 +194,28 @@ def accumulate(
         else [SAVED]
         for i, members in enumerate(groups)
     ]
-    root = _merged(zero, totals, label, job, saved)
+    root = _merged(zero, totals, label, options, saved)
     client = current_client()
     if client is None:
         reset_peak()
-    begun = time.perf_counter()
+    begun, attempts = time.perf_counter(), Attempts()
+    check = partial(attempts.check, _LONGER if checkpoint is None else _AGAIN)
+    resumed = [shard for i in found for shard in groups[i]]
     with (
-        observed_pass(label, source.n_samples) as observer,
+        passing(job, label, attempts.heard, **_described(source, shards, statistic)),
         naming_rows(source, shards, f"accumulate-{label}-{job}"),
+        restarting_stragglers(client, job, attempts),
     ):
-        attempts = Attempts(observer)
-        check = partial(attempts.check, _LONGER if checkpoint is None else _AGAIN)
-        resumed = [shard for i in found for shard in groups[i]]
         if resumed:
-            observer.advanced(sum(shard.n_rows for shard in resumed))
-        with (
-            listening(job, attempts.heard, client),
-            restarting_stragglers(client, job, attempts),
-        ):
-            if keep:
-                root = kept(root, pool)
-                merged = run(task(_without_statistic, root, name=f"rows-{label}"), check=check)
-                whole = task(_attached, zero, root, name=f"whole-{label}")
-                merged = merged._replace(statistic=whole)
-            else:
-                merged = run(root, pool, check=check)
+            n_resumed = sum(shard.n_rows for shard in resumed)
+            tell("resumed", **{"pass": job}, rows=n_resumed, shards=len(resumed))
+        if keep:
+            root = kept(root, pool)
+            merged = run(task(_without_statistic, root, name=f"rows-{label}"), check=check)
+            whole = task(_attached, zero, root, name=f"whole-{label}")
+            merged = merged._replace(statistic=whole)
+        else:
+            merged = run(root, pool, check=check)
         if not keep and not is_task(statistic):
             merged = merged._replace(statistic=statistic.attached(merged.statistic))
     source.check_unchanged()
@@ -226,6 +230,17 @@ def accumulate(
         peak_worker_bytes=merged.peak_bytes,
         seconds=time.perf_counter() - begun,
     )
+
+
+def _described(source: Source, shards: Sequence[Shard], statistic: Any) -> dict[str, Any]:
+    """Return what is told of a pass when it begins."""
+    work = None if is_task(statistic) else statistic.work
+    return {
+        "rows": source.n_samples,
+        "row_bytes": source.row_bytes,
+        "shards": len(shards),
+        "row_flops": work.flops_per_row if work else 0.0,
+    }
 
 
 def _without_statistic(partial: Partial) -> Partial:
@@ -245,20 +260,24 @@ def _groups(
 
 
 def _merged(
-    zero: Any, groups: Sequence[Sequence[Any]], label: str, job: str, saved: SavedPass | None
+    zero: Any,
+    groups: Sequence[Sequence[Any]],
+    label: str,
+    options: PassOptions,
+    saved: SavedPass | None,
 ) -> Any:
     """Merge shards into groups, and groups into the whole, one after the other.
 
     So a running total of a group and one of the whole wait in memory, however many shards there
     are; in a balanced tree it would be one a level.
     """
-    name = f"{label}-{job}"
-    merge = delayed(merge_partials, traverse=False)
+    name = f"{label}-{options.job}"
+    merge, add = delayed(merge_partials, traverse=False), delayed(merge_totals, traverse=False)
     totals = []
     for i, (first, *rest) in enumerate(groups):
         total = first
         for j, part in enumerate(rest):
-            total = merge(zero, total, part, dask_key_name=f"merge-{name}-group-{i}-{j}")
+            total = merge(zero, options, total, part, dask_key_name=f"merge-{name}-group-{i}-{j}")
         if saved is not None:
             save = delayed(save_group, traverse=False)
             total = save(saved, i, total, dask_key_name=f"save-{name}-group-{i}")
@@ -266,11 +285,12 @@ def _merged(
     if saved is None:
         whole, *rest = totals
         for i, part in enumerate(rest):
-            whole = merge(zero, whole, part, dask_key_name=f"merge-{name}-all-{i}")
+            whole = add(zero, options, whole, part, dask_key_name=f"merge-{name}-all-{i}")
         return whole
     save, whole = delayed(save_total, traverse=False), None
     for i, part in enumerate(totals):
-        whole = save(saved, zero, i, whole, part, dask_key_name=f"save-{name}-all-{i}")
+        key = f"save-{name}-all-{i}"
+        whole = save(saved, zero, options, i, before=whole, group=part, dask_key_name=key)
     return whole
 
 

@@ -11,6 +11,7 @@ from streamkern.errors import DataError, ParameterError
 from streamkern.features import FeatureMap, Identity, RandomFourierFeatures
 from streamkern.features.base import checked_seed
 from streamkern.kernels import Gaussian, Kernel, Linear, ShiftInvariantKernel
+from streamkern.observing import tell_of_job
 from streamkern.plan import SAMPLE_ROWS, Plan, plan_fit
 from streamkern.scheduling import current_resources
 from streamkern.selection import median_length_scale
@@ -141,7 +142,7 @@ def plan_for(
     indexed: bool = False,
     fixed_alpha: bool = False,
 ) -> Plan:
-    """Plan a fit on what the current scheduler offers, and refuse what does not fit."""
+    """Plan a fit on what the current scheduler offers, tell it, and refuse what does not fit."""
     if not source.n_targets:
         raise DataError("a fit needs targets, but the source has none; name a dataset with y.")
     D = options.components_for(source.n_features)
@@ -161,4 +162,5 @@ def plan_for(
         allowed_bytes=resources.worker_bytes,
     )
     plan.check()
+    tell_of_job("planned", worker_bytes=plan.worker_bytes, allowed_bytes=plan.allowed_bytes)
     return plan

@@ -15,6 +15,7 @@ from streamkern.features import Standardized
 from streamkern.fitoptions import check_folds, plan_for
 from streamkern.plan import SAMPLE_ROWS
 from streamkern.scheduling import run, task
+from streamkern.selection import progressive_error
 from streamkern.statistics import ByFold, Moments, RowFolds, RowIndex, block_folds, shard_folds
 from streamkern.survey import survey
 from streamkern.threads import blas_threads
@@ -116,6 +117,7 @@ def moments_pass(
             keep=True,
             group=lambda shard: int(rule.of(np.array([shard.start]))[0]),
             checkpoint=checkpoint,
+            validate=progressive_error,
         )
         for i, strip in enumerate(strips)
     ]

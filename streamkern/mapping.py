@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from dask import delayed
 
 from streamkern.naming import naming_rows
-from streamkern.observing import observed_pass
+from streamkern.observing import passing
 from streamkern.scheduling import is_task, kept, local_threads, stream
-from streamkern.seats import Seats, to_the_last
-from streamkern.sources import Shard, reading_ahead
-from streamkern.threads import blas_threads
+from streamkern.seats import Seats
+from streamkern.sources import Shard
+from streamkern.tasks import at_shard
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -59,19 +59,19 @@ def map_shards(
         applying(
             sent,
             source.reader(shard),
-            shard.n_rows,
+            shard,
             (block_rows, job),
             seats,
             dask_key_name=f"{label}-{job}-{shard.index}",
         )
         for shard in shards
     )
-    with observed_pass(label, source.n_samples) as observer:
+    facts = {"rows": source.n_samples, "row_bytes": source.row_bytes, "shards": len(shards)}
+    with passing(job, label, row_flops=0.0, **facts):
         results = stream(tasks)
         for shard in shards:
             with naming_rows(source, shards, f"{label}-{job}"):
                 result = next(results)
-            observer.advanced(shard.n_rows)
             yield shard, result
     source.check_unchanged()
 
@@ -89,14 +89,10 @@ def _cut_up(shards: Iterable[Shard], most_rows: int) -> tuple[Shard, ...]:
 def _apply(
     function: Callable[[Iterator[Block], int, Scratch], Any],
     reader: Reader,
-    n_rows: int,
+    shard: Shard,
     options: tuple[int, str],
     seats: Seats,
 ) -> Any:
     block_rows, job = options
-    with (
-        blas_threads(1),
-        reading_ahead(reader.blocks(block_rows)) as blocks,
-        seats.taken() as scratch,
-    ):
-        return function(to_the_last(blocks, n_rows, job), n_rows, scratch)
+    with at_shard(job, shard, reader, block_rows, seats) as (blocks, scratch):
+        return function(blocks, shard.n_rows, scratch)

@@ -18,6 +18,7 @@ from streamkern.fitting import fit_moments, moments_pass
 from streamkern.footprint import solve_bytes
 from streamkern.kernels import Gaussian, Kernel, Linear, kernel_from
 from streamkern.memory import check_free
+from streamkern.observing import job, tell_of_job
 from streamkern.pattern import Pattern
 from streamkern.predictor import Predictor
 from streamkern.reporting import as_stored, facts_of, sizes_as_dict
@@ -172,6 +173,7 @@ class RidgeModel(FittedRidge):
             checked_size(self.sparse, available)
         return options
 
+    @job("fit")
     def fit(
         self,
         X: Any,
@@ -224,6 +226,7 @@ class RidgeModel(FittedRidge):
         """Say whether nothing is left to choose once the moments are there."""
         return self._penalty_options().is_fixed and self.sparse is None
 
+    @job("moments")
     def moments(
         self,
         X: Any,
@@ -262,6 +265,7 @@ class RidgeModel(FittedRidge):
         options = self._for_rows(self.moments_options(pattern), source, pattern)
         return fit_moments(source, options, like=pattern, indexed=True, checkpoint=checkpoint)
 
+    @job("solve")
     def solve(self, moments: DataMoments) -> Self:
         """Fit the model to moments, without reading rows.
 
@@ -296,6 +300,7 @@ class RidgeModel(FittedRidge):
             check_free(solve_bytes(size or D, n_folds, resources.n_threads), "solving")
         return self._solve(moments, penalty, size)
 
+    @job("tune")
     def tune(
         self,
         X: Any,
@@ -393,6 +398,8 @@ class RidgeModel(FittedRidge):
             **facts_of(solution, solved.equations, flat),
             "note": " ".join(filter(None, notes)),
         }
+        told = ("alpha", "alpha_curve", "cv_rmse", "train_rmse")
+        tell_of_job("solved", seconds=seconds, **{name: self.report_[name] for name in told})
         self.equations_ = solved.equations
         self.take(
             Predictor(

@@ -1,91 +1,178 @@
-"""Who hears how a pass comes along, and what tasks tell from where they run."""
+"""What happens to a job, told as it happens, and who hears of it.
+
+Events are dictionaries of plain values, so that they travel.  `kind` says what happened; `job` and
+`pass` say to what.  A job, such as a fit, is one or several passes and what is done between them.
+
+    job begun     job, name
+    planned       job, worker_bytes, allowed_bytes
+    pass begun    job, pass, label, rows, row_bytes, shards, row_flops
+    resumed       pass, rows, shards         from a checkpoint
+    shard begun   pass, shard, worker
+    shard done    pass, shard, worker, rows, and what `streamkern.tasks` measured
+    merged        pass, worker, seconds
+    validated     pass, rows, error          root mean squared error over sd(y) on rows to come
+    pass ended    pass, error                None where it went well
+    solved        job, seconds, alphas, errors, chosen
+    job ended     job, error
+
+Tasks tell of shards and merges, and `worker` is the address of theirs, or empty in the process that
+started the job.  All else is told by that process.
+"""
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+import uuid
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from streamkern.scheduling import current_worker
+from streamkern.errors import first_line
+from streamkern.scheduling import current_client, current_worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    Event = dict[str, Any]
+    Listener = Callable[[Event], object]
 
-class Observer(Protocol):
-    """Someone who is told how a pass comes along, from whichever thread knows."""
-
-    def started(self, label: str, n_rows: int) -> None:
-        """Hear that a pass over `n_rows` begins."""
-
-    def advanced(self, n_rows: int) -> None:
-        """Hear that `n_rows` more are done."""
-
-    def finished(self) -> None:
-        """Hear that the pass ended, well or not."""
+TOPIC = "streamkern"
+_listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
+_job: ContextVar[str | None] = ContextVar("job", default=None)
 
 
-class _Nobody:
-    """Listens to nothing."""
+class _Heard(NamedTuple):
+    """Who hears what tasks of a pass tell, and whether the tasks are in another process."""
 
-    def started(self, label: str, n_rows: int) -> None: ...
-
-    def advanced(self, n_rows: int) -> None: ...
-
-    def finished(self) -> None: ...
+    hear: Listener
+    is_remote: bool
 
 
-_observer: ContextVar[Observer] = ContextVar("observer", default=_Nobody())  # noqa: B039  stateless
-_TOPIC = "streamkern"
-# What to call about the shards of a job, in the process where the job was started.
-_listeners: dict[str, Callable[[int, int, str], None]] = {}
+# By pass, in the process where it was started.
+_passes: dict[str, _Heard] = {}
 
 
 @contextmanager
-def observed(observer: Observer) -> Iterator[None]:
-    """Tell an observer of every pass that runs inside the context."""
-    token = _observer.set(observer)
+def observed(listener: Listener | None) -> Iterator[None]:
+    """Have a function called with every event of the jobs that run inside the context.
+
+    It is called from whichever thread knows, and should be quick.
+    """
+    token = _listener.set(listener)
     try:
         yield
     finally:
-        _observer.reset(token)
+        _listener.reset(token)
+
+
+def current_listener() -> Listener | None:
+    """Return who observes now."""
+    return _listener.get()
 
 
 @contextmanager
-def observed_pass(label: str, n_rows: int) -> Iterator[Observer]:
-    """Tell the observer of one pass, and yield it."""
-    observer = _observer.get()
-    observer.started(label, n_rows)
+def job(name: str) -> Iterator[str]:
+    """Make what runs inside one job, unless it is part of one already, and yield its number."""
+    with _part_of_job(name) as number:
+        token = _job.set(number)
+        try:
+            yield number
+        finally:
+            _job.reset(token)
+
+
+@contextmanager
+def _part_of_job(name: str) -> Iterator[str]:
+    """Yield the number of the job that this is part of, or of one that this is all of.
+
+    What goes on in a generator must not set the present job: its caller goes on in between.
+    """
+    outer = _job.get()
+    if outer is not None:
+        yield outer
+        return
+    number = uuid.uuid4().hex
+    tell("job begun", job=number, name=name)
+    with _ending("job ended", job=number):
+        yield number
+
+
+@contextmanager
+def passing(number: str, label: str, hear: Listener | None = None, **facts: Any) -> Iterator[None]:
+    """Tell of one pass, and of what its tasks tell.
+
+    Parameters
+    ----------
+    number : str
+        By which its tasks tell of it.
+    label : str
+    hear : callable, optional
+        Is called with what tasks tell, besides whoever observes.
+    **facts
+        Of the pass.
+    """
+    listener, client = _listener.get(), current_client()
+
+    def heard(event: Event) -> None:
+        for each in (hear, listener):
+            if each is not None:
+                each(event)
+
+    with _part_of_job(label) as whole:
+        tell("pass begun", **{"job": whole, "pass": number, "label": label, **facts})
+        _passes[number] = _Heard(heard, client is not None)
+        if client is not None:
+            # One topic for all, because a scheduler keeps every topic as long as it lives.
+            client.subscribe_topic(TOPIC, _pass_on)
+        try:
+            with _ending("pass ended", **{"pass": number}):
+                yield
+        finally:
+            del _passes[number]
+
+
+@contextmanager
+def _ending(kind: str, **facts: Any) -> Iterator[None]:
     try:
-        yield observer
-    finally:
-        observer.finished()
+        yield
+    except GeneratorExit:  # nobody wants the rest
+        tell(kind, **facts, error=None)
+        raise
+    except BaseException as error:
+        tell(kind, **facts, error=first_line(error))
+        raise
+    tell(kind, **facts, error=None)
 
 
-def tell(job: str, shard: int, n_rows: int) -> None:
-    """Say from a task that a shard was begun (`n_rows` 0) or is done."""
-    listener = _listeners.get(job)
+def tell(kind: str, **facts: Any) -> None:
+    """Tell of what happened where jobs are started: to whoever observes, and to the scheduler."""
+    event = {"kind": kind, **facts}
+    listener, client = _listener.get(), current_client()
     if listener is not None:
-        listener(shard, n_rows, "")
-    elif (worker := current_worker()) is not None:  # else nobody can be told from here
-        worker.log_event(_TOPIC, (job, shard, n_rows, worker.address))
-
-
-@contextmanager
-def listening(job: str, heard: Callable[[int, int, str], None], client: Any) -> Iterator[None]:
-    """Call a function with what tasks of a job tell, and the address of their worker."""
-    _listeners[job] = heard
+        listener(event)
     if client is not None:
-        # One topic for all jobs, because a scheduler keeps every topic as long as it lives.
-        client.subscribe_topic(_TOPIC, _pass_on)
-    try:
-        yield
-    finally:
-        del _listeners[job]
+        with suppress(Exception):  # a job does not fail because nobody can hear of it
+            client.log_event(TOPIC, event)
 
 
-def _pass_on(event: tuple[Any, tuple[str, int, int, str]]) -> None:
-    job, shard, n_rows, worker = event[1]
-    listener = _listeners.get(job)
-    if listener is not None:
-        listener(shard, n_rows, worker)
+def tell_of_job(kind: str, **facts: Any) -> None:
+    """Tell of the job that this is part of, if any."""
+    number = _job.get()
+    if number is not None:
+        tell(kind, job=number, **facts)
+
+
+def tell_from_task(number: str, kind: str, **facts: Any) -> None:
+    """Tell from a task of a pass."""
+    event = {"kind": kind, "pass": number, **facts}
+    heard, worker = _passes.get(number), current_worker()
+    if heard is not None and not (heard.is_remote and worker is not None):
+        heard.hear(event | {"worker": ""})
+    elif worker is not None:  # else nobody can be told from here
+        worker.log_event(TOPIC, event | {"worker": worker.address})
+
+
+def _pass_on(event: tuple[Any, Event]) -> None:
+    told = event[1]
+    heard = _passes.get(told.get("pass", ""))
+    if heard is not None and "worker" in told:  # all else was told here
+        heard.hear(told)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamkern.memory import peak_bytes
-from streamkern.observing import tell
-from streamkern.seats import Seats, to_the_last
-from streamkern.sources import reading_ahead
-from streamkern.threads import blas_threads
+from streamkern.observing import tell_from_task
+from streamkern.scheduling import metered
+from streamkern.tasks import at_shard
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from streamkern.seats import Seats
     from streamkern.sources import Block, Reader, Shard
     from streamkern.statistics import Statistic
     from streamkern.storage import SavedPass
@@ -58,12 +59,28 @@ SAVED = Partial(None, 0, 0, (), 0)
 
 
 class PassOptions(NamedTuple):
-    """What all shards of a pass have in common."""
+    """What all tasks of a pass have in common.
+
+    Parameters
+    ----------
+    block_rows : int
+    skip_bad_rows : bool
+    threads : int
+        BLAS threads of a task.
+    job : str
+        The number of the pass.
+    monitored : bool
+        Whether to measure what the processor can attain.
+    validate : callable, optional
+        Takes a total and the sums of the next group, and returns an error to tell of.
+    """
 
     block_rows: int
     skip_bad_rows: bool
     threads: int
     job: str
+    monitored: bool
+    validate: Callable[[Any, Any], float | None] | None
 
 
 def accumulate_shard(
@@ -78,35 +95,51 @@ def accumulate_shard(
     """Return the sums of one shard; the task that a worker runs, and runs again if it must."""
     if saved is not None and saved.is_there:
         return SAVED
-    tell(options.job, shard.index, 0)
     statistic = zero.zero()
     counts = {"kept": 0, "skipped": 0}
 
     def kept(blocks: Iterator[Block]) -> Iterator[Block]:
-        for block in to_the_last(blocks, shard.n_rows, options.job):
+        for block in blocks:
             good = block.where(block.finite()) if options.skip_bad_rows else block
             counts["kept"] += len(good)
             counts["skipped"] += len(block) - len(good)
             if len(good):
                 yield good
 
-    with (
-        blas_threads(options.threads),
-        reading_ahead(reader.blocks(options.block_rows)) as blocks,
-        seats.taken() as statistic.scratch,
-    ):
+    with at_shard(
+        options.job,
+        shard,
+        reader,
+        options.block_rows,
+        seats,
+        threads=options.threads,
+        work=statistic.work if options.monitored else None,
+    ) as (blocks, scratch):
+        statistic.scratch = scratch
         statistic.update(kept(blocks))
     statistic.scratch = None
-    tell(options.job, shard.index, shard.n_rows)
     sums = statistic.detached()
     return Partial(sums, counts["kept"], counts["skipped"], (shard.index,), peak_bytes())
 
 
-def merge_partials(zero: Statistic, left: Partial, right: Partial) -> Partial:
+def merge_totals(zero: Statistic, options: PassOptions, before: Partial, group: Partial) -> Partial:
+    """Return the partial of all groups so far, and tell how well those before foretold the last."""
+    if options.validate is not None and not (before.is_saved or group.is_saved):
+        error = options.validate(zero.attached(before.statistic), zero.attached(group.statistic))
+        if error is not None:
+            tell_from_task(options.job, "validated", rows=before.n_rows, error=error)
+    return merge_partials(zero, options, before, group)
+
+
+def merge_partials(zero: Statistic, options: PassOptions, left: Partial, right: Partial) -> Partial:
     """Return the partial of all shards that the two cover."""
     if left.is_saved or right.is_saved:
         return SAVED
+    begun = time.perf_counter()
     merged = zero.attached(left.statistic).merge(zero.attached(right.statistic))
+    seconds = time.perf_counter() - begun
+    metered({"merging": seconds})
+    tell_from_task(options.job, "merged", seconds=seconds)
     return Partial(
         merged.detached(),
         left.n_rows + right.n_rows,
@@ -124,7 +157,13 @@ def save_group(saved: SavedPass, number: int, partial: Partial) -> Partial:
 
 
 def save_total(
-    saved: SavedPass, zero: Statistic, number: int, before: Partial | None, group: Partial
+    saved: SavedPass,
+    zero: Statistic,
+    options: PassOptions,
+    number: int,
+    *,
+    before: Partial | None,
+    group: Partial,
 ) -> Partial:
     """Save the sums of all groups up to one, and return them.
 
@@ -132,6 +171,7 @@ def save_total(
     ----------
     saved : SavedPass
     zero : Statistic
+    options : PassOptions
     number : int
         Of the group.
     before : Partial, optional
@@ -147,6 +187,6 @@ def save_total(
         group = Partial(**saved.read_group(number))
     if before is not None and before.is_saved:
         before = Partial(**saved.read_total(number - 1))
-    total = group if before is None else merge_partials(zero, before, group)
+    total = group if before is None else merge_totals(zero, options, before, group)
     saved.write_total(number, total._asdict())
     return total

@@ -43,14 +43,19 @@ class Seats:
         """Leave the memory behind."""
         return Seats, (self.n_seats,)
 
+    @property
+    def here(self) -> int:
+        """How many there are in the process of the present task."""
+        worker = current_worker()
+        return self.n_seats if worker is None else int(worker.state.nthreads)
+
     @contextmanager
     def taken(self) -> Iterator[Scratch]:
         """Wait for a seat, and hold it with its working memory."""
         with self._lock:
             if self._free is None:
-                worker = current_worker()
                 self._free = LifoQueue()
-                for _ in range(self.n_seats if worker is None else worker.state.nthreads):
+                for _ in range(self.here):
                     self._free.put(Scratch())
         scratch = self._free.get()
         try:

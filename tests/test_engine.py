@@ -8,8 +8,9 @@ import cloudpickle
 import dask
 import numpy as np
 import pytest
+from hearing import Passes
 
-from streamkern import engine
+from streamkern import engine, partials
 from streamkern.engine import accumulate
 from streamkern.errors import DataError, IncompletePassError
 from streamkern.features import RandomFourierFeatures
@@ -109,10 +110,11 @@ class CutBy(ArraySource):
         return self.cut if n_rows else ()
 
 
-class Recorder:
-    """An observer that remembers."""
+class Recorder(Passes):
+    """Remembers what it hears."""
 
     def __init__(self):
+        super().__init__()
         self.events = []
 
     def started(self, label, n_rows):
@@ -222,14 +224,15 @@ merge = engine.merge_partials
 @pytest.mark.parametrize(
     ("wrong", "held"),
     [
-        (lambda _zero, left, _right: left, 1),
-        (lambda zero, left, right: merge(zero, *[merge(zero, left, right)] * 2), 16),
-        (lambda zero, left, _right: merge(zero, left, left), 4),
+        (lambda _zero, _options, left, _right: left, 1),
+        (lambda *given: merge(*given[:2], *[merge(*given)] * 2), 16),
+        (lambda zero, options, left, _right: merge(zero, options, left, left), 4),
     ],
     ids=["one lost", "all twice", "one lost and the other twice"],
 )
 def test_a_merge_that_loses_or_doubles_a_shard_is_found_out(monkeypatch, wrong, held):
-    monkeypatch.setattr(engine, "merge_partials", wrong)
+    for module in (engine, partials):
+        monkeypatch.setattr(module, "merge_partials", wrong)
     source = ArraySource(*rows(40))
     message = f"must hold each of 4 shards once, but holds {held}; run it again"
     with pytest.raises(IncompletePassError, match=message):

@@ -11,6 +11,7 @@ import numpy as np
 import psutil
 import pytest
 from conftest import dask_process, running_scheduler
+from hearing import Passes
 from troubles import SHARD_ROWS, SHARDS, P, Troubled, die, fill_memory, hang, once, segfault, stop
 
 import streamkern
@@ -45,23 +46,18 @@ def expected():
         return sums(moments())
 
 
-class When:
-    """An observer that does something when so many shards are reported."""
+class When(Passes):
+    """Does something when so many shards are reported."""
 
     def __init__(self, what, after=1):
+        super().__init__()
         self.what = what
         self.left = after
 
-    def started(self, label, n_rows):
-        pass
-
-    def advanced(self, n_rows):  # noqa: ARG002  the observer's signature
+    def advanced(self, n_rows):  # noqa: ARG002  the listener's signature
         self.left -= 1
         if not self.left:
             self.what()
-
-    def finished(self):
-        pass
 
 
 def lose_network(dask_worker):

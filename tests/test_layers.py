@@ -16,7 +16,7 @@ ROOT = Path(streamkern.__file__).parent
 
 # From the bottom up; a module imports from its own row or from rows above it in this table.
 LAYERS = [
-    {"_version", "_typing", "errors", "memory", "scratch", "stopping", "threads"},
+    {"_version", "_typing", "errors", "memory", "scratch", "stopping", "threads", "timing"},
     {"kernels"},
     {"features"},
     {"predictor"},
@@ -24,8 +24,9 @@ LAYERS = [
     {"statistics"},
     {"solve"},
     {"sparse", "deviation"},
-    {"storage", "selection", "footprint", "plan", "observing", "scheduling"},
-    {"seats", "attempts", "naming"},
+    {"storage", "selection", "footprint", "plan", "scheduling"},
+    {"seats", "attempts", "naming", "observing"},
+    {"tasks"},
     {"partials"},
     {"engine", "mapping", "fitoptions", "pattern"},
     {"checkpointing"},
@@ -55,7 +56,9 @@ ALLOWED = {
         "sources/arrays.py",
         "cli/place.py",
     ),
-    "distributed": ("scheduling.py", "seats.py", "cluster.py", "revival.py"),
+    "distributed": ("scheduling.py", "seats.py", "cluster.py", "revival.py", "monitor/"),
+    "bokeh": ("monitor/page.py",),
+    "prometheus_client": ("monitor/metrics.py",),
     "click": ("cli/",),
     "matplotlib": ("plots.py",),
     "sklearn": ("estimators.py", "exact/", "fitted.py", "sparse.py", "sparse_models.py"),

@@ -16,6 +16,7 @@ import numpy as np
 import psutil
 import pytest
 from conftest import wait_until
+from hearing import Passes
 
 import streamkern
 from streamkern.fitoptions import plan_for
@@ -157,16 +158,17 @@ print(hashlib.sha256(model.coef_.tobytes()).hexdigest())
     assert len(found) == 1
 
 
-class Killer:
-    """An observer that kills processes when the first rows of the main pass are reported."""
+class Killer(Passes):
+    """Kills processes when the first rows of the main pass are reported."""
 
     def __init__(self, pids):
+        super().__init__()
         self.pids = pids
         self.passes = []
         self.rows = 0
         self.killed = threading.Event()
 
-    def started(self, label, n_rows):  # noqa: ARG002  the observer's signature
+    def started(self, label, n_rows):  # noqa: ARG002  the listener's signature
         self.passes.append(label)
 
     def advanced(self, n_rows):
@@ -177,9 +179,6 @@ class Killer:
             for pid in self.pids:
                 os.kill(pid, signal.SIGKILL)
             self.killed.set()
-
-    def finished(self):
-        pass
 
 
 @pytest.mark.cluster

@@ -59,7 +59,7 @@ def fit(say: Say, **options: Any) -> None:
     if job is None:
         return
     source, place, plan = job
-    with place.entered(say, plan):
+    with place.entered(say, plan, options["out"]):
         model.fit(source, like=like, checkpoint=options["checkpoint"])
     model.save(options["out"], force=options["force"])
     drop_checkpoint(options["checkpoint"])

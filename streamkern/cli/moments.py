@@ -61,7 +61,7 @@ def moments(say: Say, **options: Any) -> None:
     if job is None:
         return
     source, place, plan = job
-    with place.entered(say, plan):
+    with place.entered(say, plan, options["out"]):
         found = model.moments(source, like=like, checkpoint=options["checkpoint"]).gathered()
     found.save(options["out"], force=options["force"])
     drop_checkpoint(options["checkpoint"])

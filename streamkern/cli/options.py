@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from streamkern.errors import StreamkernError, StreamkernWarning, first_line
+from streamkern.errors import StreamkernError, StreamkernWarning, first_line, printable
 from streamkern.stopping import Stopped, end_at_once, stoppable
 
 if TYPE_CHECKING:
@@ -28,11 +28,14 @@ class Say:
     as_json : bool
     quiet : bool
         No progress on standard error.
+    log_json : bool
+        Everything on standard error is JSON, an object a line.
     """
 
-    def __init__(self, *, as_json: bool, quiet: bool) -> None:
+    def __init__(self, *, as_json: bool, quiet: bool, log_json: bool) -> None:
         self.as_json = as_json
         self.quiet = quiet
+        self.log_json = log_json
 
     def line(self, text: str = "") -> None:
         """Print one line for people."""
@@ -80,15 +83,19 @@ class Say:
 
     def note(self, text: str) -> None:
         """Print a note on standard error, for everyone."""
-        click.echo(f"note: {printable(text)}", err=True)
+        self._aside("note", text)
 
+    def error(self, text: str) -> None:
+        """Print why the command failed, on standard error."""
+        self._aside("Error", text)
 
-def printable(text: str) -> str:
-    """Return a text with nothing in it that a terminal would obey, whoever named what is in it."""
-    return "".join(
-        each if each.isprintable() else each.encode("unicode_escape", "surrogatepass").decode()
-        for each in text
-    )
+    def _aside(self, kind: str, text: str) -> None:
+        if self.log_json:
+            from streamkern.monitor.lines import write_event
+
+            write_event(kind.lower(), {"text": text})
+        else:
+            click.echo(f"{kind}: {printable(text)}", err=True)
 
 
 def _plain(value: Any) -> Any:
@@ -96,37 +103,40 @@ def _plain(value: Any) -> Any:
 
 
 def common(command: Command) -> Command:
-    """Give a command --json, --quiet and --debug, and turn errors into one sentence."""
+    """Give a command --json, --quiet, --log-json and --debug, and turn errors into a sentence."""
 
     @click.option("--json", "as_json", is_flag=True, help="End with one JSON object on one line.")
     @click.option("--quiet", is_flag=True, help="Show no progress.")
+    @click.option("--log-json", is_flag=True, help="Log in JSON, a line an event.")
     @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
     @functools.wraps(command)
-    def run(*args: Any, as_json: bool, quiet: bool, debug: bool, **kwargs: Any) -> None:
-        say = Say(as_json=as_json, quiet=quiet)
+    def run(
+        *args: Any, as_json: bool, quiet: bool, log_json: bool, debug: bool, **kwargs: Any
+    ) -> None:
+        say = Say(as_json=as_json, quiet=quiet, log_json=log_json)
+        fail = functools.partial(_fail, say, debug=debug)
         try:
             with stoppable(), warnings.catch_warnings():
                 warnings.simplefilter("default", StreamkernWarning)
                 warnings.showwarning = _as_note(say)
                 command(*args, say=say, **kwargs)
         except StreamkernError as error:
-            _fail(str(error), error.exit_status, debug=debug)
+            fail(str(error), error.exit_status)
         except KeyboardInterrupt as error:
             status = 130
             if isinstance(error, Stopped):
                 status = error.exit_status
                 end_at_once()
-            _fail(_interrupted(kwargs.get("checkpoint")), status, debug=debug)
+            fail(_interrupted(kwargs.get("checkpoint")), status)
         except MemoryError:
-            _fail("out of memory; take fewer components, or shut other programs.", 1, debug=debug)
+            fail("out of memory; take fewer components, or shut other programs.", 1)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except Exception as error:  # noqa: BLE001  a user gets a sentence, whatever happens
-            _fail(
+            fail(
                 f"unexpected {type(error).__name__} ({first_line(error)}); run again with --debug "
                 f"and report what it prints.",
                 1,
-                debug=debug,
             )
 
     return run
@@ -153,10 +163,10 @@ def _as_note(say: Say) -> Callable[..., None]:
     return show
 
 
-def _fail(sentence: str, status: int, *, debug: bool) -> NoReturn:
+def _fail(say: Say, sentence: str, status: int, *, debug: bool) -> NoReturn:
     if debug:
         traceback.print_exc()
-    click.echo(f"Error: {printable(sentence)}", err=True)
+    say.error(sentence)
     sys.exit(status)
 
 

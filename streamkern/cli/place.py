@@ -7,6 +7,8 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+import click
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -46,34 +48,40 @@ class Place:
         return any((self.cluster, self.scheduler, self.scheduler_file))
 
     @contextmanager
-    def entered(self, say: Say, plan: Plan | None = None) -> Iterator[None]:
-        """Run in that place, with a progress bar unless the command is quiet.
+    def entered(self, say: Say, plan: Plan | None = None, what: str = "") -> Iterator[None]:
+        """Run in that place, showing how it comes along unless the command is quiet.
 
         Without a named place, a plan with worker processes gets a local cluster of as many, and
-        anything else runs on threads of this process.
+        anything else runs on threads of this process.  Views of the job name it after the command
+        and `what` it makes.
         """
         import dask
 
         from streamkern.monitor import progress
+        from streamkern.observing import job
 
+        name = f"{click.get_current_context().info_name} {what}".strip()
         blas_threads = plan.blas_threads if plan else 1
         with (
-            progress() if not say.quiet else nullcontext(),
+            nullcontext() if say.quiet else progress("json" if say.log_json else "auto"),
             dask.config.set({"streamkern.blas-threads": blas_threads}),
         ):
             if self.is_named or (plan is not None and plan.n_workers):
                 from streamkern.cluster import connect
 
-                with connect(
-                    cluster=self.cluster,
-                    scheduler=self.scheduler,
-                    scheduler_file=self.scheduler_file,
-                    n_workers=self.workers
-                    or (None if self.is_named or not plan else plan.n_workers),
-                    blas_threads=blas_threads,
+                with (
+                    connect(
+                        cluster=self.cluster,
+                        scheduler=self.scheduler,
+                        scheduler_file=self.scheduler_file,
+                        n_workers=self.workers
+                        or (None if self.is_named or not plan else plan.n_workers),
+                        blas_threads=blas_threads,
+                    ),
+                    job(name),
                 ):
                     yield
             else:
                 threads = plan.n_threads if plan else None
-                with dask.config.set(scheduler="threads", num_workers=threads):
+                with dask.config.set(scheduler="threads", num_workers=threads), job(name):
                     yield

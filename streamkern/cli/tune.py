@@ -63,7 +63,7 @@ def tune(say: Say, **options: Any) -> None:
     if job is None:
         return
     source, place, plan = job
-    with place.entered(say, plan):
+    with place.entered(say, plan, options["out"]):
         model.tune(source, kernels=kernels, checkpoint=options["checkpoint"])
     model.save(options["out"], force=options["force"])
     drop_checkpoint(options["checkpoint"])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+import uuid
 import warnings
+from contextlib import contextmanager
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,13 +20,13 @@ from streamkern.exact import ExactKernelRidge
 from streamkern.features import Standardized
 from streamkern.fitoptions import MAPS, plan_for
 from streamkern.kernels import Linear, ShiftInvariantKernel
-from streamkern.observing import observed, observed_pass
+from streamkern.observing import current_listener, observed, passing, tell
 from streamkern.scheduling import run, task
 from streamkern.sources import ArraySource
 from streamkern.threads import blas_threads
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from streamkern._typing import Floats
     from streamkern.comparison.split import Split
@@ -41,16 +43,6 @@ COMPARED_MAPS = {
     for form in ("", "-phase")
 }
 _KERNEL_ROWS = 512
-
-
-class _Silent:
-    """Hears of the passes inside a comparison, which shows one bar instead of one a pass."""
-
-    def started(self, label: str, n_rows: int) -> None: ...
-
-    def advanced(self, n_rows: int) -> None: ...
-
-    def finished(self) -> None: ...
 
 
 def compare(
@@ -120,18 +112,14 @@ def compare(
     n, p = rows.X.shape
     linear = RandomFeatureRidge(**options | {"kernel": Linear(), "paired": True, "n_components": p})
     runs: dict[tuple[str, int], list[Run]] = {key: [] for key in drawn}
-    with (
-        observed_pass("models", (2 + len(drawn) * n_seeds) * n) as observer,
-        observed(_Silent()),
-        blas_threads(1),
-    ):
+    with _told((2 + len(drawn) * n_seeds) * n) as fitted, blas_threads(1):
         exact_run, linear_run = _run(exact.set_params(kernel=kernel), rows), _run(linear, rows)
-        observer.advanced(2 * n)
+        fitted(2 * n)
         for seed in range(model.random_state, model.random_state + n_seeds):
             for key, found in runs.items():
                 sized = RandomFeatureRidge(**drawn[key] | {"random_state": seed})
                 found.append(_run(sized, rows, seed, kernel))
-                observer.advanced(n)
+                fitted(n)
     _warn_of_rounding(list(chain.from_iterable(runs.values())))
     reference = exact_run.test_rmse
     return Comparison(
@@ -149,6 +137,20 @@ def compare(
         alpha=penalty.alpha,
         target_deviation=float(np.sqrt(rows.y_test.var(axis=0).mean())),
     )
+
+
+@contextmanager
+def _told(n_rows: int) -> Iterator[Callable[[int], None]]:
+    """Tell of all models as one pass, and of none of those inside; give what to call for each."""
+    number, shards = uuid.uuid4().hex, count()
+    listener = current_listener()
+
+    def fitted(n: int) -> None:
+        with observed(listener):
+            tell("shard done", **{"pass": number}, shard=next(shards), rows=n, worker="")
+
+    with passing(number, "models", rows=n_rows), observed(None):
+        yield fitted
 
 
 def checked_comparison(

@@ -1,4 +1,4 @@
-"""Watching a pass: so far a progress bar in the terminal."""
+"""Watching jobs: what was told of them, in the terminal, on the dashboard and as metrics."""
 
 from streamkern.monitor.progress import progress
 

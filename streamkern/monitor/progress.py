@@ -1,53 +1,40 @@
-"""A progress bar on standard error."""
+"""How jobs come along, on standard error: live where that is a terminal, else in plain lines."""
 
 from __future__ import annotations
 
-import time
+import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
+from streamkern.errors import ParameterError
+from streamkern.monitor.facts import Jobs
 from streamkern.observing import observed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rich.progress import TaskID
+    from streamkern.observing import Event
 
-
-_SECONDS_WORTH_A_BAR = 1.0
-
-
-class _Bar:
-    """Shows the pass under way as one bar; an `Observer`."""
-
-    def __init__(self, bars: Progress) -> None:
-        self.bars = bars
-        self.task: TaskID | None = None
-        self.begun = 0.0
-
-    def started(self, label: str, n_rows: int) -> None:
-        """Begin a bar."""
-        self.task = self.bars.add_task(label, total=n_rows)
-        self.begun = time.monotonic()
-
-    def advanced(self, n_rows: int) -> None:
-        """Move the bar on."""
-        if self.task is not None:
-            self.bars.advance(self.task, n_rows)
-
-    def finished(self) -> None:
-        """Leave the bar as it stands, or take it away where nobody had to wait for it."""
-        if self.task is not None and time.monotonic() - self.begun < _SECONDS_WORTH_A_BAR:
-            self.bars.remove_task(self.task)
-        self.task = None
+STYLES = ("auto", "live", "plain", "json")
 
 
 @contextmanager
-def progress() -> Iterator[None]:
-    """Show a progress bar on standard error for every pass that runs inside the context.
+def progress(style: str = "auto") -> Iterator[None]:
+    """Show on standard error how every fit, prediction and other job inside comes along.
+
+    Jobs and passes that are over within a second are not mentioned.
+
+    Parameters
+    ----------
+    style : {'auto', 'live', 'plain', 'json'}
+        'live' lines are written anew four times a second; 'plain' ones are added every ten seconds,
+        and more rarely later; 'json' is one object a line, for programs.  'auto' is 'live' on a
+        terminal, else 'plain'.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such style.
 
     Examples
     --------
@@ -56,12 +43,24 @@ def progress() -> Iterator[None]:
     >>> with streamkern.progress():
     ...     model = streamkern.RandomFeatureRidge(n_components=64).fit(X, y)
     """
-    columns = (
-        TextColumn("{task.description:>8}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("rows"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as bars, observed(_Bar(bars)):
+    if style not in STYLES:
+        raise ParameterError(f"style must be one of {', '.join(STYLES)}, not {style!r}; take one.")
+    if style == "auto":
+        style = "live" if sys.stderr.isatty() else "plain"
+    jobs = Jobs()
+    if style == "live":
+        from streamkern.monitor.terminal import LiveLines  # noqa: PLC0415  rich takes long
+
+        with LiveLines(jobs), observed(jobs.hear):
+            yield
+        return
+    from streamkern.monitor.lines import JsonLines, PlainLines  # noqa: PLC0415
+
+    lines = JsonLines(jobs) if style == "json" else PlainLines(jobs)
+
+    def hear(event: Event) -> None:
+        jobs.hear(event)
+        lines.told(event)
+
+    with lines, observed(hear):
         yield

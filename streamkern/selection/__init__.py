@@ -2,6 +2,7 @@
 
 from streamkern.selection.length_scale import median_length_scale
 from streamkern.selection.penalty import PenaltyCurve, checked_penalty, default_grid
+from streamkern.selection.progressive import progressive_error
 from streamkern.selection.sparsity import SparsityCurve, sparse_errors, sparse_sizes
 from streamkern.selection.validation import HeldOut, held_out_errors
 
@@ -13,6 +14,7 @@ __all__ = [
     "default_grid",
     "held_out_errors",
     "median_length_scale",
+    "progressive_error",
     "sparse_errors",
     "sparse_sizes",
 ]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from typing import TYPE_CHECKING
+
+from streamkern.timing import timed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -34,14 +37,18 @@ def reading_ahead(blocks: Iterable[Block]) -> Iterator[Iterator[Block]]:
     with _closed(source), ThreadPoolExecutor(1, "read-ahead") as reader:
 
         def read() -> Block | None:
-            return next(source, None)
+            with timed("reading"):
+                return next(source, None)
 
-        first = reader.submit(read)
+        def begun() -> Future[Block | None]:
+            return reader.submit(copy_context().run, read)
+
+        first = begun()
 
         def handed_over() -> Iterator[Block]:
             coming = first
             while (block := coming.result()) is not None:
-                coming = reader.submit(read)
+                coming = begun()
                 yield block
 
         yield handed_over()

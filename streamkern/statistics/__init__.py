@@ -17,6 +17,7 @@ from streamkern.statistics.row_index import RowIndex
 from streamkern.statistics.sample import RowSample
 from streamkern.statistics.scores import PredictionErrors
 from streamkern.statistics.triangle import Triangle
+from streamkern.statistics.work import Work
 
 __all__ = [
     "ByFold",
@@ -33,6 +34,7 @@ __all__ = [
     "Statistic",
     "Together",
     "Triangle",
+    "Work",
     "block_folds",
     "shard_folds",
 ]

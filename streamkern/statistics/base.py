@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from streamkern.scratch import Scratch
     from streamkern.sources import Block
+    from streamkern.statistics.work import Work
 
 
 class Statistic(ABC):
@@ -30,6 +31,11 @@ class Statistic(ABC):
 
     scratch: Scratch | None = None
     stays_behind: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def work(self) -> Work | None:
+        """The arithmetic of an update; None where hardly any of it is products."""
+        return None
 
     @abstractmethod
     def zero(self) -> Self:

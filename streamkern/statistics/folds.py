@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from streamkern._typing import Array
     from streamkern.sources import Block, Shard
+    from streamkern.statistics.work import Work
 
 
 @dataclass(frozen=True)
@@ -135,6 +136,11 @@ class ByFold(Statistic):
         self.empty = empty
         self.parts: dict[int, Statistic] = {}
         self.shared: set[int] = set()
+
+    @property
+    def work(self) -> Work | None:
+        """That of one fold, since every row is in one."""
+        return self.empty.work
 
     def zero(self) -> ByFold:
         """Return the statistics of no rows."""

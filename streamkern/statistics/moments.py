@@ -12,11 +12,13 @@ from streamkern.scratch import Scratch
 from streamkern.statistics.base import Statistic
 from streamkern.statistics.centred import CentredMoments
 from streamkern.statistics.triangle import Triangle
+from streamkern.statistics.work import Work
+from streamkern.timing import timed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from streamkern._typing import Floats
+    from streamkern._typing import Array, Floats
     from streamkern.features import FeatureMap
     from streamkern.sources import Block
     from streamkern.statistics.centred import Precision
@@ -96,6 +98,13 @@ class Moments(Statistic):
         """The dtype of the features and products."""
         return np.dtype(np.float32 if self.precision == "single" else np.float64)
 
+    @property
+    def work(self) -> Work:
+        """The products of features with each other, or a strip of them, and with targets."""
+        D, first = self.feature_map.n_components, self.first_row
+        triangle = D * (D + 1) - first * (first + 1)
+        return Work(triangle + 2 * D * (self.n_targets + 1), D, self.dtype.str)
+
     def zero(self) -> Moments:
         """Return the moments of no rows, with the same map and shift."""
         return Moments(
@@ -168,7 +177,6 @@ class Moments(Statistic):
             If sums are not finite any more.
         """
         D, scratch = self.feature_map.n_components, self.scratch or Scratch()
-        shift = self.feature_shift.astype(self.dtype)
         product = scratch.array("product", (Triangle.product_size(D),), self.dtype)
         if self.gram is None:
             self.gram = Triangle(D, first_row=self.first_row)
@@ -177,27 +185,39 @@ class Moments(Statistic):
             features = scratch.array("features", (len(block), D), self.dtype)
             roots = None if block.weights is None else np.sqrt(block.weights)[:, None]
             targets = self._targets(block, roots, scratch)
-            narrow = scratch.array("narrow", targets.shape, self.dtype)
-            np.copyto(narrow, targets, casting="same_kind")
-            cross = scratch.array("cross", self.cross.shape, self.dtype)
-            begun = 0
-            for rows in self.feature_map.evaluated(block.X, features, shift, scratch):
-                if roots is not None:
-                    features[rows] *= roots[rows].astype(self.dtype)
-                # Wide targets need more rows at a time, or adding up would cost more than products.
-                if rows.stop - begun >= _ROWS_A_TARGET * targets.shape[1] or (
-                    rows.stop == len(block)
-                ):
-                    done = slice(begun, rows.stop)
-                    self.cross += np.matmul(features[done].T, narrow[done], out=cross)
-                    begun = rows.stop
-            self.gram.add_products(features, product)
+            with timed("features"):
+                self._fill(features, block, roots, targets, scratch)
+            with timed("products"):
+                self.gram.add_products(features, product)
             sums = targets.T @ targets
             self.target += sums[:-1, :-1]
             self.target_sum += sums[-1, :-1]
             self.weight += float(sums[-1, -1])
             self.n_rows += len(block)
             self._check_sums(block)
+
+    def _fill(
+        self,
+        features: Array,
+        block: Block,
+        roots: Floats | None,
+        targets: Floats,
+        scratch: Scratch,
+    ) -> None:
+        """Write the features of a block, and add their products with targets while in cache."""
+        shift = self.feature_shift.astype(self.dtype)
+        narrow = scratch.array("narrow", targets.shape, self.dtype)
+        np.copyto(narrow, targets, casting="same_kind")
+        cross = scratch.array("cross", self.cross.shape, self.dtype)
+        begun = 0
+        for rows in self.feature_map.evaluated(block.X, features, shift, scratch):
+            if roots is not None:
+                features[rows] *= roots[rows].astype(self.dtype)
+            # Wide targets need more rows at a time, or adding up would cost more than products.
+            if rows.stop - begun >= _ROWS_A_TARGET * targets.shape[1] or rows.stop == len(block):
+                done = slice(begun, rows.stop)
+                self.cross += np.matmul(features[done].T, narrow[done], out=cross)
+                begun = rows.stop
 
     def _targets(self, block: Block, roots: Floats | None, scratch: Scratch) -> Floats:
         """Return targets as they enter the products, and a column of ones, times root weights."""

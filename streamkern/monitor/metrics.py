@@ -1,0 +1,151 @@
+"""Prometheus collectors: jobs on the scheduler, and what its process did on every worker.
+
+References
+----------
+Prometheus, "Metric and label naming", https://prometheus.io/docs/practices/naming/
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from prometheus_client import REGISTRY
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from streamkern.tasks import process_totals
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from streamkern.monitor.facts import Job, Jobs, Pass
+
+# Collectors of this process, by kind.
+_exposed: dict[type[Collector], Collector] = {}
+_STATES = ("waiting", "running", "done", "resumed", "retried", "failed")
+
+
+class JobsCollector(Collector):
+    """The jobs that a scheduler hears of.
+
+    Parameters
+    ----------
+    jobs : Jobs
+    """
+
+    def __init__(self, jobs: Jobs) -> None:
+        self.jobs = jobs
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the figures of every job that is kept, by its number and name."""
+        with self.jobs.lock:
+            now = self.jobs.clock()
+            yield from self._of_jobs(now)
+            yield from self._of_passes(now)
+
+    def _of_jobs(self, now: float) -> Iterator[Metric]:
+        facts: list[tuple[str, str, str, Callable[[Job], float]]] = [
+            ("job_running", "1 while the job runs, 0 after", "", lambda job: job.ended is None),
+            ("job_failed", "1 if the job ended with an error", "", lambda job: bool(job.error)),
+            ("job_elapsed", "How long the job has taken", "seconds", lambda job: job.elapsed(now)),
+            (
+                "job_planned_worker_memory",
+                "What the plan projects for a worker",
+                "bytes",
+                lambda job: job.worker_bytes,
+            ),
+        ]
+        for name, text, unit, value in facts:
+            family = GaugeMetricFamily(_named(name, unit), text, labels=["job", "name"], unit=unit)
+            for job in self.jobs:
+                family.add_metric([job.number, job.name], value(job))
+            yield family
+
+    def _of_passes(self, now: float) -> Iterator[Metric]:
+        labels = ["job", "name", "pass"]
+        facts: list[tuple[str, str, str, Callable[[Pass], float | None]]] = [
+            ("pass_rows", "Rows that the pass reads", "", lambda each: each.n_rows),
+            ("pass_rows_done", "Rows that are done", "", lambda each: each.rows_done),
+            ("pass_left", "Estimate of the time left", "seconds", lambda p: p.seconds_left(now)),
+            (
+                "pass_flops_per_second",
+                "Operations of products of features a second",
+                "",
+                lambda each: each.speed(now),
+            ),
+            (
+                "pass_attainable_flops_per_second",
+                "What products alone attain on the processes that took part",
+                "",
+                lambda each: each.attainable(),
+            ),
+            ("pass_peak_memory", "The largest process", "bytes", lambda p: p.peak_bytes()),
+            (
+                "pass_validation_error_ratio",
+                "Root mean squared error on new rows over sd(y)",
+                "",
+                lambda each: each.validation[-1][1] if each.validation else None,
+            ),
+        ]
+        for name, text, unit, value in facts:
+            family = GaugeMetricFamily(_named(name, unit), text, labels=labels, unit=unit)
+            for job, reading in self._passes():
+                found = value(reading)
+                if found is not None:
+                    family.add_metric([job.number, job.name, reading.label], found)
+            yield family
+        shards = GaugeMetricFamily(
+            "streamkern_pass_shards", "Shards by state", labels=[*labels, "state"]
+        )
+        seconds = CounterMetricFamily(
+            "streamkern_pass_activity_seconds",
+            "Time of threads, by what they were at",
+            labels=[*labels, "activity"],
+            unit="seconds",
+        )
+        for job, reading in self._passes():
+            of = [job.number, job.name, reading.label]
+            states = reading.shards() | {"retried": reading.retried}
+            for state in _STATES:
+                shards.add_metric([*of, state], states[state])
+            for activity, each in sorted(reading.seconds.items()):
+                seconds.add_metric([*of, activity], each)
+        yield shards
+        yield seconds
+
+    def _passes(self) -> Iterator[tuple[Job, Pass]]:
+        for job in self.jobs:
+            for reading in job.passes.values():
+                yield job, reading
+
+
+class ProcessCollector(Collector):
+    """What the tasks of this process did, since it began."""
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the totals."""
+        totals = process_totals.copy()
+        for name, text in (("rows", "Rows that were read"), ("shards", "Shards that were done")):
+            yield CounterMetricFamily(f"streamkern_worker_{name}", text, value=totals.pop(name, 0))
+        seconds = CounterMetricFamily(
+            "streamkern_worker_activity_seconds",
+            "Time of threads, by what they were at",
+            labels=["activity"],
+            unit="seconds",
+        )
+        for activity, each in sorted(totals.items()):
+            seconds.add_metric([activity], each)
+        yield seconds
+
+
+def exposed(collector: Collector) -> None:
+    """Have a process expose what a collector yields, in the place of one of its kind before."""
+    before = _exposed.pop(type(collector), None)
+    if before is not None:
+        REGISTRY.unregister(before)
+    REGISTRY.register(collector)
+    _exposed[type(collector)] = collector
+
+
+def _named(name: str, unit: str) -> str:
+    return f"streamkern_{name}_{unit}" if unit else f"streamkern_{name}"

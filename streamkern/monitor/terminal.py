@@ -1,0 +1,107 @@
+"""A few live lines on a terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from streamkern.errors import printable
+from streamkern.monitor import wording
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from streamkern.monitor.facts import Job, Jobs, Pass
+
+_REFRESHES_A_SECOND = 4
+# What was over sooner nobody waited for.
+_SHORT = 1.0
+_BAR = 30
+
+
+class LiveLines:
+    """The latest job, in lines that are written anew until it is over.
+
+    Parameters
+    ----------
+    jobs : Jobs
+    """
+
+    def __init__(self, jobs: Jobs) -> None:
+        self.jobs = jobs
+        self.live = Live(
+            get_renderable=self.lines,
+            console=Console(stderr=True, highlight=False),
+            refresh_per_second=_REFRESHES_A_SECOND,
+            transient=False,
+        )
+
+    def __enter__(self) -> None:
+        """Begin to show it."""
+        self.live.__enter__()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Leave the lines as they are at the end."""
+        self.live.__exit__(kind, error, traceback)
+
+    def lines(self) -> RenderableType:
+        """Return what to show now."""
+        with self.jobs.lock:
+            now = self.jobs.clock()
+            shown = [job for job in self.jobs if job.elapsed(now) >= _SHORT]
+            return Group(*(_lines_of(job, now) for job in reversed(shown)))
+
+
+def _lines_of(job: Job, now: float) -> RenderableType:
+    head = Text.assemble((printable(job.name), "bold"), "  ", (job.phase, "dim"))
+    head.append(f"  {wording.duration(job.elapsed(now))}")
+    table = Table.grid(padding=(0, 2))
+    for _ in range(3):
+        table.add_column(no_wrap=True)
+    passes = [
+        reading
+        for reading in job.passes.values()
+        if reading.ended is None or reading.elapsed(now) >= _SHORT
+    ]
+    for reading in passes:
+        table.add_row(*_row_of(reading, now))
+    if not passes:
+        return head
+    details = [line for line in _details(job, passes[-1], now) if line]
+    return Group(head, table, *(Text(f"  {line}", "dim", no_wrap=True) for line in details))
+
+
+def _row_of(reading: Pass, now: float) -> tuple[RenderableType, ...]:
+    left = f"{wording.duration(reading.seconds_left(now))} left"
+    took = f"in {wording.duration(reading.elapsed(now))}"
+    return (
+        Text(f"  {reading.label}"),
+        ProgressBar(reading.n_rows, reading.rows_done, width=_BAR),
+        Text(
+            f"{wording.share(reading):4.0%}  {wording.rows_of(reading)}  "
+            f"{left if reading.ended is None else took}"
+        ),
+    )
+
+
+def _details(job: Job, reading: Pass, now: float) -> list[str]:
+    n_workers = len(reading.workers.keys() - {""})
+    workers = f"{n_workers} worker{'s' * (n_workers > 1)} · " if n_workers else ""
+    memory = wording.memory_of(job, reading)
+    return [
+        workers + wording.rates_of(reading, now),
+        " · ".join(filter(None, (wording.times_of(reading), memory))),
+        " · ".join(
+            filter(None, (f"shards: {wording.shards_of(reading)}", wording.validation_of(reading)))
+        ),
+    ]

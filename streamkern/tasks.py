@@ -1,0 +1,80 @@
+"""What every task on a shard does: it reads ahead, takes a seat, measures, and tells."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from streamkern.memory import peak_bytes
+from streamkern.observing import tell_from_task
+from streamkern.scheduling import metered
+from streamkern.seats import Seats, to_the_last
+from streamkern.sources import reading_ahead
+from streamkern.threads import blas_threads
+from streamkern.timing import timed_each, timing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from streamkern.scratch import Scratch
+    from streamkern.sources import Block, Reader, Shard
+    from streamkern.statistics import Work
+
+# What the tasks of this process did since it began: rows, shards, and seconds by activity.
+process_totals: Counter[str] = Counter()
+
+
+@contextmanager
+def at_shard(
+    number: str,
+    shard: Shard,
+    reader: Reader,
+    block_rows: int,
+    seats: Seats,
+    *,
+    threads: int = 1,
+    work: Work | None = None,
+) -> Iterator[tuple[Iterator[Block], Scratch]]:
+    """Give the blocks of a shard, and memory to work in, and tell when it is begun and done.
+
+    Parameters
+    ----------
+    number : str
+        Of the pass.
+    shard : Shard
+    reader : Reader
+        Of its rows.
+    block_rows : int
+    seats : Seats
+    threads : int
+        BLAS threads.
+    work : Work, optional
+        What is done to the rows.
+    """
+    tell_from_task(number, "shard begun", shard=shard.index)
+    with (
+        timing() as seconds,
+        blas_threads(threads),
+        reading_ahead(reader.blocks(block_rows)) as blocks,
+        seats.taken() as scratch,
+    ):
+        attainable = work.attainable() if work else 0.0
+        begun = time.perf_counter()
+        yield timed_each("waiting", to_the_last(blocks, shard.n_rows, number)), scratch
+        elapsed = time.perf_counter() - begun
+    reading = seconds.pop("reading", 0.0)  # on another thread
+    seconds["other"] = elapsed - sum(seconds.values())
+    metered(seconds)
+    process_totals.update({**seconds, "reading": reading, "rows": shard.n_rows, "shards": 1})
+    tell_from_task(
+        number,
+        "shard done",
+        shard=shard.index,
+        rows=shard.n_rows,
+        elapsed=elapsed,
+        seconds={**seconds, "reading": reading},
+        peak_bytes=peak_bytes(),
+        attainable=attainable * seats.here,
+    )
