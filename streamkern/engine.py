@@ -49,6 +49,7 @@ from streamkern.scheduling import (
     task,
 )
 from streamkern.seats import Seats
+from streamkern.tasks import facts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -198,11 +199,12 @@ def accumulate(
     client = current_client()
     if client is None:
         reset_peak()
+    work = None if is_task(statistic) else statistic.work
     begun, attempts = time.perf_counter(), Attempts()
     check = partial(attempts.check, _LONGER if checkpoint is None else _AGAIN)
     resumed = [shard for i in found for shard in groups[i]]
     with (
-        passing(job, label, attempts.heard, **_described(source, shards, statistic)),
+        passing(job, label, attempts.heard, **facts_of(source, shards, work)),
         naming_rows(source, shards, f"accumulate-{label}-{job}"),
         restarting_stragglers(client, job, attempts),
     ):
@@ -230,17 +232,6 @@ def accumulate(
         peak_worker_bytes=merged.peak_bytes,
         seconds=time.perf_counter() - begun,
     )
-
-
-def _described(source: Source, shards: Sequence[Shard], statistic: Any) -> dict[str, Any]:
-    """Return what is told of a pass when it begins."""
-    work = None if is_task(statistic) else statistic.work
-    return {
-        "rows": source.n_samples,
-        "row_bytes": source.row_bytes,
-        "shards": len(shards),
-        "row_flops": work.flops_per_row if work else 0.0,
-    }
 
 
 def _without_statistic(partial: Partial) -> Partial:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from streamkern.memory import peak_bytes
 from streamkern.observing import tell_from_task
@@ -16,14 +16,24 @@ from streamkern.threads import blas_threads
 from streamkern.timing import timed_each, timing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from streamkern.scratch import Scratch
-    from streamkern.sources import Block, Reader, Shard
+    from streamkern.sources import Block, Reader, Shard, Source
     from streamkern.statistics import Work
 
 # What the tasks of this process did since it began: rows, shards, and seconds by activity.
 process_totals: Counter[str] = Counter()
+
+
+def facts_of(source: Source, shards: Sequence[Shard], work: Work | None = None) -> dict[str, Any]:
+    """Return what is told of a pass when it begins."""
+    return {
+        "rows": source.n_samples,
+        "row_bytes": source.row_bytes,
+        "shards": len(shards),
+        "row_flops": work.flops_per_row if work else 0.0,
+    }
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import defaultdict
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
@@ -14,15 +14,16 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-_seconds: ContextVar[Counter[str] | None] = ContextVar("seconds", default=None)
+_seconds: ContextVar[defaultdict[str, float] | None] = ContextVar("seconds", default=None)
 
 
 @contextmanager
-def timing() -> Iterator[Counter[str]]:
-    """Yield a counter of the seconds that `timed` measures inside the context, by activity."""
-    token = _seconds.set(counter := Counter())
+def timing() -> Iterator[dict[str, float]]:
+    """Yield the seconds that `timed` measures inside the context, by activity, as they add up."""
+    seconds: defaultdict[str, float] = defaultdict(float)
+    token = _seconds.set(seconds)
     try:
-        yield counter
+        yield seconds
     finally:
         _seconds.reset(token)
 
@@ -30,15 +31,15 @@ def timing() -> Iterator[Counter[str]]:
 @contextmanager
 def timed(activity: str) -> Iterator[None]:
     """Count the seconds of what runs inside the context, where somebody asked for them."""
-    counter = _seconds.get()
-    if counter is None:
+    seconds = _seconds.get()
+    if seconds is None:
         yield
         return
     begun = time.perf_counter()
     try:
         yield
     finally:
-        counter[activity] += time.perf_counter() - begun
+        seconds[activity] += time.perf_counter() - begun
 
 
 def timed_each(activity: str, values: Iterable[T]) -> Iterator[T]:

@@ -52,13 +52,13 @@ def wait_until(condition: Any, what: str, seconds: float = SECONDS_TO_START) -> 
 
 
 @contextmanager
-def running_scheduler(folder: Path) -> Iterator[Path]:
+def running_scheduler(folder: Path, *more: Any, dashboard: bool = False) -> Iterator[Path]:
     """Run a `dask scheduler` and yield its scheduler file."""
     file = folder / "scheduler.json"
-    options = ("--host", "127.0.0.1", "--port", 0, "--dashboard-address", "127.0.0.1:0")
-    with dask_process(
-        folder / "scheduler.log", "scheduler", "--scheduler-file", file, "--no-dashboard", *options
-    ):
+    options = ["--host", "127.0.0.1", "--port", 0, "--dashboard-address", "127.0.0.1:0", *more]
+    if not dashboard:
+        options.append("--no-dashboard")
+    with dask_process(folder / "scheduler.log", "scheduler", "--scheduler-file", file, *options):
         wait_until(file.exists, "writing the scheduler file")
         yield file
 

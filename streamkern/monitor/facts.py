@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter, deque
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -120,11 +121,8 @@ class Pass:
         """Return an estimate from the last seconds, or from the beginning if they were idle."""
         if self.ended is not None:
             return 0.0
-        since, rows = now, 0
-        for when, n in self.recent:
-            if when >= now - _WINDOW:
-                since, rows = min(since, when), rows + n
-        young = self.begun >= now - _WINDOW
+        rows = sum(n for when, n in self.recent if when > now - _WINDOW)
+        young = self.begun > now - _WINDOW
         rate = self.rows_per_second(now) if young or not rows else rows / _WINDOW
         return (self.n_rows - self.rows_done) / rate if rate else None
 
@@ -186,7 +184,7 @@ class Pass:
             self.done.add(shard)
             self.rows_read += rows
             self.recent.append((now, rows))
-            while self.recent and self.recent[0][0] < now - _WINDOW:
+            while self.recent and self.recent[0][0] <= now - _WINDOW:
                 self.recent.popleft()
             elapsed = self.elapsed(now)
             if elapsed - self.history[-1][0] >= max(_SAMPLE, elapsed / _SAMPLES):
@@ -201,11 +199,15 @@ class Job:
     ----------
     number, name : str
     begun : float
+        On the clock of `Jobs`.
+    when : datetime
+        The same on the clock of the machine.
     """
 
     number: str
     name: str
     begun: float
+    when: datetime
     ended: float | None = None
     error: str | None = None
     passes: dict[str, Pass] = field(default_factory=dict)
@@ -233,7 +235,9 @@ class Job:
             return "starting"
         if current.ended is None:
             return current.label
-        return "finishing" if self.solved else "solving"
+        if self.solved:
+            return "finishing"
+        return "solving" if current.row_flops else "preparing"
 
     def elapsed(self, now: float) -> float:
         """Return the seconds that it has taken, or took."""
@@ -282,7 +286,8 @@ class Jobs:
         with self.lock:
             now, kind = self.clock() - ago, event["kind"]
             if kind == "job begun":
-                self.jobs[event["job"]] = Job(event["job"], event["name"], now)
+                when = datetime.now() - timedelta(seconds=ago)
+                self.jobs[event["job"]] = Job(event["job"], event["name"], now, when)
                 self._forget()
             elif (found := self.jobs.get(event.get("job", ""))) is not None:
                 self._hear_of_job(found, event, now)

@@ -94,7 +94,7 @@ class PlainLines(Lines):
                         took = wording.duration(reading.elapsed(now))
                         self._say(job, f"{reading.label} done in {took}", *_details(reading, now))
                 case "solved":
-                    self._say(job, _solution(event))
+                    self._say(job, wording.solution_of(event))
                 case "job ended" if event["error"] is None:
                     self._say(job, f"done in {wording.duration(job.elapsed(now))}")
                 case "job ended":
@@ -139,16 +139,6 @@ def write(line: str) -> None:
     """Write one line, whole."""
     sys.stderr.write(line + "\n")
     sys.stderr.flush()
-
-
-def _solution(event: Event) -> str:
-    alpha = event["alpha"]
-    said = f"solved in {wording.duration(event['seconds']['solve'])}"
-    if isinstance(alpha, float):
-        said += f", alpha {alpha:.4g}"
-    if isinstance(event["cv_rmse"], float):
-        said += f", error left out {event['cv_rmse']:.5g}"
-    return said
 
 
 class JsonLines(Lines):

@@ -18,6 +18,8 @@ from streamkern.monitor import panels
 if TYPE_CHECKING:
     from streamkern.monitor.facts import Job, Jobs, Pass
 
+    Points = list[tuple[float, float]]
+
 _NAME = "streamkern"
 _EVERY_MS = 1000
 _LATEST = "latest"
@@ -57,11 +59,21 @@ def _document(jobs: Jobs, scheduler: Any, extra: dict[str, Any], doc: Any) -> No
 
 
 class _Chart:
-    """A line that grows, and perhaps one to compare it with."""
+    """A line through points, and a second thing in another colour.
+
+    Parameters
+    ----------
+    title, x, y : str
+        Of the chart, and of its axes.
+    level : str, optional
+        What a horizontal line means.
+    **options
+        Of the figure.
+    """
 
     def __init__(self, title: str, x: str, y: str, *, level: str = "", **options: Any) -> None:
-        self.data = ColumnDataSource({"x": [], "y": []})
-        self.level = ColumnDataSource({"x": [], "y": []})
+        self.points = ColumnDataSource({"x": [], "y": []})
+        self.second = ColumnDataSource({"x": [], "y": []})
         self.figure = figure(
             title=title,
             x_axis_label=x,
@@ -72,36 +84,24 @@ class _Chart:
             tools="",
             **options,
         )
-        self.figure.line("x", "y", source=self.data, line_width=2, color=_FIRST)
-        self.figure.scatter("x", "y", source=self.data, size=4, color=_FIRST)
+        self.figure.line("x", "y", source=self.points, line_width=2, color=_FIRST)
+        self.figure.scatter("x", "y", source=self.points, size=4, color=_FIRST)
         if level:
-            self.figure.line(
-                "x",
-                "y",
-                source=self.level,
-                line_dash="dashed",
-                line_width=1.5,
-                color=_SECOND,
-                legend_label=level,
-            )
+            line = {"line_dash": "dashed", "line_width": 1.5, "color": _SECOND}
+            self.figure.line("x", "y", source=self.second, legend_label=level, **line)
             self.figure.legend.location = "bottom_right"
             self.figure.legend.background_fill_alpha = 0.7
-        self.figure.visible = False
+        else:
+            ring = {"fill_alpha": 0.0, "line_width": 2.5, "line_color": _SECOND}
+            self.figure.scatter("x", "y", source=self.second, size=11, **ring)
 
-    def show(self, points: list[tuple[float, float]], level: float = 0.0) -> None:
-        """Show points, and a level if there is one; nothing where there are no two points."""
-        self.figure.visible = len(points) > 1
-        x, y = [point[0] for point in points], [point[1] for point in points]
-        if list(self.data.data["x"]) != x or list(self.data.data["y"]) != y:
-            self.data.data = {"x": x, "y": y}
-            self.level.data = (
-                {"x": [x[0], x[-1]], "y": [level] * 2}
-                if level and x
-                else {
-                    "x": [],
-                    "y": [],
-                }
-            )
+    def show(self, points: Points, second: Points) -> bool:
+        """Take other points, and say whether there is a line to be seen."""
+        for source, data in ((self.points, points), (self.second, second)):
+            columns = {"x": [x for x, _ in data], "y": [y for _, y in data]}
+            if source.data != columns:
+                source.data = columns
+        return len(points) > 1
 
 
 class _View:
@@ -113,27 +113,23 @@ class _View:
         style = InlineStyleSheet(css=panels.CSS)
         self.pick = Select(title="Job", value=_LATEST, options=[(_LATEST, "the latest")], width=420)
         self.panel = Div(text="", sizing_mode="stretch_width", stylesheets=[style])
-        rate = _Chart("Rows a second", "seconds", "rows/s", level="products alone")
-        rate.figure.yaxis.formatter = NumeralTickFormatter(format="0.[0]a")
-        rate.figure.y_range.start = 0
-        error = _Chart("Error on new rows", "rows read before", "RMSE / sd(y)")
-        error.figure.xaxis.formatter = NumeralTickFormatter(format="0.[0]a")
-        penalty = _Chart("Penalty", "alpha", "error left out", x_axis_type="log")
-        self.rate, self.error, self.penalty = rate, error, penalty
-        charts = [chart.figure for chart in (rate, error, penalty)]
-        self.root = column(
-            self.pick,
-            self.panel,
-            row(*charts, sizing_mode="stretch_width"),
-            sizing_mode="stretch_width",
+        self.rate = _Chart("Rows a second", "seconds", "rows/s", level="products alone")
+        self.rate.figure.y_range.start = 0
+        self.rate.figure.yaxis.formatter = NumeralTickFormatter(format="0.[0]a")
+        self.error = _Chart("Error on new rows", "rows read before", "RMSE / sd(y)")
+        self.error.figure.xaxis.formatter = NumeralTickFormatter(format="0.[0]a")
+        self.penalty = _Chart(
+            "Penalty", "alpha", "error left out", x_axis_type="log", y_axis_type="log"
         )
+        self.charts = row([], sizing_mode="stretch_width")
+        self.root = column(self.pick, self.panel, self.charts, sizing_mode="stretch_width")
 
     def update(self) -> None:
         """Show how things stand."""
         with self.jobs.lock:
             now = self.jobs.clock()
             options = [(_LATEST, "the latest")]
-            options += [(job.number, panels.title(job, now)) for job in self.jobs]
+            options += [(job.number, panels.title(job)) for job in self.jobs]
             if self.pick.options != options:
                 self.pick.options = options
             job = self.jobs.jobs.get(self.pick.value) or self.jobs.latest
@@ -142,17 +138,34 @@ class _View:
                 for worker in self.scheduler.workers.values()
             }
             text = panels.panel(job, now, memory)
-            if self.panel.text != text:
-                self.panel.text = text
-            reading = None if job is None else job.main
-            if job is not None and reading is not None:
-                self._draw(job, reading)
+            shown = [] if job is None or job.main is None else self._drawn(job, job.main)
+        if self.panel.text != text:
+            self.panel.text = text
+        if self.charts.children != shown:
+            self.charts.children = shown
 
-    def _draw(self, job: Job, reading: Pass) -> None:
-        attainable = reading.attainable() / reading.row_flops if reading.row_flops else 0.0
-        self.rate.show(reading.rates(), attainable)
-        self.error.show([(float(rows), error) for rows, error in reading.validation])
-        curve = job.solved and job.solved["alpha_curve"]
-        points = [] if not curve else list(zip(curve["alphas"], curve["values"], strict=True))
-        flat = [(x, y) for x, y in points if isinstance(y, float)]
-        self.penalty.show(flat)
+    def _drawn(self, job: Job, reading: Pass) -> list[Any]:
+        """Return the charts that have something to show."""
+        rates, attainable = reading.rates(), reading.attainable()
+        level: Points = []
+        if rates and reading.row_flops and attainable:
+            level = [(x, attainable / reading.row_flops) for x in (rates[0][0], rates[-1][0])]
+        errors = [(float(rows), error) for rows, error in reading.validation]
+        curve, chosen = _penalty_curve(job)
+        drawn = [
+            (self.rate, self.rate.show(rates, level)),
+            (self.error, self.error.show(errors, errors[-1:])),
+            (self.penalty, self.penalty.show(curve, chosen)),
+        ]
+        return [chart.figure for chart, has_line in drawn if has_line]
+
+
+def _penalty_curve(job: Job) -> tuple[Points, Points]:
+    """Return the error at every penalty and at the chosen one, of a single target."""
+    solved = job.solved or {}
+    curve = solved.get("alpha_curve")
+    if not curve or curve["criterion"] == "evidence":
+        return [], []
+    pairs = zip(curve["alphas"], curve["values"], strict=True)
+    points = [(alpha, value) for alpha, value in pairs if isinstance(value, float)]
+    return points, [point for point in points if point[0] == solved["alpha"]]

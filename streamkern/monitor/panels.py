@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,7 @@ h2 { font-size: 20px; margin: 4px 0 2px; overflow-wrap: anywhere; }
 .key i { display: inline-block; width: 10px; height: 10px; border-radius: 2px;
   margin: 0 4px 0 10px; }
 .key i:first-child { margin-left: 0; }
+.tables { display: flex; flex-wrap: wrap; gap: 0 40px; }
 table { border-collapse: collapse; margin-top: 4px; font-variant-numeric: tabular-nums; }
 th, td { text-align: right; padding: 2px 14px 2px 0; border-bottom: 1px solid #e5e5e5; }
 th { font-weight: normal; color: #555; font-size: 12px; }
@@ -52,9 +54,9 @@ th:first-child, td:first-child { text-align: left; }
 """
 
 
-def title(job: Job, now: float) -> str:
-    """Return a job in one line of a list."""
-    return f"{printable(job.name)} ({job.phase}, {wording.duration(job.elapsed(now))})"
+def title(job: Job) -> str:
+    """Return a job in one line of a list, always the same."""
+    return f"{printable(job.name)}, begun {job.when:%H:%M:%S}"
 
 
 def panel(job: Job | None, now: float, memory: Mapping[str, float]) -> str:
@@ -77,13 +79,10 @@ def panel(job: Job | None, now: float, memory: Mapping[str, float]) -> str:
     if reading is not None:
         parts += [
             _tiles(job, reading, now, memory),
-            _name(f"rows of pass “{reading.label}”"),
-            _bar([(wording.share(reading), _STATES["done"])]),
-            _split("shards", reading.shards(), _STATES, whole=reading.n_shards),
-            _split("seconds of workers", _activities(reading), _ACTIVITIES, unit=" s"),
-            _workers(reading, now, memory),
+            _shards(reading),
+            _seconds(reading),
+            f"<div class=tables>{_workers(reading, now, memory)}{_passes(job, now)}</div>",
         ]
-    parts.append(_passes(job, now))
     return "".join(parts)
 
 
@@ -96,9 +95,9 @@ def _tiles(job: Job, reading: Pass, now: float, memory: Mapping[str, float]) -> 
             in_words(reading.rows_done * n_bytes),
             f"of {in_words(reading.n_rows * n_bytes)} of inputs",
         ),
-        (wording.duration(reading.seconds_left(now)), "left of this pass"),
-        (f"{wording.rounded(rows)}", "rows/s"),
-        (f"{rows * n_bytes / 1e9:.3g}", "GB/s"),
+        _time(reading, now),
+        (wording.rounded(rows), "rows/s"),
+        (f"{in_words(rows * n_bytes)}/s", "of inputs"),
     ]
     attainable = reading.attainable()
     if reading.row_flops and attainable:
@@ -124,19 +123,33 @@ def _solution(solved: Mapping[str, object]) -> tuple[str, str]:
     return (f"{alpha:.3g}" if isinstance(alpha, float) else "several"), f"alpha{said}"
 
 
-def _activities(reading: Pass) -> dict[str, float]:
-    return {name: reading.seconds[name] for name in _ACTIVITIES}
+def _time(reading: Pass, now: float) -> tuple[str, str]:
+    if reading.ended is not None:
+        return wording.duration(reading.elapsed(now)), f"for pass “{reading.label}”"
+    left = reading.seconds_left(now)
+    until = "" if left is None else f", until {datetime.now() + timedelta(seconds=left):%H:%M:%S}"
+    return wording.duration(left), f"left of pass “{reading.label}”{until}"
+
+
+def _shards(reading: Pass) -> str:
+    retried = f", {reading.retried:,} of them begun again" if reading.retried else ""
+    return _split(f"{reading.n_shards:,} shards{retried}", reading.shards(), _STATES)
+
+
+def _seconds(reading: Pass) -> str:
+    beside = reading.seconds["reading"]
+    return _split(
+        f"seconds of threads that compute; beside them {wording.rounded(beside)} s of reading",
+        {name: reading.seconds[name] for name in _ACTIVITIES},
+        _ACTIVITIES,
+        unit=" s",
+    )
 
 
 def _split(
-    name: str,
-    parts: Mapping[str, float],
-    colours: Mapping[str, str],
-    *,
-    whole: float = 0.0,
-    unit: str = "",
+    name: str, parts: Mapping[str, float], colours: Mapping[str, str], *, unit: str = ""
 ) -> str:
-    total = max(sum(parts.values()), whole)
+    total = sum(parts.values())
     if not total:
         return ""
     bar = _bar([(parts[part] / total, colour) for part, colour in colours.items()])
@@ -205,4 +218,6 @@ def _table(name: str, head: Sequence[str], lines: Sequence[Sequence[str]]) -> st
     rows = "".join(
         "<tr>{}</tr>".format("".join(f"<td>{escape(cell)}</td>" for cell in line)) for line in lines
     )
-    return f"{_name(name)}<table><thead><tr>{top}</tr></thead><tbody>{rows}</tbody></table>"
+    return (
+        f"<div>{_name(name)}<table><thead><tr>{top}</tr></thead><tbody>{rows}</tbody></table></div>"
+    )

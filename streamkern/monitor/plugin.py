@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from streamkern.observing import Event
 
 
-class Watch(SchedulerPlugin):
+class Watch(SchedulerPlugin):  # type: ignore[misc]
     """Hears of jobs on a scheduler, and shows them on its dashboard and in its metrics."""
 
     name = "streamkern"
@@ -62,7 +62,7 @@ class Watch(SchedulerPlugin):
         self.jobs.worker_lost(worker)
 
 
-class WorkerMetrics(WorkerPlugin):
+class WorkerMetrics(WorkerPlugin):  # type: ignore[misc]
     """Adds what a worker process did for passes to its metrics."""
 
     name = "streamkern"

@@ -63,7 +63,8 @@ class LiveLines:
 
 
 def _lines_of(job: Job, now: float) -> RenderableType:
-    head = Text.assemble((printable(job.name), "bold"), "  ", (job.phase, "dim"))
+    name = (printable(job.name), "bold")
+    head = Text.assemble(name, "  ", (job.phase, "dim"), no_wrap=True, overflow="ellipsis")
     head.append(f"  {wording.duration(job.elapsed(now))}")
     table = Table.grid(padding=(0, 2))
     for _ in range(3):
@@ -86,7 +87,13 @@ def _row_of(reading: Pass, now: float) -> tuple[RenderableType, ...]:
     took = f"in {wording.duration(reading.elapsed(now))}"
     return (
         Text(f"  {reading.label}"),
-        ProgressBar(reading.n_rows, reading.rows_done, width=_BAR),
+        ProgressBar(
+            reading.n_rows,
+            reading.rows_done,
+            width=_BAR,
+            complete_style="cyan",
+            finished_style="cyan",
+        ),
         Text(
             f"{wording.share(reading):4.0%}  {wording.rows_of(reading)}  "
             f"{left if reading.ended is None else took}"
@@ -95,6 +102,7 @@ def _row_of(reading: Pass, now: float) -> tuple[RenderableType, ...]:
 
 
 def _details(job: Job, reading: Pass, now: float) -> list[str]:
+    solved = wording.solution_of(job.solved) if job.solved else ""
     n_workers = len(reading.workers.keys() - {""})
     workers = f"{n_workers} worker{'s' * (n_workers > 1)} · " if n_workers else ""
     memory = wording.memory_of(job, reading)
@@ -104,4 +112,5 @@ def _details(job: Job, reading: Pass, now: float) -> list[str]:
         " · ".join(
             filter(None, (f"shards: {wording.shards_of(reading)}", wording.validation_of(reading)))
         ),
+        solved,
     ]

@@ -8,6 +8,7 @@ from streamkern.memory import in_words
 
 if TYPE_CHECKING:
     from streamkern.monitor.facts import Job, Pass
+    from streamkern.observing import Event
 
 
 def duration(seconds: float | None) -> str:
@@ -84,3 +85,14 @@ def validation_of(reading: Pass) -> str:
         return ""
     rows, error = reading.validation[-1]
     return f"error on new rows {error:.4f} sd(y) after {rows:,}"
+
+
+def solution_of(solved: Event) -> str:
+    """Return what was found, and how long it took."""
+    alpha, error = solved["alpha"], solved["cv_rmse"]
+    said = f"solved in {duration(solved['seconds']['solve'])}"
+    if isinstance(alpha, float):
+        said += f", alpha {alpha:.4g}"
+    if isinstance(error, float):
+        said += f", error left out {error:.5g}"
+    return said

@@ -122,25 +122,48 @@ def test_people_get_no_json_unless_they_ask(command):
         json.loads(result.stdout.splitlines()[-1])
 
 
-BARS = {"fit": ["columns", "moments"], "predict": ["predict"], "evaluate": ["evaluate"]}
-# Passes that nobody had to wait for leave their bars too.
-EVERY_BAR_STAYS = """
-import importlib
-importlib.import_module("streamkern.monitor.progress")._SECONDS_WORTH_A_BAR = 0
+PASSES = {"fit": ["columns", "moments"], "predict": ["predict"], "evaluate": ["evaluate"]}
+# What is over at once is mentioned too.
+NOTHING_IS_SHORT = """
+import streamkern.monitor.lines
+streamkern.monitor.lines._SHORT = 0
 from streamkern.cli import main
 main()
 """
 
 
-@pytest.mark.parametrize("command", list(BARS))
+@pytest.mark.parametrize("command", list(PASSES))
 def test_progress_is_on_standard_error_only(command):
-    program = [sys.executable, "-c", EVERY_BAR_STAYS, *RUNS[command]]
+    program = [sys.executable, "-c", NOTHING_IS_SHORT, *RUNS[command]]
     done = subprocess.run(program, capture_output=True, text=True, check=True)
-    for label in BARS[command]:
-        assert label in done.stderr
-    assert "300/300 rows" in done.stderr
-    assert "300/300" not in done.stdout
-    assert "━" not in done.stdout
+    for label in PASSES[command]:
+        assert f"{label} done in" in done.stderr
+        assert f"{label} done in" not in done.stdout
+    assert "300 rows" in done.stderr
+
+
+@pytest.mark.parametrize("command", list(PASSES))
+def test_a_json_log_is_json_to_the_last_line(command):
+    result = invoke(*RUNS[command], "--log-json", "--json")
+    assert result.exit_code == 0
+    events = [json.loads(line) for line in result.stderr.splitlines()]
+    assert [each["label"] for each in events if each["event"] == "pass begun"] == PASSES[command]
+    assert events[-1]["event"] == "job ended"
+    assert events[-1]["error"] is None
+    assert events[-1]["name"].startswith(command)
+    assert len(result.stdout.splitlines()) == 1
+
+
+def test_notes_and_errors_are_json_where_the_log_is():
+    noted = invoke(*FIT, "--alpha", "1e-12", "--length-scale", "10", "--log-json", "--quiet")
+    (note,) = map(json.loads, noted.stderr.splitlines())
+    assert note["event"] == "note"
+    assert "below the precision floor" in note["text"]
+    failed = invoke("show", "absent.h5", "--log-json")
+    assert failed.exit_code == 1
+    (error,) = map(json.loads, failed.stderr.splitlines())
+    assert error["event"] == "error"
+    assert error["text"].startswith("absent.h5 ")
 
 
 @pytest.mark.parametrize("command", list(RUNS))

@@ -1,0 +1,85 @@
+"""Events of a job that tests tell, and a clock that they turn."""
+
+from __future__ import annotations
+
+from streamkern.monitor.facts import Jobs
+
+ROWS, SHARDS = 1000, 10
+
+
+class Clock:
+    """Seconds that pass when a test says so."""
+
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+class Story:
+    """Jobs that hear what a test tells.
+
+    Attributes
+    ----------
+    told : list of dict
+    """
+
+    def __init__(self, hear=None):
+        self.clock = Clock()
+        self.jobs = Jobs(self.clock)
+        self.hear = hear or self.jobs.hear
+        self.told = []
+
+    def tell(self, kind, *, after=0.0, **facts):
+        self.clock.now += after
+        event = {"kind": kind, **facts}
+        self.told.append(event)
+        self.hear(event)
+
+    def begin(self, name="fit model.h5", number="j", **planned):
+        self.tell("job begun", job=number, name=name)
+        self.tell("planned", job=number, worker_bytes=10**9, allowed_bytes=10**10, **planned)
+
+    def begin_pass(self, label="moments", number="p", job="j", row_flops=2e9):
+        facts = {"rows": ROWS, "shards": SHARDS, "row_bytes": 400, "row_flops": row_flops}
+        self.tell("pass begun", job=job, label=label, **{"pass": number}, **facts)
+
+    def shard(self, shard, *, after=1.0, worker="tcp://10.0.0.1:4000", number="p", begun=True):
+        if begun:
+            self.tell("shard begun", shard=shard, worker=worker, **{"pass": number})
+        self.tell(
+            "shard done",
+            after=after,
+            shard=shard,
+            worker=worker,
+            rows=ROWS // SHARDS,
+            elapsed=after,
+            seconds={"features": 0.2 * after, "products": 0.7 * after, "waiting": 0.1 * after},
+            peak_bytes=5 * 10**8,
+            attainable=4e11,
+            **{"pass": number},
+        )
+
+    def solve(self, number="j"):
+        curve = {"alphas": [0.1, 1.0, 10.0], "values": [0.5, 0.25, 0.75], "standard_errors": None}
+        self.tell(
+            "solved",
+            job=number,
+            seconds={"solve": 2.0},
+            alpha=1.0,
+            alpha_curve=curve,
+            cv_rmse=0.25,
+            train_rmse=0.2,
+        )
+
+    def end(self, error=None, number="j"):
+        self.tell("job ended", job=number, error=error)
+
+    @property
+    def job(self):
+        return self.jobs.latest
+
+    @property
+    def reading(self):
+        return self.job.current

@@ -1,0 +1,216 @@
+"""What is told of jobs adds up to the figures that every view shows."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import numpy as np
+import pytest
+from monitor.events import ROWS, SHARDS, Story
+
+import streamkern
+from streamkern.monitor.facts import Jobs
+from streamkern.observing import observed
+
+
+@pytest.fixture
+def story():
+    story = Story()
+    story.begin()
+    story.begin_pass()
+    return story
+
+
+def test_rows_of_shards_that_are_done_count_once(story):
+    story.shard(0)
+    story.shard(0)
+    story.shard(1)
+    assert story.reading.rows_done == 2 * ROWS // SHARDS
+    assert story.reading.retried == 1
+
+
+def test_rows_a_second_are_those_since_the_pass_began(story):
+    for shard in range(4):
+        story.shard(shard, after=2.0)
+    assert story.reading.rows_per_second(story.clock()) == pytest.approx(400 / 8.0)
+
+
+def test_what_is_left_is_told_from_the_last_seconds(story):
+    for shard in range(3):
+        story.shard(shard, after=100.0)
+    for shard in range(3, 6):
+        story.shard(shard, after=5.0)
+    # In 15 s there were 300 rows, and 400 are left.
+    assert story.reading.seconds_left(story.clock()) == pytest.approx(20.0)
+
+
+def test_of_a_young_pass_all_the_time_counts_for_what_is_left(story):
+    story.shard(0, after=2.0)
+    assert story.reading.seconds_left(story.clock()) == pytest.approx(18.0)
+
+
+def test_nothing_is_foretold_before_a_shard_is_done(story):
+    assert story.reading.seconds_left(story.clock()) is None
+
+
+def test_a_pass_that_ended_has_nothing_left_and_keeps_its_figures(story):
+    story.shard(0, after=4.0)
+    story.tell("pass ended", error=None, **{"pass": "p"})
+    story.clock.now += 1000
+    assert story.reading.seconds_left(story.clock()) == 0.0
+    assert story.reading.rows_per_second(story.clock()) == pytest.approx(25.0)
+
+
+def test_shards_are_in_one_state_each(story):
+    story.tell("resumed", rows=200, shards=2, **{"pass": "p"})
+    story.shard(0)
+    story.tell("shard begun", shard=1, worker="a", **{"pass": "p"})
+    states = story.reading.shards()
+    assert states == {"done": 1, "resumed": 2, "running": 1, "failed": 0, "waiting": 6}
+    assert sum(states.values()) == SHARDS
+    story.tell("pass ended", error="no such row", **{"pass": "p"})
+    assert story.reading.shards() == states | {"running": 0, "failed": 1}
+
+
+def test_resumed_rows_are_done_but_were_not_read(story):
+    story.tell("resumed", rows=500, shards=5, **{"pass": "p"})
+    story.shard(0, after=2.0)
+    assert story.reading.rows_done == 600
+    assert story.reading.rows_per_second(story.clock()) == pytest.approx(50.0)
+
+
+def test_speed_is_that_of_products_and_is_compared_with_all_processes(story):
+    story.shard(0, after=1.0, worker="a")
+    story.shard(1, after=1.0, worker="b")
+    # 200 rows of 2e9 operations in 2 s; each of the two attains 4e11.
+    assert story.reading.speed(story.clock()) == pytest.approx(2e11)
+    assert story.reading.attainable() == 8e11
+
+
+def test_a_worker_that_is_lost_is_at_nothing_any_more(story):
+    story.tell("shard begun", shard=3, worker="a", **{"pass": "p"})
+    story.tell("shard begun", shard=4, worker="b", **{"pass": "p"})
+    story.jobs.worker_lost("a")
+    assert story.reading.running == {4: "b"}
+    story.shard(3, worker="b")
+    assert story.reading.retried == 1
+
+
+def test_jobs_are_told_apart(story):
+    story.begin("predict other.h5", "k")
+    story.begin_pass("predict", "q", job="k")
+    story.shard(0, number="q")
+    first, second = story.jobs.jobs["j"], story.jobs.jobs["k"]
+    assert first.current.rows_done == 0
+    assert second.current.rows_done == 100
+    assert story.jobs.job_of({"pass": "q"}) is second
+    assert story.jobs.latest is second
+
+
+def test_phases_follow_each_other():
+    story = Story()
+    story.begin()
+    phases = [story.job.phase]
+    for label, row_flops in (("columns", 0.0), ("moments", 2e9)):
+        story.begin_pass(label, row_flops=row_flops)
+        phases.append(story.job.phase)
+        story.tell("pass ended", error=None, **{"pass": "p"})
+        phases.append(story.job.phase)
+    story.solve()
+    phases.append(story.job.phase)
+    story.end()
+    phases.append(story.job.phase)
+    working = ["columns", "preparing", "moments", "solving"]
+    assert phases == ["starting", *working, "finishing", "done"]
+
+
+def test_a_job_that_failed_says_so(story):
+    story.end("the disk is full")
+    assert story.job.phase == "failed"
+    assert story.job.error == "the disk is full"
+
+
+def test_the_main_pass_is_the_one_with_products(story):
+    story.begin_pass("columns", "q", row_flops=0.0)
+    assert story.job.current.label == "columns"
+    assert story.job.main.label == "moments"
+
+
+def test_events_of_jobs_that_nobody_told_of_do_not_count():
+    jobs = Jobs()
+    jobs.hear({"kind": "shard done", "pass": "p", "shard": 0, "rows": 5, "worker": ""})
+    jobs.hear({"kind": "job ended", "job": "j", "error": None})
+    assert list(jobs) == []
+
+
+def test_only_some_jobs_that_are_over_are_kept():
+    story = Story()
+    for i in range(40):
+        story.begin(number=str(i))
+        story.begin_pass(number=f"p{i}", job=str(i))
+        if i != 3:
+            story.end(number=str(i))
+    kept = [job.number for job in story.jobs]
+    assert len(kept) <= 21
+    assert "3" in kept  # it goes on
+    assert "39" in kept
+    story.shard(0, number="p0")  # of a job that is forgotten
+
+
+def test_the_history_of_a_long_pass_stays_short():
+    story = Story()
+    story.begin()
+    facts = {"rows": 10**6, "shards": 10**4, "row_bytes": 1, "row_flops": 0.0}
+    story.tell("pass begun", job="j", label="long", **{"pass": "p"}, **facts)
+    for shard in range(10_000):
+        story.shard(shard, after=1.0)
+    assert 100 < len(story.reading.history) < 1000
+    rates = np.array([rate for _, rate in story.reading.rates()])
+    np.testing.assert_allclose(rates, 100.0)
+
+
+def test_figures_are_plain_values(story):
+    story.shard(0)
+    story.tell("validated", rows=100, error=0.5, **{"pass": "p"})
+    figures = story.reading.figures(story.clock())
+    assert json.loads(json.dumps(figures)) == json.loads(json.dumps(figures, allow_nan=False))
+    assert figures["rows_done"] == 100
+    assert figures["shards"]["retried"] == 0
+    assert figures["workers"]["tcp://10.0.0.1:4000"]["rows"] == 100
+
+
+def test_events_may_come_from_several_threads(story):
+    def half(first):
+        for shard in range(first, 10, 2):
+            story.hear({"kind": "shard begun", "pass": "p", "shard": shard, "worker": ""})
+            story.hear(
+                {"kind": "shard done", "pass": "p", "shard": shard, "rows": 100, "worker": ""}
+            )
+
+    threads = [threading.Thread(target=half, args=(first,)) for first in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert story.reading.rows_done == ROWS
+
+
+def test_the_figures_of_a_real_fit_are_those_of_its_report():
+    X = np.random.default_rng(0).standard_normal((40_000, 3))
+    jobs = Jobs()
+    with observed(jobs.hear):
+        model = streamkern.RandomFeatureRidge(n_components=64).fit(X, X[:, 0])
+    job, report = jobs.latest, model.report_
+    now = jobs.clock()
+    assert job.phase == "done"
+    assert [reading.label for reading in job.passes.values()] == ["columns", "moments"]
+    assert job.main.rows_done == report["rows"] == 40_000
+    assert job.main.rows_per_second(now) == pytest.approx(report["rows_per_second"], rel=0.2)
+    assert job.worker_bytes == report["projected_worker_bytes"]
+    assert job.solved["alpha"] == report["alpha"]
+    assert job.main.shards()["waiting"] == 0
+    assert job.main.attainable() > 0
+    rows, error = job.main.validation[-1]
+    assert 0 < rows < 40_000
+    assert 0 < error < 1

@@ -1,0 +1,164 @@
+"""The series on /metrics, as the official client and a real Prometheus read them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+import numpy as np
+import pytest
+from conftest import wait_until
+from monitor.events import Story
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+import streamkern
+from streamkern.monitor.metrics import JobsCollector
+
+OF_JOBS = {
+    "streamkern_job_running": "gauge",
+    "streamkern_job_failed": "gauge",
+    "streamkern_job_elapsed_seconds": "gauge",
+    "streamkern_job_planned_worker_memory_bytes": "gauge",
+    "streamkern_pass_rows": "gauge",
+    "streamkern_pass_rows_done": "gauge",
+    "streamkern_pass_left_seconds": "gauge",
+    "streamkern_pass_flops_per_second": "gauge",
+    "streamkern_pass_attainable_flops_per_second": "gauge",
+    "streamkern_pass_peak_memory_bytes": "gauge",
+    "streamkern_pass_validation_error_ratio": "gauge",
+    "streamkern_pass_shards": "gauge",
+    "streamkern_pass_activity_seconds": "counter",
+}
+OF_PROCESSES = {
+    "streamkern_worker_rows": "counter",
+    "streamkern_worker_shards": "counter",
+    "streamkern_worker_activity_seconds": "counter",
+}
+
+
+def families(text):
+    """The series of this package, read by the official client."""
+    return {
+        family.name: family
+        for family in text_string_to_metric_families(text)
+        if family.name.startswith("streamkern")
+    }
+
+
+def told(name="fit model.h5"):
+    story = Story()
+    story.begin(name)
+    story.begin_pass()
+    for shard in range(3):
+        story.shard(shard)
+    story.tell("validated", rows=300, error=0.25, **{"pass": "p"})
+    return story
+
+
+def exposed(story):
+    registry = CollectorRegistry()
+    registry.register(JobsCollector(story.jobs))
+    return families(generate_latest(registry).decode())
+
+
+def test_every_series_has_a_type_and_says_what_it_is():
+    found = exposed(told())
+    assert {name: family.type for name, family in found.items()} == OF_JOBS
+    assert all(family.documentation for family in found.values())
+
+
+def test_series_hold_the_figures_of_a_job():
+    found = exposed(told())
+
+    def values(name):
+        return [sample.value for sample in found[name].samples]
+
+    assert values("streamkern_job_running") == [1.0]
+    assert values("streamkern_pass_rows_done") == [300.0]
+    assert values("streamkern_pass_validation_error_ratio") == [0.25]
+    assert values("streamkern_job_planned_worker_memory_bytes") == [1e9]
+    shards = {each.labels["state"]: each.value for each in found["streamkern_pass_shards"].samples}
+    assert shards["done"] == 3
+    assert shards["waiting"] == 7
+    of = found["streamkern_pass_rows"].samples[0].labels
+    assert of == {"job": "j", "name": "fit model.h5", "pass": "moments"}
+
+
+def test_a_hostile_name_stays_one_label():
+    name = 'a" }\\ 1\n# TYPE b gauge\n<script>'
+    found = exposed(told(name))
+    assert set(found) == set(OF_JOBS)
+    assert found["streamkern_pass_rows"].samples[0].labels["name"] == name
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.mark.cluster
+def test_prometheus_finds_the_series_of_scheduler_and_workers(tmp_path):
+    program = shutil.which("prometheus")
+    if program is None:
+        pytest.skip("Prometheus is not installed (Debian: apt-get install prometheus)")
+    X = np.random.default_rng(0).standard_normal((40_000, 4))
+    with streamkern.connect(n_workers=2) as client:
+        streamkern.RandomFeatureRidge(n_components=64).fit(X, X[:, 0])
+        ports = [worker["services"]["dashboard"] for worker in workers_of(client)]
+        ports.append(client.scheduler_info()["services"]["dashboard"])
+        targets = json.dumps([f"127.0.0.1:{port}" for port in ports])
+        (tmp_path / "prometheus.yml").write_text(
+            "global: {scrape_interval: 1s}\n"
+            f"scrape_configs: [{{job_name: dask, static_configs: [{{targets: {targets}}}]}}]\n"
+        )
+        root = f"http://127.0.0.1:{free_port()}"
+        process = subprocess.Popen(
+            [
+                program,
+                f"--config.file={tmp_path / 'prometheus.yml'}",
+                f"--storage.tsdb.path={tmp_path / 'data'}",
+                f"--web.listen-address={root.removeprefix('http://')}",
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            wait_until(lambda: len(asked(root, "up == 1")) == 3, "scraping three processes")
+            (rows,) = asked(root, 'streamkern_pass_rows_done{pass="moments"}')
+            assert rows["value"][1] == "40000"
+            assert rows["metric"]["name"] == "fit"
+            read = asked(root, "sum(streamkern_worker_rows_total)")
+            assert read[0]["value"][1] == "80000"  # in two passes
+            known = answer(f"{root}/api/v1/metadata")
+            for name, kind in {**OF_JOBS, **OF_PROCESSES}.items():
+                full = name if kind == "gauge" else f"{name}_total"
+                assert [each["type"] for each in known[full]] == [kind]
+                assert known[full][0]["help"]
+        finally:
+            process.terminate()
+            process.wait(20)
+
+
+def workers_of(client):
+    return client.scheduler_info(n_workers=-1)["workers"].values()
+
+
+def answer(url):
+    try:
+        with urllib.request.urlopen(url, timeout=10) as found:  # noqa: S310  of loopback
+            return json.loads(found.read())["data"]
+    except (urllib.error.URLError, ConnectionError):
+        time.sleep(0.2)
+        return {}
+
+
+def asked(root, query):
+    return answer(f"{root}/api/v1/query?query={urllib.parse.quote(query)}").get("result", [])

@@ -1,0 +1,188 @@
+"""The page on the dashboard, in a real browser, and what the scheduler needs for it."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+import urllib.error
+import urllib.request
+from contextlib import contextmanager
+
+import dask
+import distributed
+import h5py
+import numpy as np
+import pytest
+from browser import Watched, opened_browser
+from conftest import dask_process, running_scheduler, wait_until
+from monitor.events import Story
+
+import streamkern
+from streamkern.monitor import panels
+from streamkern.observing import TOPIC
+
+pytestmark = pytest.mark.cluster
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'\n"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with opened_browser() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    path = tmp_path_factory.mktemp("page") / "train.h5"
+    X = np.random.default_rng(0).standard_normal((400_000, 8)).astype(np.float32)
+    with h5py.File(path, "w") as file:
+        file.create_dataset("X", data=X, chunks=(4096, 8))
+        file["y"] = np.sin(X[:, 0]) + 0.1 * X[:, 1]
+    return path
+
+
+def root_of(client):
+    return client.dashboard_link.removesuffix("/status")
+
+
+def found_at(url):
+    try:
+        with urllib.request.urlopen(url, timeout=20) as answer:  # noqa: S310  of loopback
+            return answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def text_of(page):
+    """Return what is written in the panel, whose elements are in shadow roots."""
+    return page.locator("h2 >> xpath=..").inner_text()
+
+
+@contextmanager
+def fitting(data, **options):
+    """Fit in the background, and give the model, which has a report when it is done."""
+    model = streamkern.RandomFeatureRidge(**options)
+    worker = threading.Thread(target=model.fit, args=(streamkern.open_hdf5(data),))
+    worker.start()
+    yield model
+    worker.join()
+
+
+def numbers(text):
+    return [float(each.replace(",", "")) for each in re.findall(r"\d[\d,]*\.?\d*", text)]
+
+
+@pytest.mark.slow
+def test_the_page_is_in_the_menu_and_its_figures_change_and_are_those_of_the_report(browser, data):
+    with streamkern.connect(n_workers=2) as client:
+        watched = Watched(browser)
+        page = watched.page
+        page.goto(client.dashboard_link)
+        page.get_by_role("link", name="Streamkern").click()
+        page.get_by_text("No job yet").wait_for()
+        with fitting(data, n_components=1024) as model:
+            page.locator("h2", has_text="moments").wait_for(timeout=60_000)
+            seen = set()
+            while not hasattr(model, "report_"):
+                seen.add(text_of(page))
+                time.sleep(0.3)
+        page.locator("h2", has_text="done").wait_for(timeout=20_000)
+        text = text_of(page)
+        assert len(seen) >= 3
+        assert watched.errors == []
+    report = model.report_
+    assert "400,000 rows" in text
+    (rate,) = numbers(re.search(r"([\d,.]+)\nrows/s", text)[1])
+    assert rate == pytest.approx(report["rows_per_second"], rel=0.02)
+    (alpha,) = numbers(re.search(r"([\d.e-]+)\nalpha", text)[1])
+    assert alpha == pytest.approx(report["alpha"], rel=0.02)
+    assert f"{report['cv_rmse']:.4g}" in text
+    rows = [int(n.replace(",", "")) for n in re.findall(r"127\.0\.0\.1:\d+\t([\d,]+)\t", text)]
+    assert len(rows) == 2
+    assert sum(rows) == 400_000
+    assert "products" in text
+
+
+def test_a_hostile_name_is_text(browser):
+    with streamkern.connect(n_workers=1) as client:
+        for kind, facts in (
+            ("job begun", {"name": HOSTILE}),
+            ("pass begun", {"pass": "p", "label": HOSTILE, "rows": 5, "shards": 1}),
+            ("job ended", {"error": HOSTILE}),
+        ):
+            client.log_event(TOPIC, {"kind": kind, "job": "j", **facts})
+        watched = Watched(browser)
+        watched.page.goto(f"{root_of(client)}/streamkern")
+        watched.page.locator("h2", has_text="<script>alert(1)</script>").wait_for()
+        time.sleep(1.5)  # for another update
+        assert watched.errors == []
+
+
+def test_a_scheduler_that_runs_already_gets_the_page_with_what_was_told_before(data, tmp_path):
+    with (
+        running_scheduler(tmp_path, dashboard=True) as file,
+        dask_process(tmp_path / "worker.log", "worker", "--scheduler-file", file),
+    ):
+        address = json.loads(file.read_text())["address"]
+        with distributed.Client(address) as client:
+            client.wait_for_workers(1, timeout=60)
+            root = root_of(client)
+            assert found_at(f"{root}/streamkern") == 404
+            streamkern.RandomFeatureRidge(n_components=16).fit(streamkern.open_hdf5(data))
+        for _ in range(2):  # the second time it is there already
+            with streamkern.connect(scheduler=address):
+                assert found_at(f"{root}/status").count('href="streamkern"') == 1
+                assert "Dask Diagnostic UI" in found_at(f"{root}/streamkern")
+        metrics = found_at(f"{root}/metrics")
+        assert 'streamkern_pass_rows_done{job="' in metrics
+        assert "} 400000.0" in metrics
+
+
+def test_a_scheduler_can_bring_the_page_with_it(tmp_path):
+    preload = ("--preload", "streamkern.monitor.plugin", "--dashboard-prefix", "/at")
+    with running_scheduler(tmp_path, *preload, dashboard=True) as file:
+        address = json.loads(file.read_text())["address"]
+        with distributed.Client(address) as client:
+            port = client.scheduler_info()["services"]["dashboard"]
+            root = f"http://127.0.0.1:{port}/at"
+            wait_until(lambda: found_at(f"{root}/status") != 404, "the dashboard")
+            assert 'href="streamkern"' in found_at(f"{root}/status")
+            assert "Dask Diagnostic UI" in found_at(f"{root}/streamkern")
+
+
+def test_a_scheduler_without_a_dashboard_runs_jobs_as_ever(tmp_path, data):
+    with (
+        running_scheduler(tmp_path) as file,
+        dask_process(tmp_path / "worker.log", "worker", "--scheduler-file", file),
+        streamkern.connect(scheduler_file=file),
+    ):
+        model = streamkern.RandomFeatureRidge(n_components=16)
+        assert model.fit(streamkern.open_hdf5(data)).report_["rows"] == 400_000
+    assert "Traceback" not in (tmp_path / "scheduler.log").read_text()
+
+
+def test_without_monitoring_there_is_no_page():
+    with (
+        dask.config.set({"streamkern.monitoring": False}),
+        streamkern.connect(n_workers=1) as client,
+    ):
+        assert found_at(f"{root_of(client)}/streamkern") == 404
+
+
+def test_a_panel_says_what_is_known_and_nothing_else():
+    assert "No job yet" in panels.panel(None, 0.0, {})
+    story = Story()
+    story.begin()
+    assert "starting" in panels.panel(story.job, story.clock(), {})
+    story.begin_pass()
+    story.shard(0, after=2.0)
+    story.shard(0, after=1.0)
+    text = panels.panel(story.job, story.clock(), {"tcp://10.0.0.1:4000": 7e8})
+    assert "100 of 1,000 rows" in text
+    assert "700 MB" in text
+    assert "of 1 GB planned" in text
+    assert "1 of them begun again" in text
+    assert "10.0.0.1:4000" in text
+    assert "alpha" not in text

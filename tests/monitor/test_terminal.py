@@ -1,0 +1,137 @@
+"""A few lines on a terminal that are written anew, and nothing where nobody had to wait."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from monitor.events import Story
+from rich.console import Console
+
+import streamkern
+from streamkern.monitor.terminal import LiveLines
+
+
+def shown(story, width=120):
+    console = Console(width=width, file=io.StringIO(), record=True)
+    console.print(LiveLines(story.jobs).lines())
+    return console.export_text().splitlines()
+
+
+def test_a_job_has_a_line_a_pass_and_three_of_details():
+    story = Story()
+    story.begin()
+    story.begin_pass("columns", "c", row_flops=0.0)
+    for shard in range(10):
+        story.shard(shard, number="c")
+    story.tell("pass ended", error=None, **{"pass": "c"})
+    story.begin_pass()
+    for shard in range(5):
+        story.shard(shard, worker=f"tcp://{shard % 2}")
+    story.tell("validated", rows=400, error=0.25, **{"pass": "p"})
+    lines = [re.sub(r"\s+", " ", line).strip() for line in shown(story)]
+    assert lines[0] == "fit model.h5 moments 15 s"
+    assert re.fullmatch(r"columns \S+ 100% 1,000 rows in 10 s", lines[1])
+    assert re.fullmatch(r"moments \S+ ?\S* 50% 500 of 1,000 rows 5\.0 s left", lines[2])
+    assert lines[3:] == [
+        "2 workers · 100 rows/s · 0.04 MB/s · 200 GFLOP/s, 25% of products alone",
+        "waiting 10%, features 20%, products 70% · 500 MB of 1 GB planned",
+        "shards: 5 done · error on new rows 0.2500 sd(y) after 400",
+    ]
+
+
+def test_what_was_found_is_the_last_line():
+    story = Story()
+    story.begin()
+    story.begin_pass()
+    story.shard(0, after=2.0)
+    story.tell("pass ended", error=None, **{"pass": "p"})
+    story.solve()
+    story.end()
+    assert shown(story)[-1].strip() == "solved in 2.0 s, alpha 1, error left out 0.25"
+
+
+def test_what_is_over_at_once_is_not_shown():
+    story = Story()
+    story.begin()
+    story.begin_pass()
+    story.shard(0, after=0.5)
+    story.end()
+    assert "".join(shown(story)).strip() == ""
+
+
+def test_a_narrow_terminal_breaks_no_line():
+    story = Story()
+    story.begin("fit a-name-that-is-far-longer-than-this-terminal-is-wide.h5")
+    story.begin_pass()
+    story.shard(0, after=3.0)
+    assert len(shown(story, width=40)) <= 6
+
+
+def test_a_name_cannot_steer_the_terminal():
+    story = Story()
+    story.begin("fit \x1b[2J[red]a[/red]\n.h5")
+    story.begin_pass()
+    story.shard(0, after=3.0)
+    assert shown(story)[0].startswith("fit \\x1b[2J[red]a[/red]\\n.h5")
+
+
+@pytest.fixture
+def data(tmp_path):
+    X = np.random.default_rng(0).standard_normal((100_000, 8)).astype(np.float32)
+    with h5py.File(tmp_path / "data.h5", "w") as file:
+        file["X"], file["y"] = X, X[:, 0]
+    return tmp_path / "data.h5"
+
+
+def on_a_terminal(*arguments, cwd):
+    """Return what a command writes to standard error, where that is a terminal, and to output."""
+    ours, theirs = pty.openpty()
+    command = [Path(sys.executable).with_name("streamkern"), *arguments]
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120", "LINES": "40"}
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=theirs, cwd=cwd, env=environment
+    )
+    os.close(theirs)
+    said = b""
+    while True:
+        try:
+            found = os.read(ours, 4096)
+        except OSError:
+            break
+        if not found:
+            break
+        said += found
+    output, _ = process.communicate(timeout=60)
+    os.close(ours)
+    assert process.returncode == 0, said
+    return said.decode(), output.decode()
+
+
+def test_a_fit_on_a_terminal_is_shown_while_it_runs_and_then_left_there(data):
+    fit = ("fit", data.name, "--out", "model.h5", "--components", "1024", "--json")
+    said, output = on_a_terminal(*fit, cwd=data.parent)
+    assert "fit model.h5" in said
+    assert "\x1b[" in said  # lines are written anew
+    assert len(re.findall("left", said)) >= 2
+    assert re.search(r"moments.*100%.*100,000 rows.*in ", said)
+    assert len(output.splitlines()) == 1
+    quiet, _ = on_a_terminal(*fit, "--quiet", "--force", cwd=data.parent)
+    assert quiet == ""
+
+
+def test_without_the_context_nothing_is_said(capfd):
+    X = np.random.default_rng(0).standard_normal((20_000, 2))
+    with streamkern.progress():
+        time.sleep(0.01)
+    streamkern.RandomFeatureRidge(n_components=8).fit(X, X[:, 0])
+    assert capfd.readouterr() == ("", "")

@@ -1,0 +1,87 @@
+"""The error on rows to come, from sums, is that of the same model fitted and scored on rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from streamkern.features import Identity, RandomFourierFeatures
+from streamkern.kernels import Gaussian
+from streamkern.selection import progressive_error
+from streamkern.selection.progressive import _ALPHAS, _COMPONENTS
+from streamkern.sources import Block
+from streamkern.statistics import ByFold, Moments, RowFolds
+
+
+def rows(n, p=3, q=1, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p))
+    return X, np.sin(X[:, :q]) + 0.3 * rng.standard_normal((n, q)) + 5.0
+
+
+def summed(X, y, feature_map, start=0, n_folds=3):
+    folds = ByFold(
+        RowFolds(n_folds, 0), Moments(feature_map, y.shape[1], precision="double")
+    ).zero()
+    folds.update([Block(X, y, start)])
+    return folds
+
+
+def expected(feature_map, before, coming):
+    """The least error over the penalties of a ridge regression that is made of all rows."""
+    (X, y), (X_new, y_new) = before, coming
+    phi, phi_new = feature_map.transform(X), feature_map.transform(X_new)
+    size = min(_COMPONENTS, phi.shape[1])
+    scale = np.sqrt(phi.shape[1] / size) if phi.shape[1] > size else 1.0
+    phi, phi_new = phi[:, :size] * scale, phi_new[:, :size] * scale
+    centred, means = phi - phi.mean(axis=0), y.mean(axis=0)
+    mse = []
+    for alpha in np.array(_ALPHAS) * len(X):
+        gram = centred.T @ centred + alpha * np.eye(size)
+        coef = np.linalg.solve(gram, centred.T @ (y - means))
+        found = means + (phi_new - phi.mean(axis=0)) @ coef
+        mse.append(((y_new - found) ** 2).mean(axis=0) / y_new.var(axis=0))
+    return np.sqrt(np.min(mse, axis=0).mean())
+
+
+@pytest.mark.parametrize("q", [1, 2])
+@pytest.mark.parametrize("D", [16, _COMPONENTS + 64])
+def test_it_is_the_error_of_a_model_of_the_rows_before(D, q):
+    feature_map = RandomFourierFeatures(Gaussian(1.5), D, random_state=0).draw(3)
+    before, coming = rows(900, q=q), rows(400, q=q, seed=1)
+    found = progressive_error(summed(*before, feature_map), summed(*coming, feature_map, start=900))
+    assert found == pytest.approx(expected(feature_map, before, coming), rel=1e-6)
+
+
+def test_it_falls_with_more_rows():
+    feature_map = RandomFourierFeatures(Gaussian(1.0), 64, random_state=0).draw(3)
+    coming = summed(*rows(2000, seed=1), feature_map)
+    errors = [progressive_error(summed(*rows(n), feature_map), coming) for n in (80, 400, 4000)]
+    assert errors[0] > errors[1] > errors[2] > 0
+
+
+def test_it_leaves_the_sums_as_they_are():
+    feature_map = RandomFourierFeatures(Gaussian(1.0), 64, random_state=0).draw(3)
+    before, coming = (summed(*rows(300, seed=seed), feature_map) for seed in (0, 1))
+    gram = before.parts[0].gram.dense()
+    progressive_error(before, coming)
+    np.testing.assert_array_equal(before.parts[0].gram.dense(), gram)
+
+
+def test_it_is_not_told_of_a_strip_or_of_a_constant_target():
+    feature_map = RandomFourierFeatures(Gaussian(1.0), 1200, random_state=0).draw(3)
+    X, y = rows(300)
+    strips = Moments(feature_map, 1, precision="double").strips(2)
+    halves = [ByFold(RowFolds(2, 0), strip).zero() for strip in strips]
+    for half in halves:
+        half.update([Block(X, y, 0)])
+    assert progressive_error(halves[1], halves[1]) is None
+    small = RandomFourierFeatures(Gaussian(1.0), 16, random_state=0).draw(3)
+    flat = summed(X, np.ones((300, 1)), small)
+    assert progressive_error(summed(X, y, small), flat) is None
+
+
+def test_it_is_not_told_where_there_are_more_inputs_than_it_takes_and_no_leading_part():
+    X, y = rows(700, p=_COMPONENTS + 8)
+    both = [summed(X, y, Identity().draw(X.shape[1])) for _ in range(2)]
+    assert progressive_error(*both) is None

@@ -1,0 +1,59 @@
+"""Seconds are counted by activity, where somebody asked for them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextvars import copy_context
+
+import pytest
+
+from streamkern.timing import timed, timed_each, timing
+
+
+def test_seconds_add_up_by_activity():
+    with timing() as seconds:
+        for _ in range(2):
+            with timed("slow"):
+                time.sleep(0.05)
+        with timed("quick"):
+            pass
+    assert seconds["slow"] >= 0.1
+    assert seconds["quick"] < 0.05
+
+
+def test_nothing_is_counted_where_nobody_asked():
+    with timed("slow"):
+        pass
+    with timing() as seconds:
+        pass
+    assert seconds == {}
+
+
+def test_an_error_is_counted_and_passed_on():
+    with timing() as seconds, pytest.raises(ZeroDivisionError), timed("broken"):
+        raise ZeroDivisionError
+    assert "broken" in seconds
+
+
+def test_values_that_come_late_are_the_same_values():
+    def late():
+        for i in range(3):
+            time.sleep(0.02)
+            yield i
+
+    with timing() as seconds:
+        assert list(timed_each("waiting", late())) == [0, 1, 2]
+    assert seconds["waiting"] >= 0.06
+
+
+def test_a_thread_in_a_copied_context_counts_for_whoever_asked():
+    def work():
+        with timed("beside"):
+            time.sleep(0.02)
+
+    with timing() as seconds:
+        thread = threading.Thread(target=copy_context().run, args=(work,))
+        thread.start()
+        thread.join()
+    assert seconds["beside"] >= 0.02
