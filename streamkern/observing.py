@@ -3,7 +3,7 @@
 Events are dictionaries of plain values, so that they travel.  `kind` says what happened; `job` and
 `pass` say to what.  A job, such as a fit, is one or several passes and what is done between them.
 
-    job begun     job, name
+    job begun     job, name, dashboard    where it can be watched, or None
     planned       job, worker_bytes, allowed_bytes
     pass begun    job, pass, label, rows, row_bytes, shards, row_flops
     resumed       pass, rows, shards         from a checkpoint
@@ -91,7 +91,8 @@ def _part_of_job(name: str) -> Iterator[str]:
         yield outer
         return
     number = uuid.uuid4().hex
-    tell("job begun", job=number, name=name)
+    dashboard = getattr(current_client(), "dashboard_link", None)
+    tell("job begun", job=number, name=name, dashboard=dashboard or None)
     with _ending("job ended", job=number):
         yield number
 

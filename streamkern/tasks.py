@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from streamkern.sources import Block, Reader, Shard, Source
     from streamkern.statistics import Work
 
+# Activities of the thread that reads ahead, beside the one that computes.
+_BESIDE = ("reading", "decoding")
 # What the tasks of this process did since it began: rows, shards, and seconds by activity.
 process_totals: Counter[str] = Counter()
 
@@ -74,17 +76,17 @@ def at_shard(
         begun = time.perf_counter()
         yield timed_each("waiting", to_the_last(blocks, shard.n_rows, number)), scratch
         elapsed = time.perf_counter() - begun
-    reading = seconds.pop("reading", 0.0)  # on another thread
+    beside = {name: seconds.pop(name) for name in _BESIDE if name in seconds}
     seconds["other"] = elapsed - sum(seconds.values())
     metered(seconds)
-    process_totals.update({**seconds, "reading": reading, "rows": shard.n_rows, "shards": 1})
+    process_totals.update({**seconds, **beside, "rows": shard.n_rows, "shards": 1})
     tell_from_task(
         number,
         "shard done",
         shard=shard.index,
         rows=shard.n_rows,
         elapsed=elapsed,
-        seconds={**seconds, "reading": reading},
+        seconds={**seconds, **beside},
         peak_bytes=peak_bytes(),
         attainable=attainable * seats.here,
     )

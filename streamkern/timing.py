@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 _seconds: ContextVar[defaultdict[str, float] | None] = ContextVar("seconds", default=None)
+# What is measured at present, of which what is measured inside is no part.
+_outer: ContextVar[str | None] = ContextVar("outer", default=None)
 
 
 @contextmanager
@@ -30,16 +32,24 @@ def timing() -> Iterator[dict[str, float]]:
 
 @contextmanager
 def timed(activity: str) -> Iterator[None]:
-    """Count the seconds of what runs inside the context, where somebody asked for them."""
-    seconds = _seconds.get()
+    """Count the seconds of what runs inside the context, where somebody asked for them.
+
+    What is counted under another name inside is left out, so that all of them add up.
+    """
+    seconds, outer = _seconds.get(), _outer.get()
     if seconds is None:
         yield
         return
+    token = _outer.set(activity)
     begun = time.perf_counter()
     try:
         yield
     finally:
-        seconds[activity] += time.perf_counter() - begun
+        elapsed = time.perf_counter() - begun
+        _outer.reset(token)
+        seconds[activity] += elapsed
+        if outer is not None:
+            seconds[outer] -= elapsed
 
 
 def timed_each(activity: str, values: Iterable[T]) -> Iterator[T]:

@@ -30,6 +30,15 @@ def test_nothing_is_counted_where_nobody_asked():
     assert seconds == {}
 
 
+def test_what_is_counted_inside_is_no_part_of_what_is_around_it():
+    with timing() as seconds, timed("outer"):
+        time.sleep(0.02)
+        with timed("inner"):
+            time.sleep(0.1)
+    assert seconds["inner"] >= 0.1
+    assert 0.02 <= seconds["outer"] < 0.1
+
+
 def test_an_error_is_counted_and_passed_on():
     with timing() as seconds, pytest.raises(ZeroDivisionError), timed("broken"):
         raise ZeroDivisionError

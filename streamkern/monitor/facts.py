@@ -202,12 +202,15 @@ class Job:
         On the clock of `Jobs`.
     when : datetime
         The same on the clock of the machine.
+    dashboard : str, optional
+        The address of a page about the cluster.
     """
 
     number: str
     name: str
     begun: float
     when: datetime
+    dashboard: str | None = None
     ended: float | None = None
     error: str | None = None
     passes: dict[str, Pass] = field(default_factory=dict)
@@ -287,7 +290,9 @@ class Jobs:
             now, kind = self.clock() - ago, event["kind"]
             if kind == "job begun":
                 when = datetime.now() - timedelta(seconds=ago)
-                self.jobs[event["job"]] = Job(event["job"], event["name"], now, when)
+                self.jobs[event["job"]] = Job(
+                    event["job"], event["name"], now, when, event.get("dashboard")
+                )
                 self._forget()
             elif (found := self.jobs.get(event.get("job", ""))) is not None:
                 self._hear_of_job(found, event, now)

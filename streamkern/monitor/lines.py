@@ -39,6 +39,7 @@ class Lines(ABC):
     def __init__(self, jobs: Jobs) -> None:
         self.jobs = jobs
         self._last = jobs.clock()
+        self._looked_at: Job | None = None
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._look, name="progress", daemon=True)
 
@@ -60,12 +61,14 @@ class Lines(ABC):
         while not self._over.wait(_LOOK):
             with self.jobs.lock:
                 now, job = self.jobs.clock(), self.jobs.latest
-                if job is None or job.ended is not None:
+                if job is None or job.ended is not None or job.elapsed(now) < _SHORT:
                     self._last = now
-                elif now - self._last >= max(_LEAST, _SHARE * job.elapsed(now)):
-                    self._last = now
-                    if job.current is not None:
-                        self.progress(job, job.current, now)
+                elif job.current is not None and (
+                    job is not self._looked_at
+                    or now - self._last >= max(_LEAST, _SHARE * job.elapsed(now))
+                ):
+                    self._last, self._looked_at = now, job
+                    self.progress(job, job.current, now)
 
     @abstractmethod
     def told(self, event: Event) -> None:
@@ -103,8 +106,10 @@ class PlainLines(Lines):
 
     def progress(self, job: Job, reading: Pass, now: float) -> None:
         """Say how far it is, how fast, and how long it will take."""
+        young = job.dashboard and job.elapsed(now) < _LEAST
+        where = f"dashboard {job.dashboard}" if young else ""
         if reading.ended is not None:
-            self._say(job, f"{job.phase}, {wording.duration(job.elapsed(now))} so far")
+            self._say(job, f"{job.phase}, {wording.duration(job.elapsed(now))} so far", where)
             return
         left = wording.duration(reading.seconds_left(now))
         self._say(
@@ -112,11 +117,12 @@ class PlainLines(Lines):
             f"{reading.label} {wording.share(reading):.0%}, {left} left",
             *_details(reading, now),
             wording.memory_of(job, reading),
+            where,
         )
 
     def _say(self, job: Job, *parts: str) -> None:
         said = "; ".join(filter(None, parts))
-        write(f"{datetime.now():%H:%M:%S} {printable(job.name)}: {said}")
+        write(printable(f"{datetime.now():%H:%M:%S} {job.name}: {said}"))
 
 
 def _details(reading: Pass, now: float) -> list[str]:
@@ -124,7 +130,7 @@ def _details(reading: Pass, now: float) -> list[str]:
         wording.rows_of(reading),
         wording.rates_of(reading, now),
         wording.times_of(reading),
-        f"shards: {wording.shards_of(reading)}",
+        wording.shards_of(reading),
         wording.validation_of(reading),
     ]
 

@@ -137,9 +137,13 @@ def _shards(reading: Pass) -> str:
 
 
 def _seconds(reading: Pass) -> str:
-    beside = reading.seconds["reading"]
+    beside = " and ".join(
+        f"{wording.rounded(reading.seconds[name])} s of {name}"
+        for name in ("reading", "decoding")
+        if reading.seconds[name]
+    )
     return _split(
-        f"seconds of threads that compute; beside them {wording.rounded(beside)} s of reading",
+        f"seconds of threads that compute{f'; beside them {beside}' * bool(beside)}",
         {name: reading.seconds[name] for name in _ACTIVITIES},
         _ACTIVITIES,
         unit=" s",

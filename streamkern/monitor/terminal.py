@@ -66,6 +66,8 @@ def _lines_of(job: Job, now: float) -> RenderableType:
     name = (printable(job.name), "bold")
     head = Text.assemble(name, "  ", (job.phase, "dim"), no_wrap=True, overflow="ellipsis")
     head.append(f"  {wording.duration(job.elapsed(now))}")
+    if job.dashboard and job.ended is None:
+        head.append(f"  {job.dashboard}", "dim")
     table = Table.grid(padding=(0, 2))
     for _ in range(3):
         table.add_column(no_wrap=True)
@@ -109,8 +111,6 @@ def _details(job: Job, reading: Pass, now: float) -> list[str]:
     return [
         workers + wording.rates_of(reading, now),
         " · ".join(filter(None, (wording.times_of(reading), memory))),
-        " · ".join(
-            filter(None, (f"shards: {wording.shards_of(reading)}", wording.validation_of(reading)))
-        ),
+        " · ".join(filter(None, (wording.shards_of(reading), wording.validation_of(reading)))),
         solved,
     ]

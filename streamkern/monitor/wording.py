@@ -41,6 +41,8 @@ def rows_of(reading: Pass) -> str:
 
 def rates_of(reading: Pass, now: float) -> str:
     """Return rows, bytes and operations a second, and their share of what can be attained."""
+    if not reading.rows_read:
+        return ""
     rows = reading.rows_per_second(now)
     words = [f"{rounded(rows)} rows/s"]
     if reading.row_bytes:
@@ -65,7 +67,8 @@ def shards_of(reading: Pass) -> str:
     """Return the shards by state, those states that there are."""
     states = reading.shards() | {"retried": reading.retried}
     names = ("done", "running", "resumed", "retried", "failed")
-    return ", ".join(f"{states[name]:,} {name}" for name in names if states[name])
+    said = ", ".join(f"{states[name]:,} {name}" for name in names if states[name])
+    return f"shards: {said}" if said else ""
 
 
 def times_of(reading: Pass) -> str:
