@@ -16,7 +16,7 @@ ROOT = Path(streamkern.__file__).parent
 
 # From the bottom up; a module imports from its own row or from rows above it in this table.
 LAYERS = [
-    {"_version", "_typing", "errors", "memory", "scratch", "stopping", "threads"},
+    {"_version", "_typing", "errors", "memory", "scratch", "stopping", "threads", "urls"},
     {"kernels"},
     {"features"},
     {"predictor"},
@@ -56,6 +56,7 @@ ALLOWED = {
         "cli/place.py",
     ),
     "distributed": ("scheduling.py", "seats.py", "cluster.py", "revival.py"),
+    "fsspec": ("sources/stores.py",),
     "click": ("cli/",),
     "matplotlib": ("plots.py",),
     "sklearn": ("estimators.py", "exact/", "fitted.py", "sparse.py", "sparse_models.py"),
