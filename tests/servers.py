@@ -6,7 +6,6 @@ import socket
 import subprocess
 import sys
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from commandline import JOBS
@@ -14,6 +13,7 @@ from conftest import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 KEY, SECRET = "a-key-for-tests", "a-secret-for-tests"
 
