@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from commandline import JOBS
 from conftest import wait_until
+from s3fs import S3FileSystem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -89,3 +90,30 @@ def late_proxy(server: str, *options: Any) -> Iterator[tuple[str, subprocess.Pop
     port = free_port()
     with running(JOBS / "late_proxy.py", server, "--port", port, *options, port=port) as process:
         yield f"127.0.0.1:{port}", process
+
+
+class Bucket:
+    """A bucket on an S3 server.
+
+    Parameters
+    ----------
+    server : str
+        Its address.
+    """
+
+    def __init__(self, server: str) -> None:
+        self.server = server
+        self.options = self.options_at(server)
+        self.store = S3FileSystem(**self.options)
+        self.store.mkdir("rows")
+
+    @staticmethod
+    def options_at(server: str) -> dict[str, str]:
+        """Storage options for the same bucket at another address."""
+        return {"key": KEY, "secret": SECRET, "endpoint_url": f"http://{server}"}
+
+    def put(self, path: Path, name: str | None = None) -> str:
+        """Put a file into the bucket, and return its URL."""
+        where = f"rows/{name or path.name}"
+        self.store.put_file(str(path), where)
+        return f"s3://{where}"
