@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from tlz import partition_all
 
 from streamkern.errors import DataError, ParameterError
 from streamkern.sources.base import Segment, Shard, Source, rounding_of
 from streamkern.sources.headers import CHUNK_CACHE_BYTES, FileRows, describe_rows, matching
 from streamkern.sources.pieces import HDF5Reader, Piece
-from streamkern.sources.ranges import HELD_BYTES
+from streamkern.sources.ranges import FRONTS, HELD_BYTES, fetch_fronts
 from streamkern.sources.stores import StoredFile, side_by_side
 from streamkern.urls import is_url
 
@@ -60,10 +61,14 @@ def open_hdf5(
         raise ParameterError(
             "storage_options are for URLs, but only paths are given; leave them out."
         )
-    names = [name for path in given for name in matching(str(path), storage_options)]
+    named = side_by_side(matching, [(str(path), storage_options) for path in given])
+    names = [name for some in named for name in some]
     if not names:
         raise DataError("no files are named; give at least one.")
-    files = tuple(describe_rows(name, x, y) for name in names)
+    files: list[FileRows] = []
+    for some in partition_all(FRONTS, names):
+        fetch_fronts([name for name in some if isinstance(name, StoredFile)])
+        files += [describe_rows(name, x, y) for name in some]
     seen: set[object] = set()
     for file in files:
         place = file.path.place if isinstance(file.path, StoredFile) else file.path
@@ -79,7 +84,7 @@ def open_hdf5(
             )
     if not sum(file.n_rows for file in files):
         raise DataError(f"{first.path} has zero rows; at least one is needed.")
-    return HDF5Source(files, x, y)
+    return HDF5Source(tuple(files), x, y)
 
 
 @dataclass(frozen=True)

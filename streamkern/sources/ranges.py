@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from streamkern.errors import DataError
 from streamkern.sources.chunks import requests, stored_rows
-from streamkern.sources.stores import AT_ONCE, StoreError, read
+from streamkern.sources.stores import AT_ONCE, StoreError, read, side_by_side
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from streamkern.sources.stores import StoredFile, Target
 
 _PAGE_BYTES, _PAGES = 256 << 10, 64
+# So many first pages leave room for others.
+FRONTS = _PAGES // 2
 # Rows that are asked for, and read, together; and what one request brings.
 _STEP_BYTES, _REQUEST_BYTES = 4 << 20, 2 << 20
 # So many bytes between two pieces are rather read than left out.
@@ -42,6 +44,16 @@ HELD_BYTES = _AHEAD_BYTES + _STEP_BYTES + _PAGES * _PAGE_BYTES
 @lru_cache(_PAGES)
 def _page(target: Target, size: int, number: int) -> bytes:
     return read(target, number * _PAGE_BYTES, min((number + 1) * _PAGE_BYTES, size))
+
+
+def fetch_fronts(files: Sequence[StoredFile]) -> None:
+    """Have the first pages of up to `FRONTS` files at hand, where most headers are."""
+
+    def front(file: StoredFile) -> None:
+        with suppress(StoreError):  # whoever reads the file will meet it too
+            _page(file.target, file.size, 0)
+
+    side_by_side(front, [(file,) for file in files])
 
 
 class RangeFile(io.RawIOBase):
