@@ -91,8 +91,8 @@ def stored_rows(file: Hashable, dataset: h5py.Dataset) -> StoredRows:
     found = _known.get(key)
     if found is None:
         found = StoredRows.of(dataset)
-        while len(_known) >= _KEPT:
-            _known.pop(next(iter(_known)), None)
+        for old in [*_known][: len(_known) - _KEPT + 1]:
+            _known.pop(old, None)
         _known[key] = found
     return found
 

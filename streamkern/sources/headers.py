@@ -73,6 +73,10 @@ def _size_and_time(path: str | Path) -> tuple[int, float]:
     return status.st_size, status.st_mtime
 
 
+def _size_and_version(path: str) -> tuple[int, float | str]:
+    return (path.size, path.version) if isinstance(path, StoredFile) else _size_and_time(path)
+
+
 def matching(pattern: str, storage_options: Mapping[str, Any] | None = None) -> list[str]:
     """Return the paths that a path, a URL or a glob pattern stands for, sorted."""
     protocol, mark, path = pattern.partition("://")
@@ -195,10 +199,9 @@ def describe_rows(path: str, x: str, y: str | None) -> FileRows:
             chunk_bytes += _chunk_bytes(target)
             parts |= parts_of(target, path)
         chunk_rows = X.chunks[0] if X.chunks else 1
-        stored = isinstance(path, StoredFile)
-        size, modified = (path.size, path.version) if stored else _size_and_time(path)
+        size, modified = _size_and_version(path)
         return FileRows(
-            path=path if stored else str(Path(path).resolve()),
+            path=path if isinstance(path, StoredFile) else str(Path(path).resolve()),
             n_rows=len(X),
             n_features=X.shape[1],
             target_shape=target_shape,
