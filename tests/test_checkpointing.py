@@ -20,7 +20,7 @@ from streamkern.errors import CheckpointError, OutputError, StreamkernWarning
 from streamkern.features import fourier
 from streamkern.kernels import Gaussian
 from streamkern.model import RidgeModel
-from streamkern.sources.hdf5 import HDF5Reader
+from streamkern.sources.pieces import HDF5Reader
 from streamkern.statistics import triangle
 from streamkern.storage import SavedPass
 

@@ -16,7 +16,7 @@ ROOT = Path(streamkern.__file__).parent
 
 # From the bottom up; a module imports from its own row or from rows above it in this table.
 LAYERS = [
-    {"_version", "_typing", "errors", "memory", "scratch", "stopping", "threads", "timing"},
+    {"_version", "_typing", "errors", "memory", "scratch", "stopping", "threads", "timing", "urls"},
     {"kernels"},
     {"features"},
     {"predictor"},
@@ -59,6 +59,7 @@ ALLOWED = {
     "distributed": ("scheduling.py", "seats.py", "cluster.py", "revival.py", "monitor/"),
     "bokeh": ("monitor/page.py",),
     "prometheus_client": ("monitor/metrics.py",),
+    "fsspec": ("sources/stores.py",),
     "click": ("cli/",),
     "matplotlib": ("plots.py",),
     "sklearn": ("estimators.py", "exact/", "fitted.py", "sparse.py", "sparse_models.py"),

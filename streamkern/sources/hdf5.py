@@ -2,67 +2,47 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from tlz import partition_all
 
-from streamkern.errors import DataError
-from streamkern.sources.base import (
-    Block,
-    Reader,
-    Segment,
-    Shard,
-    Source,
-    rounding_of,
-)
-from streamkern.sources.headers import (
-    CHUNK_CACHE_BYTES,
-    OUTAGES,
-    FileRows,
-    describe_rows,
-    matching,
-    opened,
-    patiently,
-    undamaged,
-)
-from streamkern.sources.prefetch import Prefetch
-from streamkern.sources.wholeness import numbers_in
+from streamkern.errors import DataError, ParameterError
+from streamkern.sources.base import Segment, Shard, Source, rounding_of
+from streamkern.sources.headers import CHUNK_CACHE_BYTES, FileRows, describe_rows, matching
+from streamkern.sources.pieces import HDF5Reader, Piece
+from streamkern.sources.ranges import FRONTS, HELD_BYTES, fetch_fronts
+from streamkern.sources.stores import StoredFile, side_by_side
+from streamkern.urls import is_url
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    import h5py
-
-    from streamkern._typing import Array
+    from collections.abc import Mapping, Sequence
 
 _SINGLE_EXACT = {"f2", "f4", "i1", "u1", "i2", "u2"}
 
 
-class Piece(NamedTuple):
-    """Rows start to stop of one file."""
-
-    path: str
-    start: int
-    stop: int
-
-
 def open_hdf5(
-    paths: str | Path | Sequence[str | Path], x: str = "X", y: str | None = "y"
+    paths: str | Path | Sequence[str | Path],
+    x: str = "X",
+    y: str | None = "y",
+    *,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> HDF5Source:
     """Describe rows stored in HDF5 files, without reading any.
 
     Parameters
     ----------
-    paths : path, glob pattern, or sequence of these
+    paths : path, URL, glob pattern, or sequence of these
         Several files are the rows of one data set: in the order given, a pattern sorted by name.
+        URLs (s3://, gs://, https:// and others) are those that fsspec knows.
     x, y : str
         Names of the datasets of inputs (n, p) and of targets (n,) or (n, q); `y` None for inputs
         without targets.
+    storage_options : mapping, optional
+        Of the file system of fsspec, where there are URLs: credentials, endpoints, and what else it
+        does not find by itself.  They go to the workers, and nowhere else.
 
     Returns
     -------
@@ -73,17 +53,28 @@ def open_hdf5(
     DataError
         If a file is missing or not HDF5, a dataset is absent or has a shape or dtype that is not
         a table of numbers, there are no rows, or files differ in their number of columns.
+    ParameterError
+        If there are storage options, but no URLs.
     """
     given = [paths] if isinstance(paths, (str, Path)) else list(paths)
-    names = [name for path in given for name in matching(str(path))]
+    if storage_options and not any(is_url(str(path)) for path in given):
+        raise ParameterError(
+            "storage_options are for URLs, but only paths are given; leave them out."
+        )
+    named = side_by_side(matching, [(str(path), storage_options) for path in given])
+    names = [name for some in named for name in some]
     if not names:
         raise DataError("no files are named; give at least one.")
-    files = tuple(describe_rows(name, x, y) for name in names)
-    seen: set[str] = set()
+    files: list[FileRows] = []
+    for some in partition_all(FRONTS, names):
+        fetch_fronts([name for name in some if isinstance(name, StoredFile)])
+        files += [describe_rows(name, x, y) for name in some]
+    seen: set[object] = set()
     for file in files:
-        if file.path in seen:
+        place = file.path.place if isinstance(file.path, StoredFile) else file.path
+        if place in seen:
             raise DataError(f"{file.path} is named twice, but its rows count once; name it once.")
-        seen.add(file.path)
+        seen.add(place)
     first = files[0]
     for file in files[1:]:
         if (file.n_features, file.target_shape) != (first.n_features, first.target_shape):
@@ -93,7 +84,7 @@ def open_hdf5(
             )
     if not sum(file.n_rows for file in files):
         raise DataError(f"{first.path} has zero rows; at least one is needed.")
-    return HDF5Source(files, x, y)
+    return HDF5Source(tuple(files), x, y)
 
 
 @dataclass(frozen=True)
@@ -142,8 +133,10 @@ class HDF5Source(Source):
 
     @property
     def chunk_bytes(self) -> int:  # type: ignore[override]
-        """The decoded size of the largest row of storage chunks."""
-        return max(file.chunk_bytes for file in self.files)
+        """The decoded size of the largest row of storage chunks, and what is fetched ahead."""
+        largest = max(file.chunk_bytes for file in self.files)
+        is_stored = any(isinstance(file.path, StoredFile) for file in self.files)
+        return 2 * largest + HELD_BYTES if is_stored else largest
 
     @property
     def rounding(self) -> float:  # type: ignore[override]
@@ -173,7 +166,7 @@ class HDF5Source(Source):
             for file, segment in zip(self.files, self.segments(), strict=True)
             if segment.start < shard.stop and shard.start < segment.stop
         ]
-        cache_bytes = max(CHUNK_CACHE_BYTES, self.chunk_bytes)
+        cache_bytes = max(CHUNK_CACHE_BYTES, *(file.chunk_bytes for file in self.files))
         return HDF5Reader(
             tuple(pieces),
             self.x,
@@ -195,8 +188,9 @@ class HDF5Source(Source):
 
     def check_unchanged(self) -> None:
         """Raise DataError if a file is not what it was when it was described."""
-        for file in self.files:
-            if not file.is_unchanged():
+        same = side_by_side(FileRows.is_unchanged, [(file,) for file in self.files])
+        for file, is_same in zip(self.files, same, strict=True):
+            if not is_same:
                 raise DataError(f"{file.path} changed while it was in use; start again.")
 
     def describe(self) -> dict[str, Any]:
@@ -208,80 +202,3 @@ class HDF5Source(Source):
             "rows": self.n_samples,
             "files": [file._asdict() for file in self.files],
         }
-
-
-@dataclass(frozen=True)
-class HDF5Reader(Reader):
-    """Opens the files of one shard where it runs, and reads its rows in blocks."""
-
-    pieces: tuple[Piece, ...]
-    x: str
-    y: str | None
-    start: int
-    dtype: str
-    n_features: int
-    n_targets: int
-    cache_bytes: int
-    is_tolerant: bool = False
-
-    def blocks(self, n_rows: int) -> Iterator[Block]:
-        """Yield the shard's rows in order, every other block in the same memory."""
-        most = min(n_rows, sum(piece.stop - piece.start for piece in self.pieces))
-        shapes = (most, self.n_features), (most, self.n_targets)
-        memory = cycle([(np.empty(shapes[0], self.dtype), np.empty(shapes[1])) for _ in range(2)])
-        place, filled = self.start, 0
-        X, y = next(memory)
-        for piece in self.pieces:
-            with (
-                opened(piece.path, self.cache_bytes) as file,
-                Prefetch(piece.path, piece.stop) as prefetch,
-            ):
-                inputs = _table(file, piece, self.x, self.n_features)
-                targets = None
-                if self.y:
-                    targets = _table(file, piece, self.y, self.n_targets)
-                row = piece.start
-                while row < piece.stop:
-                    stop = min(row + n_rows - filled, piece.stop)
-                    part = slice(filled, filled + stop - row)
-                    for dataset, into in ((inputs, X), (targets, y)):
-                        if dataset is not None:
-                            prefetch.want(dataset, row, stop + n_rows)
-                            self._read(dataset, piece, slice(row, stop), into[part])
-                    row, filled = stop, part.stop
-                    if filled == n_rows:
-                        yield Block(X[:filled], y[:filled], place)
-                        place, filled = place + filled, 0
-                        X, y = next(memory)
-        if filled:
-            yield Block(X[:filled], y[:filled], place)
-
-    def _read(self, dataset: h5py.Dataset, piece: Piece, rows: slice, out: Array) -> None:
-        out = out if dataset.ndim == 2 else out[:, 0]
-        try:
-            dataset.read_direct(out, rows)
-        except OSError:
-            # Chunk by chunk, for the error to name the one that is damaged and no others.
-            tall = dataset.chunks[0] if dataset.chunks else rows.stop - rows.start
-            for start in range(rows.start - rows.start % tall, rows.stop, tall):
-                part = slice(max(start, rows.start), min(start + tall, rows.stop))
-                into = out[part.start - rows.start : part.stop - rows.start]
-                try:
-                    patiently(partial(dataset.read_direct, into, part), lambda _: True)
-                except OSError as error:
-                    if not self.is_tolerant or error.errno in OUTAGES:
-                        raise DataError(
-                            f"{piece.path}: rows {part.start:,} to {part.stop:,} of "
-                            f"{dataset.name} cannot be read ({error}); copy the file again, or "
-                            f"give --on-bad-rows skip to leave them out."
-                        ) from error
-                    into[...] = np.nan
-
-
-def _table(file: h5py.File, piece: Piece, name: str, n_columns: int) -> h5py.Dataset:
-    with undamaged(piece.path):
-        found = numbers_in(file, piece.path, name)
-    # Beyond the end h5py would repeat a single row as often as needed.
-    if len(found) < piece.stop or math.prod(found.shape[1:]) != n_columns:
-        raise DataError(f"{piece.path} changed while it was in use; start again.")
-    return found

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import errno
 import glob
+import os
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import h5py
 import numpy as np
 
 from streamkern.errors import DataError
+from streamkern.sources.ranges import RangeFile
+from streamkern.sources.stores import StoredFile, files_at
 from streamkern.sources.wholeness import filters_of, parts_of, whole_numbers_in
+from streamkern.urls import is_url
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 # HDF5's own default; a chunk cache is raised above it where a row of chunks is larger.
 CHUNK_CACHE_BYTES = 8 << 20
@@ -29,7 +33,11 @@ T = TypeVar("T")
 
 
 class FileRows(NamedTuple):
-    """The rows of one file, as its header describes them."""
+    """The rows of one file, as its header describes them.
+
+    Its path is a `StoredFile` where it is in a store, and `modified` then what the store says of
+    its content; else the time of its last change.
+    """
 
     path: str
     n_rows: int
@@ -39,12 +47,14 @@ class FileRows(NamedTuple):
     chunk_rows: int
     chunk_bytes: int
     file_bytes: int
-    modified: float
+    modified: float | str
     storage: str
     parts: tuple[tuple[str, int, float], ...] = ()
 
     def is_unchanged(self) -> bool:
         """Say whether the file, and those that a virtual dataset is made of, are what they were."""
+        if isinstance(self.path, StoredFile):
+            return self.path.is_unchanged()
         found = ((self.path, self.file_bytes, self.modified), *self.parts)
         try:
             return all(_size_and_time(path) == (size, time) for path, size, time in found)
@@ -63,8 +73,17 @@ def _size_and_time(path: str | Path) -> tuple[int, float]:
     return status.st_size, status.st_mtime
 
 
-def matching(pattern: str) -> list[str]:
-    """Return the paths that a path or a glob pattern stands for, sorted."""
+def _size_and_version(path: str) -> tuple[int, float | str]:
+    return (path.size, path.version) if isinstance(path, StoredFile) else _size_and_time(path)
+
+
+def matching(pattern: str, storage_options: Mapping[str, Any] | None = None) -> list[str]:
+    """Return the paths that a path, a URL or a glob pattern stands for, sorted."""
+    protocol, mark, path = pattern.partition("://")
+    if mark and protocol in ("file", "local"):
+        pattern = path
+    elif is_url(pattern):
+        return list(files_at(pattern, storage_options or {}))
     if not glob.has_magic(pattern) or Path(pattern).exists():
         return [pattern]
     found = sorted(glob.glob(pattern))  # noqa: PTH207  patterns may be absolute
@@ -74,20 +93,38 @@ def matching(pattern: str) -> list[str]:
 
 
 @contextmanager
-def opened(path: str, cache_bytes: int = CHUNK_CACHE_BYTES) -> Iterator[h5py.File]:
+def opened(where: str | RangeFile, cache_bytes: int = CHUNK_CACHE_BYTES) -> Iterator[h5py.File]:
     """Open a file for reading, or raise DataError saying why it cannot be."""
-    where = Path(path)
+    if isinstance(where, StoredFile):
+        where = RangeFile(where)
+    if isinstance(where, RangeFile):
+        with where, _opened_range(where, cache_bytes) as file:
+            yield file
+        return
+    path = Path(where)
 
     def open_file() -> h5py.File:
-        if where.is_dir():
-            raise DataError(f"{path} is a folder, not an HDF5 file; name the files in it.")
-        where.stat()
-        return h5py.File(where, "r", locking="best-effort", rdcc_nbytes=cache_bytes)
+        if path.is_dir():
+            raise DataError(f"{where} is a folder, not an HDF5 file; name the files in it.")
+        path.stat()
+        return h5py.File(path, "r", locking="best-effort", rdcc_nbytes=cache_bytes)
 
     try:
         file = patiently(open_file, lambda error: error.errno in _PASSING)
     except OSError as error:
-        raise DataError(f"{path} {_why_not_opened(where, error)}") from error
+        why = _why_not_opened(error, is_hdf5=h5py.is_hdf5(path))
+        raise DataError(f"{where} {why}") from error
+    with file:
+        yield file
+
+
+@contextmanager
+def _opened_range(raw: RangeFile, cache_bytes: int) -> Iterator[h5py.File]:
+    try:
+        file = h5py.File(raw, "r", rdcc_nbytes=cache_bytes)
+    except OSError as error:
+        why = _why_not_opened(error, is_hdf5="signature not found" not in str(error))
+        raise DataError(f"{raw} {why}") from error
     with file:
         yield file
 
@@ -104,14 +141,20 @@ def patiently(read: Callable[[], T], passes: Callable[[OSError], bool]) -> T:
     return read()
 
 
-def _why_not_opened(where: Path, error: OSError) -> str:
+def _why_not_opened(error: OSError, *, is_hdf5: bool) -> str:
+    said = str(error)
     if isinstance(error, FileNotFoundError):
         return "does not exist; check the path."
-    if isinstance(error, PermissionError) or "Permission denied" in str(error):
+    if isinstance(error, PermissionError) or "Permission denied" in said:
         return "cannot be read: permission denied; ask its owner."
-    if "truncated" in str(error):
+    if "unable to lock file" in said:
+        return (
+            f"cannot be locked ({os.strerror(error.errno or errno.EAGAIN)}); let the program that "
+            f"writes to it end, or set HDF5_USE_FILE_LOCKING=FALSE where there is none."
+        )
+    if "truncated" in said:
         return "is a truncated HDF5 file: it is shorter than its header says; copy it again."
-    if not h5py.is_hdf5(where):
+    if not is_hdf5:
         return "is not an HDF5 file; `streamkern convert` makes one from CSV, Parquet or NumPy."
     return f"cannot be opened as HDF5 ({error}); copy it again."
 
@@ -156,9 +199,9 @@ def describe_rows(path: str, x: str, y: str | None) -> FileRows:
             chunk_bytes += _chunk_bytes(target)
             parts |= parts_of(target, path)
         chunk_rows = X.chunks[0] if X.chunks else 1
-        size, modified = _size_and_time(path)
+        size, modified = _size_and_version(path)
         return FileRows(
-            path=str(Path(path).resolve()),
+            path=path if isinstance(path, StoredFile) else str(Path(path).resolve()),
             n_rows=len(X),
             n_features=X.shape[1],
             target_shape=target_shape,

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import h5py
 
@@ -30,13 +30,21 @@ class Prefetch:
     Parameters
     ----------
     path : str
+    datasets : sequence of h5py.Dataset
+        Of this file.
     last_row : int
         No row from here on is wanted.
+    n_ahead : int
+        Rows that are asked for ahead of those in use.
     """
 
-    def __init__(self, path: str, last_row: int) -> None:
+    def __init__(
+        self, path: str, datasets: Sequence[h5py.Dataset], last_row: int, n_ahead: int
+    ) -> None:
         self.path = path
+        self.datasets = datasets
         self.last_row = last_row
+        self.n_ahead = n_ahead
         self._file = -1
         self._pool: ThreadPoolExecutor | None = None
         self._wanted: dict[str, int] = {}
@@ -55,7 +63,16 @@ class Prefetch:
         if self._file >= 0:
             os.close(self._file)
 
-    def want(self, dataset: h5py.Dataset, start: int, stop: int) -> None:
+    def until(self, row: int) -> int:  # noqa: ARG002  others read in steps
+        """Return the end of the rows that may be read together with this one."""
+        return self.last_row
+
+    def ready(self, first: int, last: int) -> None:
+        """Ask for what is stored of the rows after first to last, and wait for nothing."""
+        for dataset in self.datasets:
+            self._want(dataset, first, last + self.n_ahead)
+
+    def _want(self, dataset: h5py.Dataset, start: int, stop: int) -> None:
         """Ask for the stored bytes of rows of a dataset, once each and in order."""
         start = max(start, self._wanted.get(dataset.name, start))
         stop = min(stop, self.last_row)

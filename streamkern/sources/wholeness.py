@@ -10,6 +10,7 @@ from typing import Any
 import h5py
 
 from streamkern.errors import DataError
+from streamkern.sources.stores import StoredFile
 
 
 def numbers_in(file: h5py.File, path: str, name: str) -> h5py.Dataset:
@@ -29,6 +30,8 @@ def numbers_in(file: h5py.File, path: str, name: str) -> h5py.Dataset:
             f"{path}: {name} must hold floats or integers, but its type is {kind}; convert it to "
             f"numbers first."
         )
+    if isinstance(path, StoredFile):
+        _need_one_file(found, file, path, name)
     _need_filters(found, path, name)
     return found
 
@@ -41,6 +44,17 @@ def whole_numbers_in(file: h5py.File, path: str, name: str) -> h5py.Dataset:
     else:
         _need_values(found, path, name)
     return found
+
+
+def _need_one_file(dataset: h5py.Dataset, file: h5py.File, path: str, name: str) -> None:
+    """Refuse a dataset that HDF5 would look for in other files, which it finds in folders only."""
+    # Through an external link it would take this file for the other one, and read other rows.
+    is_linked = h5py.h5o.get_info(dataset.id).fileno != h5py.h5o.get_info(file.id).fileno
+    if dataset.is_virtual or is_linked:
+        raise DataError(
+            f"{path}: {name} is made of other files, which HDF5 finds in folders only; name these "
+            f"files themselves, or copy all of them here."
+        )
 
 
 def _need_values(dataset: h5py.Dataset, path: str, name: str) -> None:

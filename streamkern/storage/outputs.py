@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streamkern.errors import OutputError
+from streamkern.urls import is_url, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -30,6 +31,7 @@ def check_output(
     inputs : iterable of path
         Files that are read for the output, and so may not be replaced by it.
     """
+    _need_path(path)
     try:
         target = Path(path).resolve()
         is_folder, exists, is_file = target.is_dir(), target.exists(), target.is_file()
@@ -55,6 +57,7 @@ def check_output(
 
 def make_folder(path: str | Path) -> Path:
     """Make a folder for outputs unless it is there, or raise OutputError."""
+    _need_path(path)
     folder = Path(path)
     try:
         folder.mkdir(exist_ok=True)
@@ -63,6 +66,14 @@ def make_folder(path: str | Path) -> Path:
             f"the folder {folder} cannot be made ({error.strerror}); write elsewhere."
         ) from error
     return folder
+
+
+def _need_path(path: str | Path) -> None:
+    if is_url(str(path)):
+        raise OutputError(
+            f"{shown(str(path))} is a URL, but outputs are files here; write a file, and "
+            f"copy it there."
+        )
 
 
 @contextmanager

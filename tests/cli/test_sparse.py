@@ -9,7 +9,7 @@ from commandline import report_of, rows, streamkern, write
 
 import streamkern as library
 from streamkern.cli import main
-from streamkern.sources.hdf5 import HDF5Reader
+from streamkern.sources.pieces import HDF5Reader
 
 
 @pytest.fixture(autouse=True)

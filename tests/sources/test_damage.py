@@ -14,7 +14,7 @@ from streamkern import plan
 from streamkern.errors import DataError
 from streamkern.model import RidgeModel
 from streamkern.sources import headers
-from streamkern.sources.hdf5 import HDF5Reader
+from streamkern.sources.pieces import HDF5Reader
 
 N, CHUNK = 2000, 100
 DAMAGED = 700  # the first row of the chunk that is

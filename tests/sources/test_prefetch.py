@@ -142,5 +142,5 @@ def test_no_more_is_asked_for_than_two_blocks_and_the_end_of_the_shard(tmp_path,
 
 
 def test_what_cannot_be_read_ahead_is_no_error_here(tmp_path):
-    with Prefetch(str(tmp_path / "missing.h5"), 10) as ahead:
+    with Prefetch(str(tmp_path / "missing.h5"), [], 10, 10) as ahead:
         assert ahead._file < 0

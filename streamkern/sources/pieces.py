@@ -1,0 +1,119 @@
+"""The rows of one shard, read from its files where it runs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from itertools import cycle
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from streamkern.errors import DataError
+from streamkern.sources.base import Block, Reader
+from streamkern.sources.headers import OUTAGES, opened, patiently, undamaged
+from streamkern.sources.prefetch import Prefetch
+from streamkern.sources.ranges import Fetch, RangeFile
+from streamkern.sources.stores import StoredFile
+from streamkern.sources.wholeness import numbers_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import h5py
+
+    from streamkern._typing import Array
+
+
+class Piece(NamedTuple):
+    """Rows start to stop of one file."""
+
+    path: str
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class HDF5Reader(Reader):
+    """Opens the files of one shard where it runs, and reads its rows in blocks."""
+
+    pieces: tuple[Piece, ...]
+    x: str
+    y: str | None
+    start: int
+    dtype: str
+    n_features: int
+    n_targets: int
+    cache_bytes: int
+    is_tolerant: bool = False
+
+    def blocks(self, n_rows: int) -> Iterator[Block]:
+        """Yield the shard's rows in order, every other block in the same memory."""
+        most = min(n_rows, sum(piece.stop - piece.start for piece in self.pieces))
+        shapes = (most, self.n_features), (most, self.n_targets)
+        memory = cycle([(np.empty(shapes[0], self.dtype), np.empty(shapes[1])) for _ in range(2)])
+        place, filled = self.start, 0
+        X, y = next(memory)
+        for piece in self.pieces:
+            where = RangeFile(piece.path) if isinstance(piece.path, StoredFile) else piece.path
+            with (
+                opened(where, self.cache_bytes) as file,
+                _coming(where, self._tables(file, piece), piece, n_rows) as coming,
+            ):
+                row = piece.start
+                while row < piece.stop:
+                    stop = min(row + n_rows - filled, coming.until(row), piece.stop)
+                    part = slice(filled, filled + stop - row)
+                    coming.ready(row, stop)
+                    for dataset, into in zip(coming.datasets, (X, y), strict=False):
+                        self._read(dataset, piece, slice(row, stop), into[part])
+                    row, filled = stop, part.stop
+                    if filled == n_rows:
+                        yield Block(X[:filled], y[:filled], place)
+                        place, filled = place + filled, 0
+                        X, y = next(memory)
+        if filled:
+            yield Block(X[:filled], y[:filled], place)
+
+    def _tables(self, file: h5py.File, piece: Piece) -> list[h5py.Dataset]:
+        tables = [_table(file, piece, self.x, self.n_features)]
+        return tables + ([_table(file, piece, self.y, self.n_targets)] if self.y else [])
+
+    def _read(self, dataset: h5py.Dataset, piece: Piece, rows: slice, out: Array) -> None:
+        out = out if dataset.ndim == 2 else out[:, 0]
+        try:
+            dataset.read_direct(out, rows)
+        except OSError:
+            # Chunk by chunk, for the error to name the one that is damaged and no others.
+            tall = dataset.chunks[0] if dataset.chunks else rows.stop - rows.start
+            for start in range(rows.start - rows.start % tall, rows.stop, tall):
+                part = slice(max(start, rows.start), min(start + tall, rows.stop))
+                into = out[part.start - rows.start : part.stop - rows.start]
+                try:
+                    patiently(partial(dataset.read_direct, into, part), lambda _: True)
+                except OSError as error:
+                    if not self.is_tolerant or error.errno in OUTAGES:
+                        raise DataError(
+                            f"{piece.path}: rows {part.start:,} to {part.stop:,} of "
+                            f"{dataset.name} cannot be read ({error}); copy the file again, or "
+                            f"give --on-bad-rows skip to leave them out."
+                        ) from error
+                    into[...] = np.nan
+
+
+def _coming(
+    where: str | RangeFile, datasets: Sequence[h5py.Dataset], piece: Piece, n_ahead: int
+) -> Prefetch | Fetch:
+    if isinstance(where, RangeFile):
+        return Fetch(where, datasets, piece.start, piece.stop)
+    return Prefetch(where, datasets, piece.stop, n_ahead)
+
+
+def _table(file: h5py.File, piece: Piece, name: str, n_columns: int) -> h5py.Dataset:
+    with undamaged(piece.path):
+        found = numbers_in(file, piece.path, name)
+    # Beyond the end h5py would repeat a single row as often as needed.
+    if len(found) < piece.stop or math.prod(found.shape[1:]) != n_columns:
+        raise DataError(f"{piece.path} changed while it was in use; start again.")
+    return found

@@ -1,0 +1,42 @@
+"""Which texts are URLs, and what of them may be shown."""
+
+from __future__ import annotations
+
+import re
+
+# One protocol, or several in a chain as fsspec takes them: simplecache::s3://bucket/a.h5.
+_URL = re.compile(r"([A-Za-z][\w.+-]*::)*[A-Za-z][\w.+-]*://")
+# Their containers stand where others have user and password.
+_CONTAINERS = {"abfs", "abfss"}
+
+
+def is_url(text: str) -> bool:
+    """Say whether a text is a URL, rather than a path."""
+    return _URL.match(text) is not None
+
+
+def shown(text: str) -> str:
+    """Return a URL without what may be secret in it, and any other text as it is.
+
+    That is user and password, and all after a question mark, where signed URLs are signed.
+    """
+    if not is_url(text):
+        return text
+    return "::".join(map(_shown, text.split("::")))
+
+
+def _shown(part: str) -> str:
+    protocol, mark, rest = part.partition("://")
+    if not mark:
+        return part
+    authority = rest.partition("/")[0]
+    user, at, _ = authority.rpartition("@")
+    if not at and re.search(r":\d*[^\d]", authority):
+        # A password with a slash in it, which should have been written %2F.
+        user, at, _ = rest.rpartition("@")
+    if at and (protocol not in _CONTAINERS or ":" in user):
+        rest = f"...{rest[len(user) :]}"
+    # Elsewhere a question mark may be part of a pattern.
+    secret = r"[?#]." if protocol in ("http", "https") else r"\?[\w.%-]+="
+    found = re.search(secret, rest, re.DOTALL)
+    return f"{protocol}://{rest[: found.start() + 1]}..." if found else f"{protocol}://{rest}"

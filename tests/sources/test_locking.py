@@ -1,0 +1,67 @@
+"""Files that are locked, and file systems without locks."""
+
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import h5py
+import numpy as np
+import pytest
+
+from streamkern import open_hdf5
+from streamkern.errors import DataError
+from streamkern.sources import headers
+
+HOLD = """
+import sys, h5py
+with h5py.File(sys.argv[1], "r+", locking=True):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+READ = "import sys, streamkern; print(streamkern.open_hdf5(sys.argv[1]).n_samples)"
+
+
+@pytest.fixture
+def path(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["X"], file["y"] = np.zeros((7, 2)), np.zeros(7)
+    return tmp_path / "a.h5"
+
+
+@contextmanager
+def held(path):
+    """Have another process write to a file, as it may on a shared file system."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    with process:
+        assert process.stdout.readline() == b"held\n"
+        yield
+
+
+def test_a_file_that_is_written_to_is_refused_with_what_to_do(path, monkeypatch):
+    monkeypatch.setattr(headers, "_WAITS", (0.0,))
+    with held(path), pytest.raises(DataError) as error:
+        open_hdf5(path)
+    assert str(error.value) == (
+        f"{path} cannot be locked (Resource temporarily unavailable); let the program that writes "
+        f"to it end, or set HDF5_USE_FILE_LOCKING=FALSE where there is none."
+    )
+    assert open_hdf5(path).n_samples == 7
+
+
+@pytest.mark.parametrize("way", ["FALSE", "BEST_EFFORT"])
+def test_locking_is_what_the_environment_variable_of_hdf5_says(path, way):
+    with held(path):
+        done = subprocess.run(
+            [sys.executable, "-c", READ, path],
+            env={**os.environ, "HDF5_USE_FILE_LOCKING": way},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    if way == "FALSE":
+        assert done.stdout == "7\n"
+    else:
+        assert "cannot be locked" in done.stderr

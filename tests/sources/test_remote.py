@@ -1,0 +1,432 @@
+"""Rows in object stores and on web servers: real servers on loopback, well and unwell."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+import time
+from collections import Counter
+
+import h5py
+import numpy as np
+import pytest
+from servers import (
+    KEY,
+    SECRET,
+    Bucket,
+    late_proxy,
+    s3_server,
+    web_server,
+    web_server_without_ranges,
+)
+
+import streamkern
+from streamkern import open_hdf5
+from streamkern.errors import DataError, ParameterError
+from streamkern.plan import plan_fit
+from streamkern.sources import Shard, ranges, stores
+
+N, P = 6000, 7
+STORED = {
+    "contiguous": {},
+    "chunks": {"chunks": (512, P)},
+    "chunks of columns": {"chunks": (300, 3)},
+    "gzip": {"chunks": (512, P), "compression": "gzip", "shuffle": True},
+    "one chunk": {"chunks": (N, P)},
+    "many chunks": {"chunks": (16, P)},
+}
+
+
+@pytest.fixture(scope="module")
+def bucket():
+    with s3_server() as server:
+        yield Bucket(server)
+
+
+@pytest.fixture(autouse=True)
+def short_waits(monkeypatch):
+    monkeypatch.setattr(stores, "_WAITS", (0.01,) * 4)
+
+
+@pytest.fixture
+def small_pieces(monkeypatch):
+    """Have small files read as large ones are."""
+    monkeypatch.setattr(ranges, "_STEP_BYTES", 8 << 10)
+    monkeypatch.setattr(ranges, "_REQUEST_BYTES", 4 << 10)
+    monkeypatch.setattr(ranges, "_AHEAD_BYTES", 32 << 10)
+
+
+def write(path, n=N, seed=0, libver="earliest", userblock=0, **stored):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, P)).astype("f4")
+    with h5py.File(path, "w", libver=libver, userblock_size=userblock) as file:
+        file.create_dataset("X", data=X, **stored)
+        file.create_dataset("y", data=np.sin(X[:, 0]) + X[:, 1], chunks=(700,))
+    return path
+
+
+def together(source, shard_rows=2000, block_rows=999):
+    blocks = [
+        (block.X.copy(), block.y.copy())
+        for shard in source.shards(shard_rows)
+        for block in source.reader(shard).blocks(block_rows)
+    ]
+    return [np.concatenate(part) for part in zip(*blocks, strict=True)]
+
+
+def equal(first, second):
+    return all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+@pytest.mark.parametrize("name", STORED)
+def test_rows_in_a_store_are_the_rows_of_the_file(tmp_path, bucket, small_pieces, name, libver):
+    path = write(tmp_path / "a.h5", libver=libver, **STORED[name])
+    source = open_hdf5(bucket.put(path), storage_options=bucket.options)
+    assert equal(together(source), together(open_hdf5(path)))
+    assert source.files[0].storage == open_hdf5(path).files[0].storage
+    source.check_unchanged()
+
+
+@pytest.mark.parametrize("userblock", [512, 8192])
+def test_what_is_before_the_rows_does_not_matter(tmp_path, bucket, small_pieces, userblock):
+    path = write(tmp_path / "a.h5", userblock=userblock, chunks=(512, P))
+    with path.open("r+b") as raw:
+        raw.write(b"#!/bin/sh\n")
+    source = open_hdf5(bucket.put(path), storage_options=bucket.options)
+    assert equal(together(source), together(open_hdf5(path)))
+
+
+def test_a_fit_and_predictions_have_the_bits_of_those_from_the_file(tmp_path, bucket):
+    path = write(tmp_path / "a.h5", chunks=(512, P))
+    source = open_hdf5(bucket.put(path), storage_options=bucket.options)
+    model, same = (
+        streamkern.RandomFeatureRidge(n_components=32).fit(rows)
+        for rows in (source, open_hdf5(path))
+    )
+    assert np.array_equal(model.coef_, same.coef_)
+    model.predict_to_hdf5(source, tmp_path / "a.out")
+    same.predict_to_hdf5(open_hdf5(path), tmp_path / "b.out")
+    with h5py.File(tmp_path / "a.out") as first, h5py.File(tmp_path / "b.out") as second:
+        assert np.array_equal(first["y_pred"][:], second["y_pred"][:])
+
+
+def test_a_pattern_is_the_files_sorted_by_name(tmp_path, bucket):
+    paths = [write(tmp_path / f"part-{i}.h5", 100 + i, seed=i) for i in (10, 2, 1)]
+    for path in paths:
+        bucket.put(path)
+    source = open_hdf5("s3://rows/part-*.h5", storage_options=bucket.options)
+    assert [file.path for file in source.files] == [
+        f"s3://rows/part-{i}.h5" for i in ("1", "10", "2")
+    ]
+    assert equal(together(source), together(open_hdf5(str(tmp_path / "part-*.h5"))))
+    with pytest.raises(DataError, match=r"s3://rows/none-\*\.h5 does not exist"):
+        open_hdf5("s3://rows/none-*.h5", storage_options=bucket.options)
+
+
+def test_a_name_with_brackets_is_a_file_where_there_is_one(tmp_path, bucket):
+    url = bucket.put(write(tmp_path / "run[1].h5", 10))
+    assert open_hdf5(url, storage_options=bucket.options).n_samples == 10
+
+
+def test_paths_and_urls_are_rows_of_one_data_set(tmp_path, bucket):
+    path = write(tmp_path / "mixed.h5", 50)
+    there = bucket.put(path)
+    here = write(tmp_path / "here.h5", 30, seed=1)
+    source = open_hdf5([here, there], storage_options=bucket.options)
+    assert equal(together(source), together(open_hdf5([here, path])))
+    assert source.locate(31) == "s3://rows/mixed.h5, row 1"
+    with pytest.raises(DataError, match=r"s3://rows/mixed\.h5 is named twice"):
+        open_hdf5([there, there], storage_options=bucket.options)
+
+
+def test_a_file_url_is_a_path(tmp_path):
+    path = write(tmp_path / "a.h5", 10)
+    assert open_hdf5(f"file://{path}") == open_hdf5(path)
+
+
+def test_readers_in_another_process_bring_what_it_takes_to_read(tmp_path, bucket):
+    url = bucket.put(write(tmp_path / "a.h5", 1000))
+    source = open_hdf5(url, storage_options=bucket.options)
+    reader = source.reader(Shard(0, 100, 300))
+    (tmp_path / "reader").write_bytes(pickle.dumps(reader))
+    code = (
+        "import pickle, sys; reader = pickle.load(open(sys.argv[1], 'rb')); print(reader);"
+        "print(sum(float(b.X.sum(dtype=float)) for b in reader.blocks(50)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code, tmp_path / "reader"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    shown, total = done.stdout.splitlines()
+    assert float(total) == pytest.approx(together(source)[0][100:300].sum(dtype=float))
+    assert "s3://rows/a.h5" in shown
+    assert SECRET not in shown
+    again = pickle.loads(pickle.dumps(source))  # noqa: S301
+    assert again == source
+    assert equal(together(again), together(source))
+
+
+# How it is read.
+
+
+def requests_in(log):
+    return [line.split() for line in log.read_text().splitlines()]
+
+
+def test_every_byte_is_asked_for_about_once_and_in_few_requests(tmp_path, bucket, small_pieces):
+    path = write(tmp_path / "a.h5", chunks=(256, P))
+    url, log = bucket.put(path), tmp_path / "log"
+    with late_proxy(bucket.server, "--seconds", 0, "--log", log) as (proxy, _):
+        source = open_hdf5(url, storage_options=bucket.options_at(proxy))
+        described = len(requests_in(log))
+        together(source, shard_rows=1024, block_rows=512)
+        asked = requests_in(log)
+    # Its size; the front of the file, where all else than rows is.
+    assert [method for method, *_ in asked[:described]] == ["HEAD", "GET"]
+    rows = [each for _, _, each, _ in asked[described:]]
+    fetched = sum(int(b) - int(a) + 1 for a, b in (each.split("-") for each in rows))
+    stored = N * (4 * P + 8)
+    assert max(Counter(rows).values()) == 1
+    assert fetched < 1.1 * stored + (1 << 16)
+    assert len(rows) < 2 * stored / (4 << 10)
+
+
+def test_requests_go_side_by_side(tmp_path, bucket, small_pieces):
+    path = write(tmp_path / "a.h5", 20_000, chunks=(256, P))
+    url, log = bucket.put(path), tmp_path / "log"
+    with late_proxy(bucket.server, "--seconds", 0.1, "--log", log) as (proxy, _):
+        source = open_hdf5(url, storage_options=bucket.options_at(proxy))
+        begun, described = time.perf_counter(), len(requests_in(log))
+        (X, _) = together(source, shard_rows=20_000, block_rows=1000)
+        seconds = time.perf_counter() - begun
+        asked = len(requests_in(log)) - described
+    assert len(X) == 20_000
+    assert asked > 100
+    assert seconds < 0.3 * 0.1 * asked
+
+
+def test_what_a_reader_holds_is_bounded_and_in_the_plan(tmp_path, bucket, small_pieces):
+    path = write(tmp_path / "a.h5", 20_000, chunks=(256, P))
+    source = open_hdf5(bucket.put(path), storage_options=bucket.options)
+    most, usual = [0], ranges.Fetch.ready
+
+    def ready(fetch, first, last):
+        usual(fetch, first, last)
+        held = [future.result() for future in fetch._raw._coming.values()]
+        most[0] = max(most[0], sum(map(len, held)))
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(ranges.Fetch, "ready", ready)
+        together(source, shard_rows=20_000, block_rows=1000)
+    chunk = 256 * P * 4 + 700 * 8
+    assert (32 << 10) < most[0] <= (32 << 10) + (8 << 10) + 2 * chunk
+    plans = [plan_fit(rows, 64, n_workers=1) for rows in (source, open_hdf5(path))]
+    assert plans[0].worker_bytes - plans[1].worker_bytes >= ranges.HELD_BYTES
+
+
+# What goes wrong.
+
+
+def test_answers_that_fail_now_and_then_are_asked_for_again(tmp_path, bucket, small_pieces):
+    path = write(tmp_path / "a.h5", chunks=(256, P))
+    url, log = bucket.put(path), tmp_path / "log"
+    troubles = ("--seconds", 0, "--errors", 0.15, "--drops", 0.15, "--log", log)
+    with late_proxy(bucket.server, *troubles) as (proxy, _):
+        source = open_hdf5(url, storage_options=bucket.options_at(proxy))
+        assert equal(together(source), together(open_hdf5(path)))
+    assert sum(status == "503" for *_, status in requests_in(log)) > 3
+
+
+def test_a_web_server_that_fails_now_and_then_is_asked_again(tmp_path, small_pieces):
+    path, log = write(tmp_path / "a.h5", chunks=(256, P)), tmp_path / "log"
+    troubles = ("--seconds", 0, "--errors", 0.1, "--drops", 0.1, "--log", log)
+    with web_server(tmp_path) as server, late_proxy(server, *troubles) as (proxy, _):
+        source = open_hdf5(f"http://{proxy}/a.h5")
+        assert equal(together(source), together(open_hdf5(path)))
+    assert sum(status == "503" for *_, status in requests_in(log)) > 3
+
+
+@pytest.mark.parametrize("on_bad_rows", ["error", "skip"])
+def test_a_server_that_goes_is_an_error_that_names_file_and_rows(
+    tmp_path, small_pieces, on_bad_rows
+):
+    write(tmp_path / "a.h5", chunks=(256, P))
+    with web_server(tmp_path) as server, late_proxy(server, "--seconds", 0) as (proxy, process):
+        source = open_hdf5(f"http://{proxy}/a.h5")
+        source = source.tolerant() if on_bad_rows == "skip" else source
+        blocks = source.reader(Shard(0, 0, N)).blocks(512)
+        next(blocks)
+        process.kill()
+        with pytest.raises(DataError) as error:
+            list(blocks)
+    said = str(error.value)
+    assert said.startswith(f"http://{proxy}/a.h5, rows ")
+    assert said.endswith("5 times); try again when its server is well.")
+
+
+def test_a_server_that_goes_while_headers_are_read_is_an_error(tmp_path, monkeypatch):
+    write(tmp_path / "a.h5", chunks=(256, P))
+    with web_server(tmp_path) as server, late_proxy(server, "--seconds", 0) as (proxy, process):
+        source = open_hdf5(f"http://{proxy}/a.h5")
+        process.kill()
+        ranges._page.cache_clear()
+        with pytest.raises(DataError, match=rf"^http://{proxy}/a\.h5 cannot be read \(.* 5 times"):
+            list(source.reader(Shard(0, 0, N)).blocks(512))
+
+
+def test_a_server_without_ranges_is_refused(tmp_path):
+    write(tmp_path / "a.h5")
+    with (
+        web_server_without_ranges(tmp_path) as server,
+        pytest.raises(DataError, match=r"a\.h5 is on a server that does not serve parts of files"),
+    ):
+        open_hdf5(f"http://{server}/a.h5")
+
+
+def test_a_web_server_with_ranges_serves_files_and_patterns(tmp_path):
+    paths = [write(tmp_path / f"{name}.h5", 100, seed=i) for i, name in enumerate("ab")]
+    with web_server(tmp_path) as server:
+        source = open_hdf5(f"http://{server}/*.h5")
+        assert equal(together(source), together(open_hdf5(paths)))
+        source.check_unchanged()
+        with pytest.raises(DataError, match=r"none\.h5 does not exist; check the URL"):
+            open_hdf5(f"http://{server}/none.h5")
+
+
+def test_a_password_in_a_url_is_used_and_not_shown(tmp_path):
+    path = write(tmp_path / "a.h5", 100)
+    with web_server(tmp_path, "hunter2") as server:
+        source = open_hdf5(f"http://someone:hunter2@{server}/a.h5")
+        assert equal(together(source), together(open_hdf5(path)))
+        assert source.files[0].path == f"http://...@{server}/a.h5"
+        with pytest.raises(DataError, match="access denied; check the credentials") as error:
+            open_hdf5(f"http://someone:hunter3@{server}/a.h5")
+    assert "hunter" not in str(error.value) + repr(error.value.__context__)
+    assert "hunter" not in repr(source) + str(source.describe())
+
+
+def test_a_signed_url_is_used_and_not_shown(tmp_path, bucket):
+    path = write(tmp_path / "a.h5", 100)
+    bucket.put(path)
+    signed = bucket.store.sign("rows/a.h5")
+    assert "Signature=" in signed
+    source = open_hdf5(signed)
+    assert equal(together(source), together(open_hdf5(path)))
+    assert source.files[0].path == f"http://{bucket.server}/rows/a.h5?..."
+
+
+def test_what_is_not_in_a_store_is_refused(bucket):
+    for url in ("s3://rows/none.h5", "s3://no-bucket/a.h5"):
+        with pytest.raises(DataError, match=f"^{url} does not exist; check the URL.$"):
+            open_hdf5(url, storage_options=bucket.options)
+
+
+def test_a_folder_is_refused(tmp_path, bucket):
+    bucket.put(write(tmp_path / "a.h5", 10), "folder/a.h5")
+    with pytest.raises(DataError, match="s3://rows/folder is a folder, not an HDF5 file"):
+        open_hdf5("s3://rows/folder", storage_options=bucket.options)
+
+
+@pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n", b"\x00" * 5000])
+def test_an_object_that_is_not_hdf5_is_refused(tmp_path, bucket, content):
+    (tmp_path / "a.csv").write_bytes(content)
+    with pytest.raises(DataError, match=r"s3://rows/a\.csv is not an HDF5 file"):
+        open_hdf5(bucket.put(tmp_path / "a.csv"), storage_options=bucket.options)
+
+
+def test_an_object_cut_short_is_refused(tmp_path, bucket):
+    path = write(tmp_path / "a.h5")
+    path.write_bytes(path.read_bytes()[:100_000])
+    with pytest.raises(DataError, match=r"s3://rows/a\.h5 is a truncated HDF5 file"):
+        open_hdf5(bucket.put(path), storage_options=bucket.options)
+
+
+def test_damage_inside_a_chunk_is_an_error_that_names_the_rows(tmp_path, bucket):
+    path = write(tmp_path / "a.h5", chunks=(100, P), fletcher32=True)
+    with h5py.File(path) as file:
+        place = file["X"].id.get_chunk_info(7).byte_offset
+    with path.open("r+b") as raw:
+        raw.seek(place)
+        raw.write(b"\xff\xff\xff\xff")
+    source = open_hdf5(bucket.put(path), storage_options=bucket.options)
+    with pytest.raises(DataError, match=r"s3://rows/a\.h5: rows 700 to 800 of /X cannot be read"):
+        together(source)
+    X, _ = together(source.tolerant())
+    assert np.flatnonzero(np.isnan(X).all(axis=1)).tolist() == list(range(700, 800))
+
+
+def test_an_object_that_changes_meanwhile_is_noticed(tmp_path, bucket):
+    url = bucket.put(write(tmp_path / "a.h5", 100))
+    source = open_hdf5(url, storage_options=bucket.options)
+    source.check_unchanged()
+    bucket.put(write(tmp_path / "a.h5", 100, seed=1))
+    with pytest.raises(DataError, match=r"s3://rows/a\.h5 changed while it was in use"):
+        source.check_unchanged()
+    assert equal(
+        together(open_hdf5(url, storage_options=bucket.options)),
+        together(open_hdf5(tmp_path / "a.h5")),
+    )
+
+
+def test_an_object_that_shrank_is_an_error(tmp_path, bucket):
+    url = bucket.put(write(tmp_path / "a.h5", chunks=(100, P)))
+    source = open_hdf5(url, storage_options=bucket.options)
+    bucket.put(write(tmp_path / "a.h5", 100))
+    with pytest.raises(DataError, match=r"s3://rows/a\.h5, rows .* changed while it was in use"):
+        together(source)
+
+
+def test_rows_in_other_files_are_refused(tmp_path, bucket):
+    part = write(tmp_path / "part.h5", 60)
+    layout = h5py.VirtualLayout((60, P), "f4")
+    layout[:] = h5py.VirtualSource(part, "X", (60, P))
+    with h5py.File(tmp_path / "all.h5", "w") as file:
+        file.create_virtual_dataset("X", layout)
+        file["Z"] = h5py.ExternalLink("part.h5", "X")
+        file["inner/X"] = np.zeros((60, P))
+        file["outer"] = h5py.ExternalLink("part.h5", "inner")
+    with h5py.File(part, "r+") as file:
+        file["inner/X"] = np.ones((60, P))
+    url = bucket.put(tmp_path / "all.h5")
+    for name in ("X", "Z", "outer/X"):
+        with pytest.raises(DataError, match=r"all\.h5: .* is made of other files|no dataset"):
+            open_hdf5(url, name, None, storage_options=bucket.options)
+
+
+def test_an_unknown_option_is_refused_without_its_value(bucket):
+    options = {"endpoint_url": f"http://{bucket.server}", "session": "hunter2"}
+    with pytest.raises(DataError, match=r"s3://rows/a\.h5 cannot be asked for \(") as error:
+        open_hdf5("s3://rows/a.h5", storage_options=options)
+    assert "hunter2" not in str(error.value)
+
+
+def test_options_without_a_url_are_refused(tmp_path):
+    with pytest.raises(ParameterError, match="storage_options are for URLs"):
+        open_hdf5(write(tmp_path / "a.h5", 10), storage_options={"key": KEY})
+
+
+@pytest.mark.parametrize(
+    ("url", "package", "remedy"),
+    [
+        ("s3://rows/a.h5", "s3fs", r"pip install 'streamkern\[s3\]'"),
+        ("gs://rows/a.h5", "gcsfs", r"pip install 'streamkern\[gcs\]'"),
+        ("https://host/a.h5", "aiohttp", r"pip install 'streamkern\[http\]'"),
+        ("abfs://rows/a.h5", "adlfs", "adlfs"),
+    ],
+)
+def test_a_package_that_is_not_installed_is_named(monkeypatch, url, package, remedy):
+    for name in [name for name in sys.modules if name.partition(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delitem(sys.modules, "fsspec.implementations.http", raising=False)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(DataError, match=f"needs a package that is not installed; .*{remedy}"):
+        open_hdf5(url)
+
+
+def test_an_unknown_protocol_is_refused():
+    with pytest.raises(DataError, match=r"^what://a\.h5 cannot be asked for \(ValueError\)"):
+        open_hdf5("what://a.h5")

@@ -1,0 +1,146 @@
+"""Credentials of stores reach the workers, and nothing that anybody reads."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import h5py
+import numpy as np
+import pytest
+from commandline import streamkern as command
+from distributed import Client
+from servers import KEY, SECRET, Bucket, late_proxy, s3_server
+
+import streamkern
+from streamkern.errors import DataError
+
+N = 4000
+COMMAND = (sys.executable, "-c", "from streamkern.cli import main; main()")
+
+
+@pytest.fixture(scope="module")
+def bucket():
+    with s3_server() as server:
+        yield Bucket(server)
+
+
+@pytest.fixture
+def url(tmp_path, bucket):
+    X = np.random.default_rng(0).standard_normal((N, 3))
+    with h5py.File(tmp_path / "rows.h5", "w") as file:
+        file.create_dataset("X", data=X, chunks=(500, 3))
+        file["y"] = np.sin(X[:, 0])
+    return bucket.put(tmp_path / "rows.h5")
+
+
+@pytest.fixture
+def environment(bucket, monkeypatch):
+    """Credentials and endpoint where the libraries of the store look for them."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{bucket.server}")
+    type(bucket.store).clear_instance_cache()
+
+
+def test_a_source_shows_none(url, bucket):
+    source = streamkern.open_hdf5(url, storage_options=bucket.options)
+    reader = source.reader(source.shards(1000)[0])
+    shown = f"{source} {source!r} {reader!r} {json.dumps(source.describe())} {source.files}"
+    assert "s3://rows/rows.h5" in shown
+    assert SECRET not in shown
+    assert KEY not in shown
+
+
+def test_every_command_reads_from_a_store_and_shows_none(url, environment, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    fast = ("--components", 16, "--quiet")
+    results = [
+        command(*words)
+        for words in (
+            ("inspect", url),
+            ("inspect", url, "--json"),
+            ("fit", url, "--out", "model.h5", *fast),
+            ("fit", url, "--out", "again.h5", *fast, "--json"),
+            ("tune", url, "--out", "tuned.h5", *fast),
+            ("predict", "model.h5", url, "--out", "pred.h5", "--quiet"),
+            ("evaluate", "model.h5", url, "--quiet"),
+            ("diagnose", "model.h5", url, "--quiet"),
+            ("moments", url, "--out", "m.h5", *fast),
+            ("forget", "m.h5", url, "--quiet", "--out", "less.h5"),
+            ("compare", url, "--out", "compared", "--quiet", "--rows", 100, "--components", 16),
+            ("show", "model.h5"),
+            ("show", "model.h5", "--json"),
+        )
+    ]
+    shown = "".join(result.output for result in results)
+    assert url in shown
+    for path in [*tmp_path.rglob("*.h5"), *tmp_path.rglob("*.json")]:
+        shown += path.read_bytes().decode("latin1")
+    assert SECRET not in shown
+    assert KEY not in shown
+
+
+def test_a_signed_url_is_shown_without_its_signature(url, bucket, tmp_path):
+    signed = bucket.store.sign(url)
+    signature = signed.partition("?")[2]
+    done = subprocess.run(
+        [*COMMAND, "fit", signed, "--out", tmp_path / "model.h5"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    described = streamkern.load(tmp_path / "model.h5").report_["data"]["files"][0]["path"]
+    assert described == f"{signed.partition('?')[0]}?..."
+    shown = done.stdout + done.stderr + (tmp_path / "model.h5").read_bytes().decode("latin1")
+    assert not any(secret in shown for secret in signature.split("&"))
+
+
+@pytest.mark.parametrize("debug", [[], ["--debug"]])
+def test_an_error_shows_none(url, bucket, tmp_path, debug):
+    signed = bucket.store.sign(url).replace("rows.h5", "none.h5")
+    where = ("--out", tmp_path / "model.h5")
+    done = subprocess.run(
+        [*COMMAND, "fit", signed, *where, *debug],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].endswith("none.h5?... does not exist; check the URL.")
+    assert not any(secret in done.stderr for secret in signed.partition("?")[2].split("&"))
+
+
+@pytest.mark.cluster
+def test_workers_get_them_and_log_none(url, bucket, external_scheduler_file, tmp_path):
+    with (
+        Client(scheduler_file=str(external_scheduler_file)),
+        late_proxy(bucket.server, "--seconds", 0) as (proxy, process),
+    ):
+        options = bucket.options_at(proxy)
+        source = streamkern.open_hdf5(url, storage_options=options)
+        fitted = streamkern.RandomFeatureRidge(n_components=16).fit(source)
+        source = streamkern.open_hdf5(url, storage_options=options)
+        process.kill()
+        process.wait()
+        with pytest.raises(DataError, match=r"s3://rows/rows\.h5.* cannot be read \(") as error:
+            streamkern.RandomFeatureRidge(n_components=16).fit(source)
+    assert fitted.report_["rows"] == N
+    logs = "".join(path.read_text() for path in external_scheduler_file.parent.glob("*.log"))
+    assert "s3://rows/rows.h5" in logs
+    for secret in (KEY, SECRET):
+        assert secret not in logs
+        assert secret not in str(error.value)
+
+
+def test_a_checkpoint_is_of_the_rows_and_not_of_who_reads_them(url, bucket, tmp_path):
+    for key in (KEY, "another-key"):
+        options = bucket.options | {"key": key}
+        model = streamkern.RandomFeatureRidge(n_components=16, random_state=1)
+        source = streamkern.open_hdf5(url, storage_options=options)
+        model.fit(source, checkpoint=tmp_path / "saved")
+    assert model.report_["resumed_shards"] > 0
+    for path in (tmp_path / "saved").iterdir():
+        assert SECRET not in path.read_bytes().decode("latin1")
