@@ -32,7 +32,7 @@ _PLAIN = re.compile(
 # Programs that run beside a job, and files that are copied for it.
 _BESIDE = re.compile(r"(pro|epi)logue|stage(in|out)")
 
-_WORD = r"(?:[^\s\"'\\`$#]+|\"[^\"\\`$\r\n]*\"|'[^'\\`$\r\n]*')"
+_WORD = r"(?:[^\s\"'\\`$#]+|\"[^\"\\`$\r\n]*\"|'[^'\"\\`$\r\n]*')"
 _DIRECTIVE = re.compile(rf"(--?[A-Za-z][\w-]*?)(?:(?:=| +|(?=\d)){_WORD})?")
 _PBS = "-A -a -c -h -j -k -l -M -m -N -P -p -q -r -V -W"
 _DIRECTIVES = {

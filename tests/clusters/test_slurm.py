@@ -86,9 +86,7 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     try:
         for command in commands:
             with (folder / f"{command[0]}.log").open("w") as log:
-                running.append(
-                    subprocess.Popen(command, env=environment, stdout=log, stderr=log)
-                )
+                running.append(subprocess.Popen(command, env=environment, stdout=log, stderr=log))
             if command[0] == "munged":
                 wait_until((folder / "munge.socket").exists, "the start of munged")
 
@@ -107,14 +105,11 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
             process.wait(20)
 
 
-def jobs(environment, state="all"):
+def jobs(slurm, *options):
     """The numbers of the jobs that are queued or run."""
-    command = ["squeue", "--noheader", "--format=%i", f"--states={state}"]
-    states = ["squeue", "--noheader", "--format=%i %T"]
-    assert command
-    done = subprocess.run(states, env=environment, capture_output=True, text=True, check=True)
-    found = dict(line.split() for line in done.stdout.splitlines())
-    return {job for job, its in found.items() if state in ("all", its)}
+    command = ["squeue", "--noheader", "--format=%i", *options]
+    done = subprocess.run(command, env=slurm, capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
 
 
 def cluster_file(folder, **changes):
@@ -127,3 +122,54 @@ def cluster_file(folder, **changes):
         "local_directory": str(folder),
     }
     return adjusted("slurm.yaml", folder, kwargs | changes, adapt={"minimum": 2, "maximum": 2})
+
+
+def test_a_fit_on_slurm_jobs_gives_the_same_bits_and_leaves_no_job(tmp_path, rows, expected, slurm):
+    place = ("--cluster", cluster_file(tmp_path))
+    report_of(fit_started(tmp_path, rows, *place, env=slurm))
+    assert bits(tmp_path / "model.h5") == expected
+    assert len(list(tmp_path.glob("logs/dask-worker-*.err"))) == 2
+    wait_until(lambda: not jobs(slurm), "the end of the jobs", 30)
+
+
+def test_a_job_that_is_cancelled_is_submitted_anew(tmp_path, rows, expected, slurm):
+    fit = fit_started(tmp_path, rows, "--cluster", cluster_file(tmp_path), env=slurm)
+    wait_until(lambda: len(jobs(slurm, "--states=RUNNING")) == 2, "two jobs that run")
+    first = jobs(slurm)
+    subprocess.run(["scancel", min(first)], env=slurm, check=True)
+    report_of(fit)
+    assert bits(tmp_path / "model.h5") == expected
+
+
+def test_a_fit_on_slurm_jobs_that_was_stopped_goes_on(tmp_path, rows, expected, slurm):
+    place = ("--cluster", cluster_file(tmp_path), "--checkpoint", tmp_path / "saved")
+    fit = fit_started(tmp_path, rows, *place, env=slurm)
+    wait_until(lambda: list(tmp_path.glob("saved/*moments*")) or fit.poll() is not None, "a group")
+    fit.send_signal(signal.SIGTERM)
+    _, errors = fit.communicate(timeout=60)
+    assert fit.returncode == 143, errors
+    wait_until(lambda: not jobs(slurm), "the end of the jobs", 30)
+    report = report_of(fit_started(tmp_path, rows, *place, env=slurm))
+    assert report["resumed_shards"] >= 1
+    assert bits(tmp_path / "model.h5") == expected
+
+
+def test_the_jobs_run_on_slurm(tmp_path, rows, slurm):
+    place = ("--cluster", cluster_file(tmp_path))
+    out = ("--out", "model.h5", "--components", 64)
+    job = (sys.executable, FILES.parent / "train.py", rows, *place, *out)
+    assert "model.h5 written" in output_of(started(tmp_path, *job, env=slurm))
+    job = (sys.executable, FILES.parent / "predict.py", "model.h5", rows, *place)
+    assert "300,000 predictions" in output_of(started(tmp_path, *job, env=slurm))
+
+
+def test_one_job_holds_scheduler_workers_and_the_fit(tmp_path, rows, expected, slurm):
+    batch = ("sbatch", "--wait", "--ntasks=2", "--mem-per-cpu=3G", FILES / "slurm.sh")
+    fit = ("rows.h5", "--out", "model.h5", "--components", 128, "--alpha", 0.1)
+    (tmp_path / "rows.h5").symlink_to(rows)
+    output_of(started(tmp_path, *batch, *fit, env=slurm))
+    assert bits(tmp_path / "model.h5") == expected
+    (log,) = Path(tmp_path).glob("streamkern-*.log")
+    assert "Traceback" not in log.read_text()
+    wait_until(lambda: not jobs(slurm), "the end of the job", 30)
+    assert not list(tmp_path.glob("scheduler-*.json"))
