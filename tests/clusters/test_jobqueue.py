@@ -1,4 +1,4 @@
-"""Job scripts of Slurm, PBS and LSF as dask-jobqueue writes them for the files of the repository."""
+"""Job scripts of Slurm, PBS and LSF, as dask-jobqueue writes them for files of the repository."""
 
 from __future__ import annotations
 
@@ -78,7 +78,8 @@ def test_a_job_script_is_what_the_file_says(name, tmp_path, monkeypatch):
 def test_the_script_starts_a_worker_that_serves_a_fit(name, tmp_path, rows, expected, monkeypatch):
     """By a shell, as job schedulers run it, where none of them is."""
     monkeypatch.chdir(tmp_path)
-    file = adjusted(name, tmp_path, {"local_directory": str(tmp_path), "memory": "3GB"})
+    changes = {"local_directory": str(tmp_path), "memory": "3GB", "death_timeout": 2}
+    file = adjusted(name, tmp_path, changes)
     with running_scheduler(tmp_path) as at:
         address = json.loads(at.read_text())["address"]
         (tmp_path / "job.sh").write_text(script_of(file, address))
@@ -86,4 +87,4 @@ def test_the_script_starts_a_worker_that_serves_a_fit(name, tmp_path, rows, expe
             job = subprocess.Popen(["bash", "job.sh"], cwd=tmp_path, stdout=log, stderr=log)
         report_of(fit_started(tmp_path, rows, "--scheduler", address))
     assert bits(tmp_path / "model.h5") == expected
-    wait_until(lambda: job.poll() is not None, "the end of a worker without a scheduler", 90)
+    wait_until(lambda: job.poll() is not None, "the end of a worker without a scheduler")
