@@ -12,6 +12,7 @@ def main() -> None:
     parser.add_argument("data", nargs="+", help="HDF5 files with datasets X and y")
     parser.add_argument("--cluster", help="cluster.yaml; by default a local cluster")
     parser.add_argument("--scheduler", help="address of a running scheduler")
+    parser.add_argument("--scheduler-file", help="what it wrote with --scheduler-file")
     parser.add_argument("--out", default="model.h5")
     parser.add_argument("--components", type=int, default=2048)
     parser.add_argument("--tune", action="store_true", help="choose the length scale first")
@@ -23,7 +24,11 @@ def main() -> None:
         streamkern.Gaussian("median"), n_components=options.components
     )
     with (
-        streamkern.connect(cluster=options.cluster, scheduler=options.scheduler) as client,
+        streamkern.connect(
+            cluster=options.cluster,
+            scheduler=options.scheduler,
+            scheduler_file=options.scheduler_file,
+        ) as client,
         streamkern.progress(),
     ):
         print(f"dashboard: {client.dashboard_link}")

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 _LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
 _NO_WORKERS = "distributed.scheduler.no-workers-timeout"
+_OPTIONS = "streamkern.cluster-options"
 _SPAWN = "distributed.nanny.pre-spawn-environ"
 _BLAS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _TRIM, _HEAPS = "MALLOC_TRIM_THRESHOLD_", "MALLOC_ARENA_MAX"
@@ -81,7 +82,8 @@ def connect(
         A YAML file with `version: 1`, `module`, `class`, and optionally `args`, `kwargs`, `scale`
         (workers or jobs to ask for), `adapt` (`minimum`, `maximum`) and `config` (merged into the
         Dask configuration while connected).  Classes outside Dask's own packages, options that
-        name code or environment variables, and values with shell syntax are refused.
+        name code or environment variables, and values with shell syntax are refused; your own
+        Dask configuration may hold them, as `streamkern.cluster-options.CLASS`.
     scheduler : str, optional
         The address of a running scheduler, such as tcp://10.0.0.1:8786.
     scheduler_file : path, optional
@@ -297,16 +299,19 @@ def _not_interrupted() -> Iterator[None]:
 
 def _from_file(stack: ExitStack, file: ClusterFile, timeout: float) -> Client:
     patience = parse_timedelta(file.config.get(_NO_WORKERS) or timeout)
+    own = dask.config.get(f"{_OPTIONS}.{file.name}", None) or {}
     stack.enter_context(dask.config.set(file.config))
     start = _cluster_class(file)
+    signature = inspect.signature(start)
     try:
-        call = inspect.signature(start).bind(*file.args, **file.kwargs)
+        call = signature.bind(*file.args, **file.kwargs)
+        # Again, now that options given by position have names.
+        file.refuse_code(call.arguments, "args")
+        call = signature.bind(*file.args, **own | file.kwargs)
     except TypeError as error:
         raise ParameterError(
             f"{file.path}: {file.name} does not take these args and kwargs ({error}); correct them."
         ) from error
-    # Again, now that options given by position have names.
-    file.refuse_code(call.arguments, "args")
     if start is LocalCluster:
         call.arguments = _local_defaults() | call.arguments
     what = f"the {file.name} of {file.path}"

@@ -1,10 +1,8 @@
 """Files that say where a job runs, checked before anything in them is used.
 
 A cluster file is shared and copied, so it may start clusters but not run code.  It is read with a
-safe loader; its module must be in a known package; and options through which Dask would import a
-module, set an environment variable or run a command are refused where their names are known, as
-are values with shell syntax, because job scripts and remote command lines hold them as written.
-Whoever needs such an option has a Dask configuration of their own to set it in.
+safe loader, its module must be in a known package, and its options must be harmless
+(`clusteroptions.py`).  Whoever needs others has a Dask configuration of their own to set them in.
 """
 
 from __future__ import annotations
@@ -12,10 +10,11 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import yaml
 
+from streamkern.clusteroptions import refuse_code
 from streamkern.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -32,15 +31,17 @@ _PACKAGES = (
     "dask_cuda",
 )
 _KEYS = ("version", "module", "class", "args", "kwargs", "scale", "adapt", "config")
-_REACHES_CODE = re.compile(
-    r"(\w+_)?(bootstrap|class|cls|command|module|python|services|shebang|template)"
-    r"|(\w+_)?env(iron\w*|_\w+)?|preload\w*|pre_import|job_script_\w+|logging\w*"
-    r"|(\w+_)?extra(_args)?|allowed_imports|auth|config|custom_cluster_spec|docker_args"
-    r"|extensions|pkcs11_provider|plugins|policies|remote_dask_worker|routes|security_loader"
-)
-_REACHES_SHELL = re.compile(r"[`;|&<>\r\n]|\$\(|\s--|^\s*(--export|-S\b)|LD_PRELOAD")
-
+_SIXTIES = ("tag:yaml.org,2002:str", re.compile(r"\d+(:[0-5]?\d)+$"))
 _ADDRESS = re.compile(r"(?:(tcp|tls|ws|wss)://)?(\[[^]]+\]|[^:/\s]+):(\d{1,5})")
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads 10:00:00 as the text that job schedulers mean, not as a number to the base 60."""
+
+    yaml_implicit_resolvers: ClassVar = {
+        first: [_SIXTIES, *others]
+        for first, others in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
 
 
 @dataclass(frozen=True)
@@ -73,23 +74,7 @@ class ClusterFile:
 
     def refuse_code(self, options: Any, where: str) -> None:
         """Raise ParameterError if options, or those nested in them, could run code."""
-        if isinstance(options, dict):
-            for key, value in options.items():
-                parts = str(key).replace("-", "_").lower().split(".")
-                if any(_REACHES_CODE.fullmatch(part) for part in parts):
-                    raise ParameterError(
-                        f"{self.path}: {where}.{key} is not allowed in a cluster file, because it "
-                        f"can run code; set it in your own Dask configuration, ~/.config/dask."
-                    )
-                self.refuse_code(value, f"{where}.{key}")
-        elif isinstance(options, list | tuple):
-            for value in options:
-                self.refuse_code(value, where)
-        elif isinstance(options, str) and (found := _REACHES_SHELL.search(options)):
-            raise ParameterError(
-                f"{self.path}: {where} must be a plain value, but holds {found[0]!r}, which a "
-                f"shell would act on; remove it."
-            )
+        refuse_code(self.path, self.name, options, where)
 
 
 def read_cluster_file(path: Path) -> ClusterFile:
@@ -205,7 +190,7 @@ def _mapping_in(path: Path) -> dict[Any, Any]:
         # A few lines of aliases can stand for more values than memory holds.
         if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):
             raise ParameterError(f"{path} uses YAML aliases; write the values out.")
-        content = yaml.safe_load(text)
+        content = yaml.load(text, _Loader)  # noqa: S506  a safe one
     except (yaml.YAMLError, RecursionError) as error:
         # Not the line itself, which may hold a password.
         mark = getattr(error, "problem_mark", None)

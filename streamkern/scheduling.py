@@ -12,6 +12,7 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 import dask
 from dask import delayed
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 _NO_WORKERS, _NO_WORKERS_DEFAULT = "distributed.scheduler.no-workers-timeout", "5 minutes"
 _SPAN = {"name": ("streamkern",), "ids": (str(uuid.uuid4()),)}
+# Clients whose schedulers were told to leave workers alone that are at work.
+_known: WeakSet[Any] = WeakSet()
 # Seconds between two looks at whether there are workers.
 _LOOK = 2.0
 _LOST = "the cluster lost its workers or its scheduler; check that they run, and start again."
@@ -199,19 +202,24 @@ def kept(root: Any, n_threads: int | None = None) -> Any:
         _check_local(root)
         threads = {"num_workers": n_threads} if n_threads else {}
         return dask.persist(root, scheduler=_local_scheduler(), **threads)[0]
-    with _submitting():
+    with _submitting(client):
         return client.persist(root)
 
 
 def _submitted(client: Any, root: Any) -> Any:
     """Return the future of a task that a client sends."""
-    with _submitting():
+    with _submitting(client):
         return client.compute(root)
 
 
 @contextmanager
-def _submitting() -> Iterator[None]:
+def _submitting(client: Any) -> Iterator[None]:
     """Hold to what graphs of this package need while they are sent."""
+    if client not in _known:
+        from streamkern.downscaling import WorkersAtWork  # noqa: PLC0415  where a client is
+
+        client.register_plugin(WorkersAtWork(client.id))
+        _known.add(client)
     with (
         # It is one node, the map, that is large, and no reason for a warning.
         dask.config.set({"distributed.admin.large-graph-warning-threshold": "4GB"}),

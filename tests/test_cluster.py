@@ -1,6 +1,5 @@
 """Where a job runs: every place that can be named, and every way of naming one wrongly."""
 
-import importlib.util
 import json
 import logging
 import os
@@ -409,6 +408,11 @@ CODE = {
         "config": {"distributed.scheduler.active-memory-manager.policies": [{"class": "os.system"}]}
     },
     "config logging": {"config": {"logging": {"version": 1}}},
+    "config of the user": {
+        "config": {"streamkern.cluster-options.LocalCluster.preload": ["evil.py"]}
+    },
+    "config directives": {"config": {"jobqueue.slurm.job-extra-directives": ["--export=ALL"]}},
+    "jupyter": {"kwargs": {"scheduler_kwargs": {"jupyter": True}}},
     "config loader": {"config": {"distributed.client.security-loader": "os.system"}},
 }
 
@@ -419,13 +423,84 @@ def test_an_option_that_can_run_code_is_refused(name, cluster_file):
         enter(cluster=cluster_file(**CODE[name]))
 
 
-@pytest.mark.parametrize(
-    "value", ["x; touch ran", "$(touch ran)", "`id`", "a\nb", "a | b", "a > b", "a --preload evil"]
-)
+SHELL = ["x; touch ran", "$(touch ran)", "`id`", "a\nb", "a | b", "a > b", "a --preload evil"]
+QUOTED = ['a "--preload" evil', "a \\--preload evil", "a '--preload' evil", "a\t--preload evil"]
+EXPANDED = ["a$IFS--preload", "a${IFS}--preload", "a$TMPDIR--preload", "{a,--preload,evil}", "a *"]
+OPTION = ["--preload=evil", "-S /tmp/evil", "normal -S /tmp/evil", "walltime=1,prologue=/tmp/evil"]
+
+
+@pytest.mark.parametrize("value", [*SHELL, *QUOTED, *EXPANDED, *OPTION])
 def test_a_value_with_shell_syntax_is_refused(value, cluster_file):
     for options in ({"kwargs": {"local_directory": value}}, {"args": [[value]]}):
         with pytest.raises(ParameterError, match=r"must be a plain value, but holds"):
             read_cluster_file(cluster_file(**options))
+
+
+PLAIN = ["/scratch/$USER/dask", "/scratch/dask-$USER", "${TMPDIR}", "$HOME/.cache", "4 GB", ":8787"]
+PLAIN += ["/user/{USER}/proxy/{port}/status", "node[01-16],login", "me@example.org", "~/logs/%J"]
+PLAIN += ["select=1:ncpus=4:mem=8gb+1:ncpus=1", "tls://10.0.0.1:0", "01:00:00", "a name of words"]
+
+
+@pytest.mark.parametrize("value", PLAIN)
+def test_an_ordinary_value_is_taken(value, cluster_file):
+    file = read_cluster_file(cluster_file(kwargs={"local_directory": value}, args=[[value]]))
+    assert (file.kwargs, file.args) == ({"local_directory": value}, [[value]])
+
+
+DIRECTIVES = {
+    "SLURMCluster": (
+        ["--mem=8G", "-q normal", "-p short", "--exclusive", "-N1", '--constraint="a|b"'],
+        ["--export=ALL", "--exp=ALL", "-D /tmp/evil", "--chdir=/tmp", "--mem=1 --export=x", "x"],
+    ),
+    "PBSCluster": (
+        ["-q normal", "-l place=excl", "-A project", "-j oe", "-V", "-W group_list=us", "-m abe"],
+        ["-S /tmp/evil", "-v LD_PRELOAD=x", "-l nodes=1,prologue=/evil", "-W stagein=a@b:c"],
+    ),
+    "LSFCluster": (
+        ["-q normal", '-R "select[mem>4000 && ib] rusage[mem=4000]"', "-n 4", "-gpu num=1", "-x"],
+        ["-E /tmp/evil", "-Ep /tmp/evil", "-L /tmp/evil", "-env x", "-q a -E b", '-R "a" -E b'],
+    ),
+    "OARCluster": ([], ["-p cluster"]),
+    "HTCondorCluster": ([], ["executable = /tmp/evil"]),
+}
+BREAKING = [
+    "",
+    "-q a\n/tmp/evil",
+    "-q 'a\n'",
+    "-q $(evil)",
+    "-q `evil`",
+    "-q a\\ -S",
+    "-q 'a\" -S'",
+    "",
+]
+
+
+@pytest.mark.parametrize("name", DIRECTIVES)
+def test_directives_may_ask_for_resources_and_nothing_else(name, cluster_file):
+    def read(directives):
+        place = {"module": "dask_jobqueue", "class_": name}
+        return read_cluster_file(
+            cluster_file(**place, kwargs={"job_extra_directives": directives})
+        ).kwargs["job_extra_directives"]
+
+    taken, refused = DIRECTIVES[name]
+    assert read(taken) == taken
+    for directive in [*refused, *BREAKING]:
+        with pytest.raises(ParameterError, match=rf"not allowed .* own .*cluster-options\.{name}"):
+            read([directive])
+
+
+def test_workers_may_be_told_when_and_where_to_serve(cluster_file):
+    arguments = ["--lifetime", "55m", "--lifetime-stagger=4m", "--worker-port", "3000:3100"]
+    file = cluster_file(kwargs={"worker_extra_args": arguments})
+    assert read_cluster_file(file).kwargs == {"worker_extra_args": arguments}
+    for evil in ("--preload", "--preload=x", "--nanny-class", "-x"):
+        with pytest.raises(ParameterError, match=r"not allowed in a cluster file"):
+            read_cluster_file(
+                cluster_file(kwargs={"worker_extra_args": ["--lifetime", "1m", evil]})
+            )
+    with pytest.raises(ParameterError, match=r"must be a plain value"):
+        read_cluster_file(cluster_file(kwargs={"worker_extra_args": ["--lifetime=$(x)"]}))
 
 
 def test_values_that_job_schedulers_need_are_taken(cluster_file):
@@ -436,7 +511,7 @@ def test_values_that_job_schedulers_need_are_taken(cluster_file):
         "walltime": "01:00:00",
         "interface": "ib0",
         "local_directory": "/scratch/$USER/dask",
-        "job_extra_directives": ["--exclusive", "-l select=1"],
+        "job_extra_directives": ["--exclusive", "--nodes=1"],
     }
     file = read_cluster_file(
         cluster_file(
@@ -451,14 +526,29 @@ def test_values_that_job_schedulers_need_are_taken(cluster_file):
     assert file.config == {"distributed.comm.tls.ca-file": "/etc/ca.pem"}
 
 
+@pytest.mark.cluster
+def test_the_users_own_configuration_may_give_what_a_file_may_not(cluster_file, tmp_path):
+    (tmp_path / "preloaded.py").write_text("def dask_setup(service): service.preloaded = True\n")
+    path = cluster_file(kwargs={"n_workers": 1, "threads_per_worker": 1})
+    own = {"preload": [str(tmp_path / "preloaded.py")], "n-workers": 3}
+    with (
+        dask.config.set({"streamkern.cluster-options": {"LocalCluster": own}}),
+        connect(cluster=path) as client,
+    ):
+        assert len(client.nthreads()) == 1  # what the file says counts
+        (found,) = client.run(lambda dask_worker: dask_worker.preloaded).values()
+        assert found
+
+
 def test_a_missing_package_is_named_as_pip_names_it(cluster_file):
     with pytest.raises(ClusterError, match="pip install dask-gateway"):
         enter(cluster=cluster_file(module="dask_gateway", class_="GatewayCluster"))
 
 
-def test_a_cluster_that_lacks_a_package_is_refused_and_logs_nothing(cluster_file, capfd):
-    if importlib.util.find_spec("asyncssh"):
-        pytest.skip("asyncssh is installed")
+def test_a_cluster_that_lacks_a_package_is_refused_and_logs_nothing(
+    cluster_file, capfd, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, "asyncssh", None)
     path = cluster_file(class_="SSHCluster", args=[["localhost", "localhost"]])
     with pytest.raises(ClusterError, match=r"could not be started .*asyncssh"):
         enter(cluster=path)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from distributed import Client
 from distributed.security import Security
+from places import adjusted
 
 import streamkern
 from streamkern.errors import ClusterError
@@ -71,6 +72,14 @@ def test_a_cluster_of_a_file_is_encrypted_and_runs(cluster_file):
     with streamkern.connect(cluster=cluster_file) as client:
         assert client.scheduler.address.startswith("tls://127.0.0.1:")
         assert all(address.startswith("tls://") for address in client.scheduler_info()["workers"])
+        assert client.submit(sum, [1, 2]).result() == 3
+
+
+def test_the_file_of_the_repository_encrypts_too(certificates, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "certificates").symlink_to(certificates)
+    with streamkern.connect(cluster=adjusted("tls.yaml", tmp_path, {"n_workers": 1})) as client:
+        assert client.scheduler.address.startswith("tls://127.0.0.1:")
         assert client.submit(sum, [1, 2]).result() == 3
 
 

@@ -1,0 +1,50 @@
+"""Workers that are at work stay, whatever an adaptive cluster thinks that it needs.
+
+Dask asks for as many workers as would be busy for some seconds with what is left to do.  At the end
+of a pass, while sums are merged and while systems are solved, that is fewer than are at work.  It
+closes the others then: shards and solves begin anew elsewhere, and sums gather where no plan
+foresaw them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from distributed import SchedulerPlugin
+
+if TYPE_CHECKING:
+    from distributed import Scheduler
+    from distributed.scheduler import WorkerState
+
+
+class WorkersAtWork(SchedulerPlugin):
+    """Keeps a scheduler that scales down from workers that compute, or hold what others wait for.
+
+    Parameters
+    ----------
+    client : str
+        The one that asked for it, with which it goes.
+    """
+
+    idempotent = True
+
+    def __init__(self, client: str) -> None:
+        self.client = client
+        self.name = f"streamkern-workers-at-work-{client}"
+
+    def valid_workers_downscaling(
+        self,
+        scheduler: Scheduler,  # noqa: ARG002  as schedulers call it
+        workers: list[WorkerState],
+    ) -> list[WorkerState]:
+        """Return the workers that may be closed."""
+        return [worker for worker in workers if not _at_work(worker)]
+
+    def remove_client(self, scheduler: Scheduler, client: str) -> None:
+        """Go with the client."""
+        if client == self.client:
+            scheduler.remove_plugin(self.name)
+
+
+def _at_work(worker: WorkerState) -> bool:
+    return bool(worker.processing) or any(task.waiters for task in worker.has_what)

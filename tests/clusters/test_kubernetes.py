@@ -1,0 +1,122 @@
+"""What is asked of Dask's operator, checked against the schema that the operator ships.
+
+No Kubernetes runs here.  A server on loopback stands where its interface would be, has nothing, and
+writes down what it is asked to create.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from places import FILES
+
+import streamkern
+from streamkern.clusterfile import read_cluster_file
+from streamkern.errors import ClusterError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+dask_kubernetes = pytest.importorskip("dask_kubernetes", reason="needs dask-kubernetes")
+jsonschema = pytest.importorskip("jsonschema", reason="schemas are checked by jsonschema")
+
+
+def schema_of(kind: str) -> dict[str, Any]:
+    """The schema of a resource, as the operator's package has it."""
+    folder = files("dask_kubernetes") / "operator" / "customresources"
+    definition = yaml.safe_load((folder / f"{kind.lower()}.yaml").read_text())
+    (version,) = (each for each in definition["spec"]["versions"] if each["name"] == "v1")
+    schema: dict[str, Any] = version["schema"]["openAPIV3Schema"]
+    return schema
+
+
+@pytest.fixture
+def created(tmp_path, monkeypatch) -> Iterator[list[dict[str, Any]]]:
+    """What a program asks to be created, by the configuration of kubectl."""
+    asked: list[dict[str, Any]] = []
+
+    class Nothing(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            body = json.dumps({"kind": "Status", "status": "Failure", "code": 404}).encode()
+            self.send_response(404)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            self.headers.replace_header("Content-Length", "0")
+            asked.append(json.loads(body))
+            self.do_GET()
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Nothing)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "here",
+        "clusters": [
+            {"name": "here", "cluster": {"server": f"http://127.0.0.1:{server.server_port}"}}
+        ],
+        "users": [{"name": "me", "user": {"token": "none"}}],
+        "contexts": [{"name": "here", "context": {"cluster": "here", "user": "me"}}],
+    }
+    (tmp_path / "kubeconfig").write_text(yaml.safe_dump(config))
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
+    yield asked
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_what_the_cluster_file_asks_of_the_operator_is_what_it_takes(created):
+    file = read_cluster_file(FILES / "kubernetes.yaml")
+    with (
+        pytest.raises(ClusterError, match=r"KubeCluster of .* could not be started .*DaskCluster"),
+        streamkern.connect(cluster=file.path),
+    ):
+        pytest.fail("connected")
+    (asked,) = created
+    jsonschema.Draft7Validator(schema_of("DaskCluster")).validate(asked)
+    assert (asked["kind"], asked["metadata"]["name"]) == ("DaskCluster", "streamkern")
+    assert asked["spec"]["worker"]["replicas"] == file.kwargs["n_workers"]
+    for part in ("worker", "scheduler"):
+        (container,) = asked["spec"][part]["spec"]["containers"]
+        assert container["image"] == file.kwargs["image"]
+        assert container["resources"] == file.kwargs["resources"]
+    assert "dask-worker" in asked["spec"]["worker"]["spec"]["containers"][0]["args"]
+
+
+def test_the_manifest_of_a_whole_fit_is_what_the_operator_takes():
+    manifest = yaml.safe_load((FILES / "kubernetes-job.yaml").read_text())
+    jsonschema.Draft7Validator(schema_of("DaskJob")).validate(manifest)
+    cluster = manifest["spec"]["cluster"]["spec"]
+    pods = [
+        manifest["spec"]["job"]["spec"],
+        cluster["worker"]["spec"],
+        cluster["scheduler"]["spec"],
+    ]
+    images = {container["image"] for pod in pods for container in pod["containers"]}
+    assert len(images) == 1
+    for pod in pods[:2]:  # who reads rows
+        (mount,) = pod["containers"][0]["volumeMounts"]
+        assert [volume["name"] for volume in pod["volumes"]] == [mount["name"]]
+
+
+def test_the_schema_finds_what_is_wrong():
+    manifest = yaml.safe_load((FILES / "kubernetes-job.yaml").read_text())
+    manifest["spec"]["cluster"]["spec"]["worker"]["replicas"] = "many"
+    with pytest.raises(jsonschema.ValidationError, match="many"):
+        jsonschema.Draft7Validator(schema_of("DaskJob")).validate(manifest)

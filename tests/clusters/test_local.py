@@ -1,0 +1,84 @@
+"""Workers on this machine: a LocalCluster, an encrypted one, and processes started by hand."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+
+import pytest
+from conftest import dask_process, running_scheduler, wait_until
+from places import FILES, adjusted, bits, fit_started, output_of, report_of, started
+
+JOBS = FILES.parent
+pytestmark = pytest.mark.cluster
+
+
+def test_a_local_cluster_gives_the_same_bits(tmp_path, rows, expected):
+    file = adjusted("local.yaml", tmp_path, {"n_workers": 2})
+    report_of(fit_started(tmp_path, rows, "--cluster", file))
+    assert bits(tmp_path / "model.h5") == expected
+
+
+@pytest.fixture
+def by_hand(tmp_path):
+    """The scheduler file of a `dask scheduler` with two `dask worker` processes."""
+    options = ("--nthreads", 1, "--memory-limit", "3GB", "--no-dashboard", "--host", "127.0.0.1")
+    with running_scheduler(tmp_path) as file:
+        worker = ("worker", "--scheduler-file", file, "--local-directory", tmp_path, *options)
+        with dask_process(tmp_path / "workers.log", *worker, "--nworkers", 2):
+            yield file
+
+
+def test_processes_started_by_hand_give_the_same_bits(tmp_path, rows, expected, by_hand):
+    report_of(fit_started(tmp_path, rows, "--scheduler-file", by_hand))
+    assert bits(tmp_path / "model.h5") == expected
+
+
+def test_the_jobs_run_on_a_scheduler_file(tmp_path, rows, by_hand):
+    place = ("--scheduler-file", by_hand)
+    out = ("--out", "model.h5", "--components", 64)
+    said = output_of(started(tmp_path, sys.executable, JOBS / "train.py", rows, *place, *out))
+    assert "model.h5 written" in said
+    command = (sys.executable, JOBS / "predict.py", "model.h5", rows, *place)
+    assert "300,000 predictions" in output_of(started(tmp_path, *command))
+
+
+def test_a_fit_that_was_stopped_by_hand_goes_on(tmp_path, rows, expected, by_hand):
+    place = ("--scheduler-file", by_hand, "--checkpoint", tmp_path / "saved")
+    fit = fit_started(tmp_path, rows, *place)
+    wait_until(lambda: list(tmp_path.glob("saved/*moments*")) or fit.poll() is not None, "a group")
+    fit.terminate()
+    fit.communicate(timeout=60)
+    assert fit.returncode in (143, 0)
+    if fit.returncode:
+        report = report_of(fit_started(tmp_path, rows, *place))
+        assert report["resumed_shards"] >= 1
+    assert bits(tmp_path / "model.h5") == expected
+
+
+def commands_of(heading):
+    """The commands of a page."""
+    page = re.split(rf"^## {heading}.*\n", (JOBS / "README.md").read_text(), flags=re.MULTILINE)[1]
+    return re.findall(r"^    (\w.*)$", page.split("\n## ")[0], flags=re.MULTILINE)
+
+
+def test_the_commands_of_the_page_are_those_that_run(tmp_path, rows):
+    """Its first ones, as they stand: a scheduler, workers and a fit."""
+    scheduler, workers, fit = commands_of("By hand")[:3]
+    (tmp_path / "train-1.h5").symlink_to(rows)
+    (tmp_path / "certificates").mkdir()
+    running = []
+    try:
+        for command in (scheduler, workers.replace("--nworkers 8", "--nworkers 1"), fit):
+            path = {"PATH": f"{sys.exec_prefix}/bin:/usr/bin:/bin"}
+            running.append(started(tmp_path, "sh", "-c", f"exec {command}", env=path))
+            if len(running) == 1:
+                wait_until((tmp_path / "scheduler.json").exists, "writing the scheduler file")
+        output_of(running.pop())
+        assert (tmp_path / "model.h5").exists()
+    finally:
+        for process in running:
+            process.terminate()
+            process.communicate(timeout=30)
+            time.sleep(0.1)

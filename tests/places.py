@@ -1,0 +1,71 @@
+"""Fits of the same rows at many places, and cluster files of the repository adjusted to here."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import yaml
+
+FILES = Path(__file__).parents[1] / "jobs" / "clusters"
+N, P, N_COMPONENTS = 300_000, 5, 128
+OPTIONS = ("--components", str(N_COMPONENTS), "--alpha", "0.1")
+STREAMKERN = Path(sys.executable).with_name("streamkern")
+
+
+def write_rows(path: Path, n: int = N) -> None:
+    """Write rows that are several shards."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, P), dtype=np.float32)
+    with h5py.File(path, "w") as file:
+        file.create_dataset("X", data=X, chunks=(4096, P))
+        file.create_dataset("y", data=np.sin(X[:, 0]), chunks=(4096,))
+
+
+def bits(path: Path) -> bytes:
+    """Those of the coefficients in a file."""
+    with h5py.File(path) as file:
+        return file["coef"][()].tobytes()
+
+
+def started(folder: Path, *arguments: Any, **options: Any) -> subprocess.Popen[str]:
+    """Start a program in a folder, and hear what it says."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen([str(each) for each in arguments], cwd=folder, **pipes | options)
+
+
+def fit_started(folder: Path, rows: Path, *place: Any, **options: Any) -> subprocess.Popen[str]:
+    """Start a fit of rows that writes `model.h5` in a folder, at a place named by options."""
+    out = folder / "model.h5"
+    command = (STREAMKERN, "fit", rows, "--out", out, *OPTIONS, "--json", "--quiet")
+    return started(folder, *command, *place, **options)
+
+
+def output_of(process: subprocess.Popen[str], seconds: float = 120) -> str:
+    """Return what a program writes that must end well."""
+    output, errors = process.communicate(timeout=seconds)
+    assert process.returncode == 0, errors
+    assert "Traceback" not in errors
+    assert "Warning" not in errors
+    return output
+
+
+def report_of(process: subprocess.Popen[str], seconds: float = 120) -> dict[str, Any]:
+    """Return what a fit reports that must end well."""
+    report: dict[str, Any] = json.loads(output_of(process, seconds).splitlines()[-1])
+    return report
+
+
+def adjusted(name: str, folder: Path, changes: dict[str, Any], **top: Any) -> Path:
+    """Write a cluster file of the repository with some values changed; None leaves one out."""
+    content = yaml.safe_load((FILES / name).read_text())
+    kwargs = content["kwargs"] | changes
+    content |= {"kwargs": {k: v for k, v in kwargs.items() if v is not None}} | top
+    path = folder / name
+    path.write_text(yaml.safe_dump({k: v for k, v in content.items() if v is not None}))
+    return path
