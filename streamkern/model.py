@@ -38,6 +38,7 @@ from streamkern.tuning import check_searchable, search, search_rows
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from streamkern.selection import PenaltyCurve
     from streamkern.sources import Source
 
 
@@ -54,6 +55,10 @@ class RidgeModel(FittedRidge):
     Commands take this one: scikit-learn takes longer to import than a small fit takes.  Parameters
     and attributes are those of `RandomFeatureRidge`.
     """
+
+    # Of a fit; a model that was loaded has neither.
+    penalty_curve_: PenaltyCurve | None = None
+    moments_: DataMoments | None = None
 
     def __init__(
         self,
@@ -180,6 +185,7 @@ class RidgeModel(FittedRidge):
         *,
         like: Any = None,
         checkpoint: str | Path | None = None,
+        keep_moments: bool = False,
     ) -> Self:
         """Fit the model.
 
@@ -195,6 +201,9 @@ class RidgeModel(FittedRidge):
         checkpoint : path, optional
             A folder where sums are saved as they are made.  The same fit goes on from there when it
             was stopped; `report_["resumed_shards"]` is what it did not read again.
+        keep_moments : bool
+            Leave the moments where they are as `moments_`, about 4 D^2 bytes a fold: `write_report`
+            makes of them the models that predict rows which they have not seen.
 
         Raises
         ------
@@ -218,7 +227,7 @@ class RidgeModel(FittedRidge):
         moments = fit_moments(
             source, options, like=pattern, fixed_alpha=fixed, checkpoint=checkpoint
         )
-        return self._solve(moments, penalty)
+        return self._solve(moments, penalty, keep_moments=keep_moments)
 
     def solves_at_once(self) -> bool:
         """Say whether nothing is left to choose once the moments are there."""
@@ -262,7 +271,7 @@ class RidgeModel(FittedRidge):
         options = self._for_rows(self.moments_options(pattern), source, pattern)
         return fit_moments(source, options, like=pattern, indexed=True, checkpoint=checkpoint)
 
-    def solve(self, moments: DataMoments) -> Self:
+    def solve(self, moments: DataMoments, *, keep_moments: bool = False) -> Self:
         """Fit the model to moments, without reading rows.
 
         The map and what else the moments were made by is theirs, whatever this model's options.
@@ -272,6 +281,8 @@ class RidgeModel(FittedRidge):
         moments : DataMoments
             Of at least `n_components` features, the leading ones of which are taken; or all that
             there are, for the identity map.
+        keep_moments : bool
+            As in `fit`.
 
         Raises
         ------
@@ -294,7 +305,7 @@ class RidgeModel(FittedRidge):
         resources = current_resources()
         if not resources.n_workers:
             check_free(solve_bytes(size or D, n_folds, resources.n_threads), "solving")
-        return self._solve(moments, penalty, size)
+        return self._solve(moments, penalty, size, keep_moments=keep_moments)
 
     def tune(
         self,
@@ -303,6 +314,7 @@ class RidgeModel(FittedRidge):
         *,
         kernels: Kernel | Sequence[Kernel] | None = None,
         checkpoint: str | Path | None = None,
+        keep_moments: bool = False,
     ) -> Self:
         """Choose the length scale, and the kernel among several, and fit the model with it.
 
@@ -323,6 +335,8 @@ class RidgeModel(FittedRidge):
             near the best of them; by default `kernel` alone.
         checkpoint : path, optional
             As in `fit`; the search is made again.
+        keep_moments : bool
+            As in `fit`.
 
         Raises
         ------
@@ -347,10 +361,18 @@ class RidgeModel(FittedRidge):
         moments.report["seconds"]["total"] += found.seconds
         moments.report["tuning"] = [attempt.as_dict() for attempt in found.attempts]
         moments.report["tuning_note"] = found.note
-        return self._solve(moments, penalty)
+        moments.report["tuning_kernels"] = [
+            {"name": kernel.name, "parameters": kernel.parameters()} for kernel in kernels
+        ]
+        return self._solve(moments, penalty, keep_moments=keep_moments)
 
     def _solve(
-        self, moments: DataMoments, penalty: PenaltyOptions, size: int | None = None
+        self,
+        moments: DataMoments,
+        penalty: PenaltyOptions,
+        size: int | None = None,
+        *,
+        keep_moments: bool = False,
     ) -> Self:
         """Choose what is left to choose, and set the fitted attributes."""
         begun = time.perf_counter()
@@ -394,6 +416,8 @@ class RidgeModel(FittedRidge):
             "note": " ".join(filter(None, notes)),
         }
         self.equations_ = solved.equations
+        self.penalty_curve_ = solved.size and solved.size.curve
+        self.moments_ = moments if keep_moments else None
         self.take(
             Predictor(
                 feature_map,

@@ -182,7 +182,7 @@ def evaluate(
             f"name the dataset that holds them with --y."
         )
     empty = PredictionErrors(predictor)
-    result, errors, _ = _scored(source, empty, empty, 8 * D, "evaluate", skip_bad_rows)
+    result, errors, _ = scored(source, empty, empty, 8 * D, "evaluate", skip_bad_rows)
     if not np.isfinite(errors.squared).all():
         raise DataError(
             "predictions or their squared errors overflow on rows far outside of those that were "
@@ -199,7 +199,7 @@ def evaluate(
     return found
 
 
-def _scored(  # noqa: PLR0917  of two callers
+def scored(  # noqa: PLR0917  of two callers
     source: Source,
     statistic: Any,
     empty: Statistic,
@@ -278,7 +278,7 @@ def diagnose(
     statistic = task(LeaveOneOut, predictor, deviation, n_largest, name="leave-one-out")
     nowhere: Any = None  # deviations stay where the rows are
     here = LeaveOneOut(predictor, nowhere, n_largest)
-    result, found, columns = _scored(source, statistic, here, 16 * D, "diagnose", skip_bad_rows)
+    result, found, columns = scored(source, statistic, here, 16 * D, "diagnose", skip_bad_rows)
     N, spread = equations.weight, columns.weight[-q:] * columns.variance[-q:]
     # Sums of squares from moments are rounded beside the spread of the targets.
     rounding = (5e-6 if equations.gram.panels[0].dtype == np.float32 else 1e-9) * spread

@@ -3,7 +3,7 @@
 from streamkern.selection.length_scale import median_length_scale
 from streamkern.selection.penalty import PenaltyCurve, checked_penalty, default_grid
 from streamkern.selection.sparsity import SparsityCurve, sparse_errors, sparse_sizes
-from streamkern.selection.validation import HeldOut, held_out_errors
+from streamkern.selection.validation import HeldOut, held_out_errors, squared_errors
 
 __all__ = [
     "HeldOut",
@@ -15,4 +15,5 @@ __all__ = [
     "median_length_scale",
     "sparse_errors",
     "sparse_sizes",
+    "squared_errors",
 ]
