@@ -202,8 +202,8 @@ class RidgeModel(FittedRidge):
             A folder where sums are saved as they are made.  The same fit goes on from there when it
             was stopped; `report_["resumed_shards"]` is what it did not read again.
         keep_moments : bool
-            Leave the moments where they are as `moments_`, about 4 D^2 bytes a fold: `write_report`
-            makes of them the models that predict rows which they have not seen.
+            Leave the moments of folds where they are as `moments_`, about 4 D^2 bytes a fold:
+            `write_report` makes of them the models that predict rows which they have not seen.
 
         Raises
         ------
@@ -417,7 +417,7 @@ class RidgeModel(FittedRidge):
         }
         self.equations_ = solved.equations
         self.penalty_curve_ = solved.size and solved.size.curve
-        self.moments_ = moments if keep_moments else None
+        self.moments_ = moments if keep_moments and moments.n_folds > 1 else None
         self.take(
             Predictor(
                 feature_map,

@@ -16,7 +16,8 @@ ROOT = Path(streamkern.__file__).parent
 
 # From the bottom up; a module imports from its own row or from rows above it in this table.
 LAYERS = [
-    {"_version", "_typing", "errors", "memory", "scratch", "stopping", "threads"},
+    {"_version", "_typing", "errors", "machine", "memory", "scratch", "stopping", "threads"},
+    {"wording"},
     {"kernels"},
     {"features"},
     {"predictor"},
@@ -38,7 +39,7 @@ LAYERS = [
     {"sparse_models"},
     {"clusterfile", "comparison", "monitor", "revival"},
     {"cluster"},
-    {"plots"},
+    {"plots", "report"},
     {"cli"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
@@ -57,6 +58,7 @@ ALLOWED = {
     ),
     "distributed": ("scheduling.py", "seats.py", "cluster.py", "revival.py"),
     "click": ("cli/",),
+    "jinja2": ("report/",),
     "matplotlib": ("plots.py",),
     "sklearn": ("estimators.py", "exact/", "fitted.py", "sparse.py", "sparse_models.py"),
 }

@@ -13,6 +13,7 @@ import click
 
 from streamkern.errors import StreamkernError, StreamkernWarning, first_line
 from streamkern.stopping import Stopped, end_at_once, stoppable
+from streamkern.wording import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -81,14 +82,6 @@ class Say:
     def note(self, text: str) -> None:
         """Print a note on standard error, for everyone."""
         click.echo(f"note: {printable(text)}", err=True)
-
-
-def printable(text: str) -> str:
-    """Return a text with nothing in it that a terminal would obey, whoever named what is in it."""
-    return "".join(
-        each if each.isprintable() else each.encode("unicode_escape", "surrogatepass").decode()
-        for each in text
-    )
 
 
 def _plain(value: Any) -> Any:

@@ -1,0 +1,312 @@
+"""The figures of a report: each a picture, and the sentences that stand below it."""
+
+from __future__ import annotations
+
+import math
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from streamkern.report.drawing import Axis, Plot
+from streamkern.report.wording import counted, number, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from markupsafe import Markup
+
+    from streamkern._typing import Array, Floats
+    from streamkern.report.curves import Curve
+    from streamkern.report.validation import Validation
+
+LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+_CRITERIA = {
+    "cv": "Error on rows left out, in sd of y",
+    "gcv": "√GCV, in sd of y",
+    "evidence": "Log evidence",
+}
+_SHADES = 6
+# Bins with fewer rows say little of a mean.
+_ROWS_A_MEAN = 30
+# 95% of what chance does lies within so many standard errors.
+_CHANCE = 1.96
+_KINDS = ("first", "second", "third", "fourth")
+
+
+class Figure(NamedTuple):
+    """A picture with a title, and sentences that say what it shows."""
+
+    title: str
+    picture: Markup
+    caption: str
+    shades: tuple[str, ...] = ()
+
+
+def penalty_figure(curve: Curve) -> Figure:
+    """Draw the criterion over penalties: the mean, every fold, what was chosen."""
+    shown = curve.values[np.isfinite(curve.values)]
+    drawn = [curve.values] if curve.targets is None else list(curve.targets.T[:4])
+    reach = np.concatenate([*drawn, *([] if curve.folds is None else curve.folds)])
+    if curve.criterion != "evidence":
+        reach = reach[reach <= max(1.1, 2.5 * float(shown.min()))]
+    plot = Plot(
+        Axis.over(curve.x, room=0.02, is_log=True),
+        Axis.over(reach),
+        x_label="Penalty α",
+        y_label=_CRITERIA[curve.criterion],
+    )
+    if curve.folds is not None:
+        for fold in curve.folds:
+            plot.line(curve.x, fold, "fold")
+    if curve.errors is not None and curve.targets is None:
+        plot.band(curve.x.tolist(), curve.values - curve.errors, curve.values + curve.errors)
+    if curve.threshold is not None:
+        plot.rule("guide", y=curve.threshold)
+        plot.say("best + 1 standard error", curve.x[0], curve.threshold)
+    for j, (values, at) in enumerate(zip(drawn, _each(curve.chosen, len(drawn)), strict=True)):
+        kind = _KINDS[j]
+        plot.line(curve.x, values, f"line {kind}")
+        plot.rule("chosen", x=float(curve.x[at]))
+        plot.marks([curve.x[at]], [values[at]], f"mark {kind}", j)
+        label = f"α = {number(float(curve.x[at]))}"
+        if curve.targets is not None:
+            label = f"target {j}: {label}"
+        plot.say(label, curve.x[at], values[at], dy=18.0 if j % 2 == 0 else -10.0)
+    caption = {
+        "cv": "The line is the mean of all rows left out",
+        "gcv": "The line is generalised cross-validation",
+        "evidence": "The line is the log marginal likelihood",
+    }[curve.criterion]
+    if curve.folds is not None:
+        caption += f", thin lines are the {len(curve.folds)} folds"
+    if curve.errors is not None and curve.targets is None:
+        caption += ", the band one standard error across folds"
+    caption += "; the vertical line marks what was chosen."
+    if curve.criterion != "evidence":
+        caption += " An error of 1 is that of predicting the mean."
+    if curve.criterion == "cv" and curve.folds is None:
+        caption += " The errors of single folds are known to the fit alone, not to its model file."
+    return Figure("The penalty", plot.svg(caption), caption)
+
+
+def _each(chosen: Sequence[int], n: int) -> list[int]:
+    return [chosen[min(j, len(chosen) - 1)] for j in range(n)]
+
+
+def sizes_figure(curve: Curve, title: str, x_label: str) -> Figure:
+    """Draw the error left out over the number of features."""
+    errors = np.zeros_like(curve.values) if curve.errors is None else curve.errors
+    low, high = curve.values - errors, curve.values + errors
+    ticks = _spread_ticks(curve.x)
+    plot = Plot(
+        Axis.over(curve.x, is_log=True, ticks=ticks),
+        Axis.over([*low, *high]),
+        x_label=x_label,
+        y_label=_CRITERIA["cv"],
+    )
+    (at,) = curve.chosen
+    plot.rule("chosen", x=float(curve.x[at]))
+    plot.line(curve.x, curve.values, "line first")
+    plot.spans(curve.x, low, high)
+    plot.marks(curve.x, curve.values, "mark first")
+    plot.say(f"{curve.x[at]:,.0f}", curve.x[at], curve.values[at], dy=-12.0)
+    caption = (
+        "Each point has a penalty of its own; vertical lines are one standard error across folds. "
+        f"The vertical line marks the number that the model has, {curve.x[at]:,.0f}."
+    )
+    return Figure(title, plot.svg(caption), caption)
+
+
+def _spread_ticks(values: Floats, most: int = 7) -> list[tuple[float, str]]:
+    """Return labels for values, some left out where they are many, the last one never."""
+    every = -(-len(values) // most)
+    kept = values[::-1][::every][::-1]
+    return [(float(value), f"{value:,.0f}") for value in kept]
+
+
+def pairs_figures(found: Validation, target: int, name: str) -> list[Figure]:
+    """Draw predicted against actual values of a target, and residuals, as counts of rows."""
+    values, residuals = found.bins.values[target], found.bins.residuals[target]
+    pairs, errors = found.pairs[target], found.residuals[target]
+    first, last = _occupied(pairs)
+    edges = values[first : last + 1]
+    rows = counted(found.n_rows, "row")
+    shown = pairs[first + 1 : last + 1, first + 1 : last + 1]
+    axis = Axis.over([edges[0], edges[-1]], room=0.0)
+    plot = Plot(axis, axis, x_label=f"Predicted {name}", y_label=f"Actual {name}", height=280.0)
+    levels, shades = _shaded(shown)
+    plot.cells(levels, edges.tolist(), edges.tolist())
+    plot.line([edges[0], edges[-1]], [edges[0], edges[-1]], "guide")
+    beyond = found.n_rows - int(shown.sum())
+    caption = f"{rows} in bins; on the dashed line predictions are right."
+    caption += _beyond(beyond)
+    agreement = Figure("Predicted and actual", plot.svg(caption), caption, shades)
+
+    low, high = _occupied_span(errors.sum(axis=0))
+    heights = residuals[low : high + 1]
+    shown = errors[first + 1 : last + 1, low + 1 : high + 1]
+    reach = max(abs(heights[0]), abs(heights[-1]))
+    plot = Plot(
+        axis,
+        Axis.over([-reach, reach], room=0.0),
+        x_label=f"Predicted {name}",
+        y_label=f"Actual less predicted {name}",
+        height=280.0,
+    )
+    levels, shades = _shaded(shown)
+    plot.cells(levels, edges.tolist(), heights.tolist())
+    plot.rule("guide", y=0.0)
+    middle = (heights[1:] + heights[:-1]) / 2.0
+    counts = shown.sum(axis=1)
+    known = counts >= _ROWS_A_MEAN
+    caption = f"{rows} in bins; dashed is zero."
+    if known.sum() > 1:
+        means = (shown @ middle)[known] / counts[known]
+        plot.line(((edges[1:] + edges[:-1]) / 2.0)[known], means, "line second")
+        caption += (
+            f" The line is the mean where {_ROWS_A_MEAN} rows or more are in a column: away from "
+            f"zero, predictions of that size are too low or too high."
+        )
+    caption += _beyond(found.n_rows - int(shown.sum()))
+    return [agreement, Figure("Residuals", plot.svg(caption), caption, shades)]
+
+
+def _beyond(n_rows: int) -> str:
+    return (
+        f" {counted(n_rows, 'row')} lie{'s' * (n_rows == 1)} beyond the picture." if n_rows else ""
+    )
+
+
+def _occupied(pairs: Array) -> tuple[int, int]:
+    """Return the span of bins inside the edges that hold rows on either axis."""
+    return _occupied_span(pairs.sum(axis=0) + pairs.sum(axis=1))
+
+
+def _occupied_span(counts: Array) -> tuple[int, int]:
+    """Return the first bin inside the edges that holds rows, and the one after the last."""
+    used = np.flatnonzero(counts[1:-1])
+    return (int(used[0]), int(used[-1]) + 1) if len(used) else (0, len(counts) - 2)
+
+
+def _shaded(counts: Array) -> tuple[Array, tuple[str, ...]]:
+    """Return levels of shading, 0 for no rows, and what each stands for."""
+    most = int(counts.max(initial=0))
+    bounds = np.unique(np.ceil(most ** (np.arange(_SHADES) / _SHADES)).astype(int))
+    levels = np.searchsorted(bounds, counts, side="right")
+    lasts = [*(bounds[1:] - 1), most]
+    shades = [
+        f"{low:,}" if low >= high else f"{low:,}–{high:,}"
+        for low, high in zip(bounds.tolist(), lasts, strict=True)
+    ]
+    # So that few levels are as dark as many.
+    darkest = np.where(levels > 0, levels + _SHADES - len(bounds), 0)
+    return darkest, tuple(shades) if most else ()
+
+
+def coverage(standardized: Floats) -> Floats:
+    """Return the shares of rows within the central intervals of `LEVELS`, (levels, q)."""
+    reach = ndtri((1.0 + np.array(LEVELS)) / 2.0)
+    shares: Floats = (np.abs(standardized)[None] <= reach[:, None, None]).mean(axis=1)
+    return shares
+
+
+def chance(n_rows: int) -> Floats:
+    """Return how far those shares are off by chance, 95 times in 100, (levels,)."""
+    nominal = np.array(LEVELS)
+    return _CHANCE * np.sqrt(nominal * (1.0 - nominal) / n_rows)
+
+
+def calibration_figures(standardized: Floats) -> list[Figure]:
+    """Draw how many rows lie within intervals, and the standardised residuals."""
+    n_rows, nominal = len(standardized), np.array(LEVELS)
+    shares = coverage(standardized)[:, : len(_KINDS)]
+    apart, by_chance = 100.0 * (shares - nominal[:, None]), 100.0 * chance(n_rows)
+    reach = max(5.0, 1.15 * float(np.abs(apart).max()), float(by_chance.max()))
+    plot = Plot(
+        Axis(5.0, 102.0, ticks=[(x, f"{x:.0f}%") for x in (10, 30, 50, 70, 90, 99)]),
+        Axis(-reach, reach),
+        x_label="Central interval",
+        y_label="Share of rows within, less that, in points",
+    )
+    plot.band((100.0 * nominal).tolist(), -by_chance, by_chance)
+    plot.rule("guide", y=0.0)
+    for j, column in enumerate(apart.T):
+        plot.line(100.0 * nominal, column, f"line {_KINDS[j]}")
+        plot.marks(100.0 * nominal, column, f"mark {_KINDS[j]}", j)
+        if len(apart.T) > 1:
+            plot.say(f"target {j}", 100.0 * nominal[4], column[4])
+    caption = (
+        f"Above zero, intervals are wider than they need be; below, too narrow. The band is what "
+        f"chance does 95 times in 100 with {counted(n_rows, 'row')}."
+    )
+    figures = [Figure("Intervals", plot.svg(caption), caption)]
+
+    edges = np.linspace(-4.0, 4.0, 33)
+    densities = [
+        np.histogram(column, edges)[0] / (n_rows * (edges[1] - edges[0]))
+        for column in standardized.T[: len(_KINDS)]
+    ]
+    grid = np.linspace(-4.0, 4.0, 97)
+    normal = np.exp(-0.5 * grid**2) / math.sqrt(2.0 * math.pi)
+    plot = Plot(
+        Axis(-4.0, 4.0),
+        Axis(0.0, 1.08 * max(float(normal.max()), *(float(d.max()) for d in densities))),
+        x_label="Residual over its standard deviation",
+        y_label="Density of rows",
+    )
+    if len(densities) == 1:
+        plot.bars(edges.tolist(), densities[0])
+    else:
+        for j, density in enumerate(densities):
+            plot.line((edges[1:] + edges[:-1]) / 2.0, density, f"line {_KINDS[j]}")
+            plot.marks((edges[1:] + edges[:-1]) / 2.0, density, f"mark {_KINDS[j]}", j)
+    plot.line(grid, normal, "guide")
+    plot.say("normal", grid[62], normal[62])
+    outside = float((np.abs(standardized) > 4.0).mean())
+    caption = (
+        f"Were the errors normal, the bars would follow the dashed curve. "
+        f"{percent(outside, 2)} of rows lie beyond four standard deviations; "
+        f"{percent(2.0 * float(ndtr(-4.0)), 3)} would."
+    )
+    return [*figures, Figure("Standardised residuals", plot.svg(caption), caption)]
+
+
+def search_figures(attempts: Sequence[dict[str, Any]], kernel: str, chosen: Any) -> list[Figure]:
+    """Draw what a search tried: a picture a kernel, the error left out over the length scale."""
+    figures = []
+    tried = sorted(attempts, key=lambda attempt: attempt["kernel"])
+    errors = [math.sqrt(attempt["relative_mse"]) for attempt in tried]
+    scales = [first(attempt["length_scale"]) for attempt in tried]
+    span, axis = Axis.over(scales, is_log=True), Axis.over(errors)
+    for name, group in groupby(tried, key=lambda attempt: attempt["kernel"]):
+        mine = list(group)
+        plot = Plot(span, axis, x_label="Length scale", y_label=_CRITERIA["cv"])
+        for j, size in enumerate(sorted({attempt["n_components"] for attempt in mine})):
+            rung = sorted(
+                (first(a["length_scale"]), math.sqrt(a["relative_mse"]))
+                for a in mine
+                if a["n_components"] == size
+            )
+            xs, ys = zip(*rung, strict=True)
+            plot.line(xs, ys, f"line {_KINDS[j % 4]}")
+            plot.marks(xs, ys, f"mark {_KINDS[j % 4]}", j)
+            at = len(xs) - 1 if j == 0 else int(np.argmin(ys))
+            plot.say(f"D = {size:,}", xs[at], ys[at], dy=-8.0 if j == 0 else 16.0)
+        caption = (
+            f"The error left out on a sample of {mine[0]['n_rows']:,} rows, at smaller numbers of "
+            f"features D than that of the model. "
+        )
+        if name == kernel:
+            plot.rule("chosen", x=first(chosen))
+            caption += f"The vertical line is the length scale chosen, {number(first(chosen))}."
+        else:
+            caption += "This kernel was not chosen."
+        figures.append(Figure(f"{name.capitalize()} kernel", plot.svg(caption), caption))
+    return figures
+
+
+def first(length_scale: Any) -> float:
+    """Return the length scale, or that of the first input."""
+    return float(np.atleast_1d(length_scale)[0])
