@@ -74,7 +74,7 @@ def _round(low: float, high: float, most: int = 6) -> list[tuple[float, str]]:
     size = 10.0 ** math.floor(math.log10((high - low) / most))
     step = next(s * size for s in _STEPS if (high - low) / (s * size) < most)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    return [(i * step, number(float(f"{i * step:.12g}"))) for i in range(first, last + 1)]
+    return [(i * step, number(float(f"{i * step:.12g}"), 6)) for i in range(first, last + 1)]
 
 
 def _decades(low: float, high: float, most: int = 7) -> list[tuple[float, str]]:
