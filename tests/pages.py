@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}
 # What may be closed by itself, in pictures.
-DRAWN = {"line", "circle", "path", "rect", "polyline", "polygon"}
+DRAWN = {"line", "circle", "g", "path", "rect", "polyline", "polygon", "text"}
 
 
 class Page(HTMLParser):

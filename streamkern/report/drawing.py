@@ -85,7 +85,8 @@ def _decades(low: float, high: float, most: int = 7) -> list[tuple[float, str]]:
         return [(value, number(value)) for value in values]
     every = -(-(last - first) // most)
     exponents = range(first - first % every, last + 1, every)
-    return [(10.0**e, number(10.0**e) if -3 <= e <= 3 else f"10{power(e)}") for e in exponents]
+    plain = first >= -3 and last <= 4
+    return [(10.0**e, number(10.0**e) if plain else f"10{power(e)}") for e in exponents]
 
 
 class Plot:

@@ -8,7 +8,7 @@ import math
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -16,12 +16,12 @@ from markupsafe import Markup
 
 from streamkern._version import __version__
 from streamkern.errors import ParameterError
-from streamkern.memory import in_words
 from streamkern.model import RidgeModel
-from streamkern.report import facts, figures, wording
+from streamkern.report import choices, facts, figures, wording
 from streamkern.report.curves import components_curve, penalty_curve, sparsity_curve
 from streamkern.report.repeating import python_call
-from streamkern.report.validation import target_spread, validated
+from streamkern.report.summary import lead, tiles
+from streamkern.report.validation import validated
 from streamkern.sources import as_source
 from streamkern.storage import check_output, replacing
 from streamkern.wording import printable
@@ -35,14 +35,6 @@ _NO_ROWS = (
     "The rows were not read for this report, because a model made of moments does without them. "
     "`streamkern fit --report`, or `streamkern.write_report` with the rows, shows them."
 )
-
-
-class Tile(NamedTuple):
-    """One of the figures that people look at first."""
-
-    name: str
-    value: str
-    more: str
 
 
 def write_report(
@@ -121,11 +113,11 @@ def rendered(
     standardized = found.standardized if found is not None and known else None
     return environment.get_template("report.html").render(
         title=title,
-        lead=_lead(model),
+        lead=lead(model),
         style=Markup(style),  # noqa: S704  our own file
         style_hash=f"sha256-{digest}",
         report=report,
-        tiles=_tiles(model, found, standardized),
+        tiles=tiles(model, found, standardized),
         fitted=facts.fitted_rows(model),
         files=files,
         more_files=more_files,
@@ -139,9 +131,9 @@ def rendered(
         penalty=penalty,
         penalty_by=facts.penalty_by(model),
         choices=[
-            *([figures.penalty_figure(penalty)] if penalty else []),
-            *([figures.sizes_figure(sizes, *_OF_SIZES)] if sizes else []),
-            *([figures.sizes_figure(sparse, *_OF_SPARSE)] if sparse else []),
+            *([choices.penalty_figure(penalty)] if penalty else []),
+            *([choices.sizes_figure(sizes, *_OF_SIZES)] if sizes else []),
+            *([choices.sizes_figure(sparse, *_OF_SPARSE)] if sparse else []),
         ],
         no_sizes="" if sizes or sparse else _why_no_sizes(model),
         search=_search(report),
@@ -199,63 +191,6 @@ def _style(environment: Environment) -> str:
     return environment.loader.get_source(environment, "style.css")[0]
 
 
-def _lead(model: RidgeModel) -> str:
-    report = model.report_
-    scale = report["length_scale"]
-    kernel = f"{report['kernel'].capitalize()} kernel"
-    if scale is not None:
-        kernel += " with " + (
-            f"{len(scale):,} length scales"
-            if isinstance(scale, list)
-            else f"length scale {wording.number(scale)}"
-        )
-    rows = wording.counted(report["rows"], "row")
-    inputs = wording.counted(report["n_features"], "input")
-    targets = wording.counted(report["n_targets"], "target")
-    features = wording.counted(report["n_components"], "feature")
-    return f"{rows} of {inputs} and {targets}; {kernel}, {features}."
-
-
-def _tiles(model: RidgeModel, found: Validation | None, standardized: Floats | None) -> list[Tile]:
-    report, number = model.report_, wording.number
-    tiles = [_error_tile(model, found)]
-    if found is not None:
-        explained = float(found.r2.mean())
-        tiles.append(Tile("Explained of y (R²)", wording.percent(explained), "on rows held out"))
-    if standardized is not None:
-        within = float(figures.coverage(standardized)[figures.LEVELS.index(0.95)].mean())
-        rows = wording.counted(len(standardized), "row")
-        tiles.append(Tile("Within 95% intervals", wording.percent(within), f"of {rows} held out"))
-    rate = number(report["rows_per_second"], 3)
-    peak, projected = report["peak_worker_bytes"], report["projected_worker_bytes"]
-    return [
-        *tiles,
-        Tile("Time of the fit", wording.seconds(report["seconds"]["total"]), f"{rate} rows/s"),
-        Tile("Memory of a process", in_words(peak), f"{in_words(projected)} were projected"),
-    ]
-
-
-def _error_tile(model: RidgeModel, found: Validation | None) -> Tile:
-    """Return the error on rows held out if it is known, else on those that were fitted."""
-    report, what = model.report_, "RMSE on rows held out"
-    values = report["cv_rmse"]
-    if found is not None and (values is None or not found.by_fold):
-        values = found.rmse.tolist()
-    if values is None:
-        values, what = report["train_rmse"], "RMSE on the rows fitted"
-    values = np.atleast_1d(values)
-    if model.equations_ is None:
-        return Tile(what, wording.number(values.tolist()), "in units of y")
-    relative = math.sqrt(float(np.mean(np.square(values / _or_one(target_spread(model)[1])))))
-    if len(values) == 1:
-        return Tile(what, wording.number(float(values[0])), f"{relative:.3f} sd of y")
-    return Tile(what, f"{relative:.3f}", f"sd, over {len(values)} targets")
-
-
-def _or_one(values: Floats) -> Floats:
-    return np.where(values > 0, values, 1.0)
-
-
 def _target_names(report: dict[str, Any], alone: str) -> list[str]:
     """Return the names of the targets that have figures, `alone` for the only one."""
     q = report["n_targets"]
@@ -305,7 +240,7 @@ def _why_no_sizes(model: RidgeModel) -> str:
 def _search(report: dict[str, Any]) -> list[Any]:
     if not report.get("tuning"):
         return []
-    return figures.search_figures(report["tuning"], report["kernel"], report["length_scale"])
+    return choices.search_figures(report["tuning"], report["kernel"], report["length_scale"])
 
 
 def _tried(report: dict[str, Any]) -> list[tuple[str, ...]]:
@@ -314,7 +249,7 @@ def _tried(report: dict[str, Any]) -> list[tuple[str, ...]]:
     return [
         (
             attempt["kernel"],
-            number(figures.first(attempt["length_scale"])),
+            number(choices.first(attempt["length_scale"])),
             f"{attempt['n_components']:,}",
             number(math.sqrt(attempt["relative_mse"])),
             number(attempt["standard_error"] / (2.0 * math.sqrt(attempt["relative_mse"])), 2),

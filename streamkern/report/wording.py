@@ -7,7 +7,8 @@ from typing import Any
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _SMALL, _LARGE = 1e-3, 1e6
-_MINUTE, _HOUR = 60.0, 3600.0
+# Up to so many seconds, seconds are said, and then minutes with seconds.
+_IN_SECONDS, _IN_MINUTES = 120.0, 3600.0
 
 
 def number(value: Any, digits: int = 4) -> str:
@@ -21,12 +22,12 @@ def number(value: Any, digits: int = 4) -> str:
         return f"{value:,}".replace("-", "−")
     if not math.isfinite(value):
         return "not finite"
-    size = abs(value)
+    rounded = float(f"{value:.{digits}g}")
+    size = abs(rounded)
     if size and not _SMALL <= size < _LARGE:
         mantissa, _, exponent = f"{value:.{digits - 1}e}".partition("e")
         mantissa = mantissa.rstrip("0").rstrip(".")
         return f"{mantissa} × 10{power(int(exponent))}".replace("-", "−")
-    rounded = float(f"{value:.{digits}g}")
     places = max(digits - 1 - math.floor(math.log10(size)), 0) if size else 0
     text = f"{rounded:,.{places}f}"
     text = text.rstrip("0").rstrip(".") if "." in text else text
@@ -45,11 +46,13 @@ def percent(share: float, digits: int = 1) -> str:
 
 def seconds(value: float) -> str:
     """Return a time as people say it."""
-    if value >= _HOUR:
-        return f"{int(value // _HOUR)} h {round(value % _HOUR / _MINUTE)} min"
-    if value >= 2 * _MINUTE:
-        return f"{int(value // _MINUTE)} min {round(value % _MINUTE)} s"
-    return f"{value:.3g} s" if value < 100 else f"{value:.0f} s"
+    if value < _IN_SECONDS:
+        return f"{value:.3g} s" if value < 99.95 else f"{value:.0f} s"
+    if value < _IN_MINUTES:
+        minutes, rest = divmod(round(value), 60)
+        return f"{minutes} min {rest} s"
+    hours, rest = divmod(round(value / 60.0), 60)
+    return f"{hours} h {rest} min"
 
 
 def counted(n: int, what: str) -> str:

@@ -14,7 +14,7 @@ from pages import Page
 
 import streamkern
 from streamkern import Gaussian, Laplacian, Matern, RandomFeatureRidge, open_hdf5, write_report
-from streamkern.errors import OutputError, ParameterError
+from streamkern.errors import OutputError, ParameterError, StreamkernWarning
 from streamkern.report import page, wording
 from streamkern.sources.hdf5 import HDF5Reader
 
@@ -253,7 +253,7 @@ def test_a_model_that_was_loaded_has_a_report_of_what_its_file_tells(tmp_path, p
     X, y = rows()
     fitted(X, y, n_components=128).save(tmp_path / "model.h5")
     found = written(streamkern.load(tmp_path / "model.h5"), path, X, y)
-    assert "There are no folds to leave out" in found.text
+    assert "No fold can be left out, because the moments of the fit were not kept" in found.text
     assert "The errors of single folds are known to the fit alone" in found.text
     assert "needs the moments of the fit" in found.text
 
@@ -271,7 +271,7 @@ def test_smaller_numbers_of_features_are_tried_without_reading(path, monkeypatch
 def test_inputs_are_ordered_by_what_the_kernel_makes_of_them(path):
     X, y = rows()
     X = np.column_stack([np.ones(N), X])
-    with pytest.warns(streamkern.errors.StreamkernWarning, match="constant column"):
+    with pytest.warns(StreamkernWarning, match="constant column"):
         model = fitted(X, y, kernel=Gaussian((1.0, 9.0, 20.0, 5.0)))
     found = written(model, path, X, y)
     order = [row[0] for row in found.rows if row and re.fullmatch(r"column \d", row[0])]
@@ -284,7 +284,7 @@ def test_inputs_are_ordered_by_what_the_kernel_makes_of_them(path):
 def test_what_was_skipped_and_dropped_is_shown(tmp_path, path):
     X, y = rows()
     X[:, 1], X[5, 0] = 3.0, np.nan
-    with pytest.warns(streamkern.errors.StreamkernWarning, match="constant column"):
+    with pytest.warns(StreamkernWarning, match="constant column"):
         model = fitted(X, y, on_bad_rows="skip")
     found = written(model, path, X, y)
     assert found.value_of("rows skipped") == "1"
