@@ -161,6 +161,7 @@ COMMANDS = {
     "a fit": (0, "fit data.h5 --out new.h5 --components 16"),
     "a sparse fit": (0, "fit data.h5 --out new.h5 --components 16 --sparse 4"),
     "a search": (0, "tune data.h5 --out new.h5 --components 16"),
+    "a report": (0, "fit data.h5 --out new.h5 --components 16 --report new.html"),
     "moments": (0, "moments data.h5 --out new.h5 --components 16"),
     "predictions": (0, "predict model.h5 data.h5 --out new.h5 --std"),
     "errors": (0, "evaluate model.h5 data.h5"),

@@ -132,7 +132,7 @@ def _by_fold(model: RidgeModel, source: Source, folds: Any) -> Validation:
     left_out = solve_without(
         folds, alpha, n_components=size, intercept=model.fit_intercept, few=few
     )
-    feature_map = model.moments_.feature_map  # type: ignore[union-attr]  there are folds
+    feature_map = model.moments_.feature_map  # type: ignore[union-attr]
     if size < feature_map.n_components:
         feature_map = feature_map.first(size)
     said = run_all([task(_said, left, name="solution") for left in left_out.values()])

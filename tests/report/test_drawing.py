@@ -51,7 +51,8 @@ def test_an_axis_has_two_labels_at_least_and_not_too_many(seed):
 
 def test_an_axis_over_values_holds_them_all_and_overlooks_what_is_not_finite():
     axis = Axis.over([3.0, np.inf, 1.0, np.nan])
-    assert axis.low < 1.0 < 3.0 < axis.high < 4.0
+    assert 0.5 < axis.low < 1.0
+    assert 3.0 < axis.high < 3.5
     axis = Axis.over([1e-6, 1e3], is_log=True)
     assert 0 < axis.low < 1e-6
     assert axis.high > 1e3
