@@ -64,7 +64,7 @@ def test_a_report_stands_beside_the_same_model_as_without(command):
     assert np.array_equal(model.coef_, alone.coef_)
     assert found.value_of("rows") == "300"
     assert "Every row is predicted by the model that was fitted without its fold" in found.text
-    assert ("All 57 trials" in found.text or "trials" in found.text) == (command is TUNE)
+    assert ("trials" in found.text) == (command is TUNE)
     assert found.all("h1")
     assert "model.h5" in found.text
 
