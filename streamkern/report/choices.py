@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from streamkern._typing import Floats
     from streamkern.report.curves import Curve
 
+# A little above the error of predicting the mean; and how many times the least error is shown.
+_MEAN, _TIMES = 1.1, 2.0
 _CRITERIA = {
     "cv": "Error on rows left out, in sd of y",
     "gcv": "√GCV, in sd of y",
@@ -27,11 +29,12 @@ _CRITERIA = {
 
 def penalty_figure(curve: Curve) -> Figure:
     """Draw the criterion over penalties: the mean, every fold, what was chosen."""
-    shown = curve.values[np.isfinite(curve.values)]
     drawn = [curve.values] if curve.targets is None else list(curve.targets.T[:4])
     reach = np.concatenate([*drawn, *([] if curve.folds is None else curve.folds)])
     if curve.criterion != "evidence":
-        reach = reach[reach <= max(1.1, 2.5 * float(shown.min()))]
+        # Far from the best, errors would leave no room for what is near it.
+        least = float(np.nanmin(np.concatenate(drawn)))
+        reach = reach[reach <= min(max(_MEAN, 1.1 * least), _TIMES * least)]
     plot = Plot(
         Axis.over(curve.x, room=0.02, is_log=True),
         Axis.over(reach),

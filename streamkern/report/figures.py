@@ -49,9 +49,8 @@ def pairs_figures(found: Validation, target: int, name: str) -> list[Figure]:
     levels, shades = _shaded(shown)
     plot.cells(levels, edges.tolist(), edges.tolist())
     plot.line([edges[0], edges[-1]], [edges[0], edges[-1]], "guide")
-    beyond = found.n_rows - int(shown.sum())
     caption = f"{rows} in bins; on the dashed line predictions are right."
-    caption += _beyond(beyond)
+    caption += _beyond(found.n_rows - int(shown.sum()))
     agreement = Figure("Predicted and actual", plot.svg(caption), caption, shades)
 
     low, high = _occupied_span(errors.sum(axis=0))
@@ -84,9 +83,7 @@ def pairs_figures(found: Validation, target: int, name: str) -> list[Figure]:
 
 
 def _beyond(n_rows: int) -> str:
-    return (
-        f" {counted(n_rows, 'row')} lie{'s' * (n_rows == 1)} beyond the picture." if n_rows else ""
-    )
+    return f" Beyond the picture: {counted(n_rows, 'row')}." if n_rows else ""
 
 
 def _occupied(pairs: Array) -> tuple[int, int]:
@@ -103,6 +100,8 @@ def _occupied_span(counts: Array) -> tuple[int, int]:
 def _shaded(counts: Array) -> tuple[Array, tuple[str, ...]]:
     """Return levels of shading, 0 for no rows, and what each stands for."""
     most = int(counts.max(initial=0))
+    if not most:
+        return counts, ()
     bounds = np.unique(np.ceil(most ** (np.arange(_SHADES) / _SHADES)).astype(int))
     levels = np.searchsorted(bounds, counts, side="right")
     lasts = [*(bounds[1:] - 1), most]
@@ -112,7 +111,7 @@ def _shaded(counts: Array) -> tuple[Array, tuple[str, ...]]:
     ]
     # So that few levels are as dark as many.
     darkest = np.where(levels > 0, levels + _SHADES - len(bounds), 0)
-    return darkest, tuple(shades) if most else ()
+    return darkest, tuple(shades)
 
 
 def coverage(standardized: Floats) -> Floats:
@@ -137,8 +136,8 @@ def calibration_figures(standardized: Floats) -> list[Figure]:
     plot = Plot(
         Axis(5.0, 102.0, ticks=[(x, f"{x:.0f}%") for x in (10, 30, 50, 70, 90, 99)]),
         Axis(-reach, reach),
-        x_label="Central interval",
-        y_label="Share of rows within, less that, in points",
+        x_label="Share of rows that the interval claims",
+        y_label="Share found less share claimed, in points",
     )
     plot.band((100.0 * nominal).tolist(), -by_chance, by_chance)
     plot.rule("guide", y=0.0)
@@ -176,7 +175,8 @@ def calibration_figures(standardized: Floats) -> list[Figure]:
     plot.say("normal", grid[62], normal[62])
     outside = float((np.abs(standardized) > 4.0).mean())
     caption = (
-        f"Were the errors normal, the bars would follow the dashed curve. "
+        f"Were the errors normal, the {'bars' if len(densities) == 1 else 'lines'} would follow "
+        f"the dashed curve. "
         f"{percent(outside, 2)} of rows lie beyond four standard deviations; "
         f"{percent(2.0 * float(ndtr(-4.0)), 3)} would."
     )
