@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from streamkern.features import FeatureMap, Identity, RandomFourierFeatures
     from streamkern.kernels import Gaussian, Kernel, Laplacian, Linear, Matern
     from streamkern.monitor import progress
+    from streamkern.report import write_report
     from streamkern.sources import open_hdf5
     from streamkern.sparse_models import sparsify
     from streamkern.statistics import ColumnStatistics, Moments
@@ -46,6 +47,7 @@ _HOMES = {
     "open_hdf5": "sources",
     "progress": "monitor",
     "sparsify": "sparse_models",
+    "write_report": "report",
 }
 
 __all__ = [
@@ -71,6 +73,7 @@ __all__ = [
     "open_hdf5",
     "progress",
     "sparsify",
+    "write_report",
 ]
 
 

@@ -8,14 +8,6 @@ def first_line(error: BaseException) -> str:
     return str(error).strip().partition("\n")[0].rstrip(".")[:200] or type(error).__name__
 
 
-def printable(text: str) -> str:
-    """Return a text with nothing in it that a terminal would obey, whoever named what is in it."""
-    return "".join(
-        each if each.isprintable() else each.encode("unicode_escape", "surrogatepass").decode()
-        for each in text
-    )
-
-
 class StreamkernError(Exception):
     """Base of every error that streamkern raises on purpose."""
 

@@ -74,6 +74,10 @@ class RandomFeatureRidge(RidgeModel, MultiOutputMixin, RegressorMixin, BaseEstim
     alpha_ : float
     report_ : dict
         Rows, seconds, memory and diagnostics of the fit.
+    penalty_curve_ : PenaltyCurve or None
+        What the penalty was chosen by, with the errors of every fold; not saved.
+    moments_ : DataMoments or None
+        Where they were to be kept; not saved.
     n_features_in_ : int
 
     References

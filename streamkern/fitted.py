@@ -104,7 +104,7 @@ class FittedRidge:
     def __getstate__(self) -> dict[str, Any]:
         """Leave behind what can be computed again."""
         state: Any = super().__getstate__()
-        return dict(state, _deviation=None)
+        return state | dict.fromkeys(state.keys() & {"_deviation", "moments_"})
 
     def _by_row(self, function: Any, rows: Any, **named: Any) -> Any:
         """Apply a function that returns (n,) or (n, q), lazily to a Dask array."""

@@ -39,6 +39,7 @@ from streamkern.tuning import check_searchable, search, search_rows
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from streamkern.selection import PenaltyCurve
     from streamkern.sources import Source
 
 
@@ -55,6 +56,10 @@ class RidgeModel(FittedRidge):
     Commands take this one: scikit-learn takes longer to import than a small fit takes.  Parameters
     and attributes are those of `RandomFeatureRidge`.
     """
+
+    # Of a fit; a model that was loaded has neither.
+    penalty_curve_: PenaltyCurve | None = None
+    moments_: DataMoments | None = None
 
     def __init__(
         self,
@@ -182,6 +187,7 @@ class RidgeModel(FittedRidge):
         *,
         like: Any = None,
         checkpoint: str | Path | None = None,
+        keep_moments: bool = False,
     ) -> Self:
         """Fit the model.
 
@@ -197,6 +203,9 @@ class RidgeModel(FittedRidge):
         checkpoint : path, optional
             A folder where sums are saved as they are made.  The same fit goes on from there when it
             was stopped; `report_["resumed_shards"]` is what it did not read again.
+        keep_moments : bool
+            Leave the moments of folds where they are as `moments_`, about 4 D^2 bytes a fold:
+            `write_report` makes of them the models that predict rows which they have not seen.
 
         Raises
         ------
@@ -220,7 +229,7 @@ class RidgeModel(FittedRidge):
         moments = fit_moments(
             source, options, like=pattern, fixed_alpha=fixed, checkpoint=checkpoint
         )
-        return self._solve(moments, penalty)
+        return self._solve(moments, penalty, keep_moments=keep_moments)
 
     def solves_at_once(self) -> bool:
         """Say whether nothing is left to choose once the moments are there."""
@@ -266,7 +275,7 @@ class RidgeModel(FittedRidge):
         return fit_moments(source, options, like=pattern, indexed=True, checkpoint=checkpoint)
 
     @job("solve")
-    def solve(self, moments: DataMoments) -> Self:
+    def solve(self, moments: DataMoments, *, keep_moments: bool = False) -> Self:
         """Fit the model to moments, without reading rows.
 
         The map and what else the moments were made by is theirs, whatever this model's options.
@@ -276,6 +285,8 @@ class RidgeModel(FittedRidge):
         moments : DataMoments
             Of at least `n_components` features, the leading ones of which are taken; or all that
             there are, for the identity map.
+        keep_moments : bool
+            As in `fit`.
 
         Raises
         ------
@@ -298,7 +309,7 @@ class RidgeModel(FittedRidge):
         resources = current_resources()
         if not resources.n_workers:
             check_free(solve_bytes(size or D, n_folds, resources.n_threads), "solving")
-        return self._solve(moments, penalty, size)
+        return self._solve(moments, penalty, size, keep_moments=keep_moments)
 
     @job("tune")
     def tune(
@@ -308,6 +319,7 @@ class RidgeModel(FittedRidge):
         *,
         kernels: Kernel | Sequence[Kernel] | None = None,
         checkpoint: str | Path | None = None,
+        keep_moments: bool = False,
     ) -> Self:
         """Choose the length scale, and the kernel among several, and fit the model with it.
 
@@ -328,6 +340,8 @@ class RidgeModel(FittedRidge):
             near the best of them; by default `kernel` alone.
         checkpoint : path, optional
             As in `fit`; the search is made again.
+        keep_moments : bool
+            As in `fit`.
 
         Raises
         ------
@@ -352,10 +366,18 @@ class RidgeModel(FittedRidge):
         moments.report["seconds"]["total"] += found.seconds
         moments.report["tuning"] = [attempt.as_dict() for attempt in found.attempts]
         moments.report["tuning_note"] = found.note
-        return self._solve(moments, penalty)
+        moments.report["tuning_kernels"] = [
+            {"name": kernel.name, "parameters": kernel.parameters()} for kernel in kernels
+        ]
+        return self._solve(moments, penalty, keep_moments=keep_moments)
 
     def _solve(
-        self, moments: DataMoments, penalty: PenaltyOptions, size: int | None = None
+        self,
+        moments: DataMoments,
+        penalty: PenaltyOptions,
+        size: int | None = None,
+        *,
+        keep_moments: bool = False,
     ) -> Self:
         """Choose what is left to choose, and set the fitted attributes."""
         begun = time.perf_counter()
@@ -401,6 +423,8 @@ class RidgeModel(FittedRidge):
         told = ("alpha", "alpha_curve", "cv_rmse", "train_rmse")
         tell_of_job("solved", seconds=seconds, **{name: self.report_[name] for name in told})
         self.equations_ = solved.equations
+        self.penalty_curve_ = solved.size and solved.size.curve
+        self.moments_ = moments if keep_moments and moments.n_folds > 1 else None
         self.take(
             Predictor(
                 feature_map,

@@ -182,7 +182,7 @@ def evaluate(
             f"name the dataset that holds them with --y."
         )
     empty = PredictionErrors(predictor)
-    result, errors, _ = _scored(source, empty, empty, 8 * D, "evaluate", skip_bad_rows)
+    result, errors, _ = scored(source, empty, empty, 8 * D, "evaluate", skip_bad_rows)
     if not np.isfinite(errors.squared).all():
         raise DataError(
             "predictions or their squared errors overflow on rows far outside of those that were "
@@ -199,7 +199,7 @@ def evaluate(
     return found
 
 
-def _scored(  # noqa: PLR0917  of two callers
+def scored(  # noqa: PLR0917  of two callers
     source: Source,
     statistic: Any,
     empty: Statistic,
@@ -232,6 +232,40 @@ def _scored(  # noqa: PLR0917  of two callers
     if not result.n_rows:
         raise DataError(f"all {source.n_samples:,} rows were skipped; none is left.")
     return result, scores, columns
+
+
+def check_fitted_rows(
+    equations: NormalEquations,
+    columns: ColumnStatistics,
+    squared: Floats,
+    expected: Floats,
+    tolerance: float = 1e-3,
+) -> None:
+    """Raise DataError unless rows are those of a fit, by their weight and sums of squared errors.
+
+    Parameters
+    ----------
+    equations : NormalEquations
+        Of the fit.
+    columns : ColumnStatistics
+        Of the rows.
+    squared, expected : ndarray of shape (q,)
+        As they were found, and as the moments of the fit tell them.
+    tolerance : float
+        Relative to what is expected.
+    """
+    N, q = equations.weight, len(expected)
+    spread = columns.weight[-q:] * columns.variance[-q:]
+    # Sums of squares from moments are rounded beside the spread of the targets.
+    rounding = (5e-6 if equations.gram.panels[0].dtype == np.float32 else 1e-9) * spread
+    same = np.abs(squared - expected) <= tolerance * expected + rounding
+    if not (same.all() and np.isclose(columns.weight[-1], N, rtol=1e-9)):
+        said, known = (np.sqrt(sums[0] / N) for sums in (squared, expected))
+        raise DataError(
+            f"these are not the rows that the model was fitted on: they weigh "
+            f"{columns.weight[-1]:,.10g} and have residuals of {said:.5g}, the fitted ones "
+            f"{N:,.10g} and {known:.5g}; name the files of the fit."
+        )
 
 
 def diagnose(
@@ -278,18 +312,8 @@ def diagnose(
     statistic = task(LeaveOneOut, predictor, deviation, n_largest, name="leave-one-out")
     nowhere: Any = None  # deviations stay where the rows are
     here = LeaveOneOut(predictor, nowhere, n_largest)
-    result, found, columns = _scored(source, statistic, here, 16 * D, "diagnose", skip_bad_rows)
-    N, spread = equations.weight, columns.weight[-q:] * columns.variance[-q:]
-    # Sums of squares from moments are rounded beside the spread of the targets.
-    rounding = (5e-6 if equations.gram.panels[0].dtype == np.float32 else 1e-9) * spread
-    same = np.abs(found.rss - equations.train_rss) <= 1e-3 * equations.train_rss + rounding
-    if not (same.all() and np.isclose(columns.weight[-1], N, rtol=1e-9)):
-        said, expected = (np.sqrt(rss[0] / N) for rss in (found.rss, equations.train_rss))
-        raise DataError(
-            f"these are not the rows that the model was fitted on: they weigh "
-            f"{columns.weight[-1]:,.10g} and have residuals of {said:.5g}, the fitted ones "
-            f"{N:,.10g} and {expected:.5g}; name the files of the fit."
-        )
+    result, found, columns = scored(source, statistic, here, 16 * D, "diagnose", skip_bad_rows)
+    check_fitted_rows(equations, columns, found.rss, equations.train_rss)
     rmse = [None if np.isnan(value) else value for value in found.rmse.tolist()]
 
     def named(largest: Any) -> list[dict[str, Any]]:

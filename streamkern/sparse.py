@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.solve import Eigenbasis, NormalEquations, solve_ridge
+from streamkern.solve import NormalEquations, solve_each
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -111,11 +111,8 @@ class Sparsifier:
         self, moments: CentredMoments, support: Array
     ) -> tuple[RidgeSolution, NormalEquations]:
         """Solve ridge regression on the features of a support."""
-        part, alpha = moments.subset(support), self.alpha
-        if isinstance(alpha, float):
-            solution = solve_ridge(part, alpha)
-        else:
-            solution = Eigenbasis.of(part).solve(alpha)
+        part = moments.subset(support)
+        solution = solve_each(part, self.alpha)
         return solution, NormalEquations.of(part, solution)
 
 

@@ -16,7 +16,8 @@ ROOT = Path(streamkern.__file__).parent
 
 # From the bottom up; a module imports from its own row or from rows above it in this table.
 LAYERS = [
-    {"_version", "_typing", "errors", "memory", "scratch", "stopping", "threads", "timing", "urls"},
+    {"_version", "_typing", "errors", "machine", "memory", "scratch", "stopping", "threads"},
+    {"timing", "urls", "wording"},
     {"kernels"},
     {"features"},
     {"predictor"},
@@ -39,7 +40,7 @@ LAYERS = [
     {"sparse_models"},
     {"clusteroptions", "clusterfile", "comparison", "monitor", "revival"},
     {"cluster"},
-    {"plots"},
+    {"plots", "report"},
     {"cli"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
@@ -68,6 +69,7 @@ ALLOWED = {
     "prometheus_client": ("monitor/metrics.py",),
     "fsspec": ("sources/stores.py",),
     "click": ("cli/",),
+    "jinja2": ("report/",),
     "matplotlib": ("plots.py",),
     "sklearn": ("estimators.py", "exact/", "fitted.py", "sparse.py", "sparse_models.py"),
 }
@@ -170,6 +172,7 @@ COMMANDS = {
     "a fit": (0, "fit data.h5 --out new.h5 --components 16"),
     "a sparse fit": (0, "fit data.h5 --out new.h5 --components 16 --sparse 4"),
     "a search": (0, "tune data.h5 --out new.h5 --components 16"),
+    "a report": (0, "fit data.h5 --out new.h5 --components 16 --report new.html"),
     "moments": (0, "moments data.h5 --out new.h5 --components 16"),
     "predictions": (0, "predict model.h5 data.h5 --out new.h5 --std"),
     "errors": (0, "evaluate model.h5 data.h5"),

@@ -29,6 +29,7 @@ PUBLIC = {
     "open_hdf5",
     "progress",
     "sparsify",
+    "write_report",
 }
 
 

@@ -13,8 +13,8 @@ import dask
 import distributed  # noqa: F401  brings its part of the Dask configuration
 import psutil
 import scipy.linalg  # noqa: F401  brings a BLAS of its own
-import threadpoolctl
 
+from streamkern.machine import blas_libraries, processor
 from streamkern.memory import total_bytes, usable_cores
 
 _LIBRARIES = (
@@ -31,7 +31,7 @@ _SETTINGS = (
 def description() -> dict[str, Any]:
     """Return the machine and the software as plain JSON values."""
     return {
-        "processor": _processor(),
+        "processor": processor() + _speed(),
         "cores": usable_cores(),
         "memory_bytes": total_bytes(),
         "load_before": os.getloadavg()[0],
@@ -39,11 +39,7 @@ def description() -> dict[str, Any]:
         "python": platform.python_version(),
         "libraries": {name: version(name) for name in _LIBRARIES},
         "commit": _commit(),
-        "blas": [
-            {key: pool.get(key) for key in ("internal_api", "version", "architecture")}
-            | {"threads": pool["num_threads"], "library": Path(pool["filepath"]).name}
-            for pool in threadpoolctl.threadpool_info()
-        ],
+        "blas": blas_libraries(),
         "environment": {
             name: value
             for name, value in sorted(os.environ.items())
@@ -53,23 +49,9 @@ def description() -> dict[str, Any]:
     }
 
 
-def _processor() -> str:
-    """Return the model of the processor, with family and model number where they are told."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    facts: dict[str, str] = {}
-    for line in lines:
-        name, _, value = line.partition(":")
-        facts.setdefault(name.strip(), value.strip())
-    named = facts.get("model name") or platform.machine()
-    numbers = ", ".join(f"{k} {facts[k]}" for k in ("cpu family", "model") if k in facts)
-    vectors = "AVX-512" if "avx512f" in facts.get("flags", "") else ""
-    inside = ", ".join(filter(None, (numbers, vectors)))
+def _speed() -> str:
     frequency = psutil.cpu_freq() if hasattr(psutil, "cpu_freq") else None
-    speed = f", {frequency.current / 1000:.1f} GHz" if frequency else ""
-    return f"{named} ({inside}){speed}" if inside else f"{named}{speed}"
+    return f", {frequency.current / 1000:.1f} GHz" if frequency else ""
 
 
 def _commit() -> str | None:

@@ -27,6 +27,7 @@ from streamkern.cli.options import (
     force_option,
     place_options,
 )
+from streamkern.cli.reporting import report_option, write_report
 
 
 @click.command()
@@ -40,6 +41,7 @@ from streamkern.cli.options import (
 @bad_rows_option
 @checkpoint_option
 @place_options
+@report_option
 @click.option("--dry-run", is_flag=True, help="Print the plan, and read no rows.")
 @force_option
 @common
@@ -60,9 +62,15 @@ def fit(say: Say, **options: Any) -> None:
         return
     source, place, plan = job
     with place.entered(say, plan, options["out"]):
-        model.fit(source, like=like, checkpoint=options["checkpoint"])
-    model.save(options["out"], force=options["force"])
-    drop_checkpoint(options["checkpoint"])
+        model.fit(
+            source,
+            like=like,
+            checkpoint=options["checkpoint"],
+            keep_moments=bool(options["report"]),
+        )
+        model.save(options["out"], force=options["force"])
+        drop_checkpoint(options["checkpoint"])
+        write_report(say, model, options, source)
     report_on(say, "Fitted", model, options["out"])
 
 

@@ -287,6 +287,7 @@ def prepared(
     Returns None after a dry run, with the plan printed.
     """
     from streamkern.cli.place import Place
+    from streamkern.cli.reporting import check_report
     from streamkern.fitoptions import check_folds
     from streamkern.plan import plan_fit
     from streamkern.sources import open_hdf5
@@ -319,6 +320,7 @@ def prepared(
     like = options.get("like")
     inputs = [*(file.path for file in source.files), *([like] if like else [])]
     check_output(options["out"], force=options["force"], inputs=inputs)
+    check_report(options, inputs)
     if place.workers or not place.is_named:
         plan.check()
     return source, place, plan

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from streamkern.errors import StreamkernError, StreamkernWarning, first_line, printable
+from streamkern.errors import StreamkernError, StreamkernWarning, first_line
 from streamkern.stopping import Stopped, end_at_once, stoppable
+from streamkern.wording import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -14,6 +14,7 @@ from streamkern.cli.model_options import (
     sparse_options,
 )
 from streamkern.cli.options import Say, common, force_option, place_options
+from streamkern.cli.reporting import check_report, report_option, write_report
 
 
 @click.command()
@@ -32,6 +33,7 @@ from streamkern.cli.options import Say, common, force_option, place_options
     is_flag=True,
     help="Leave the normal equations out of MODEL.h5, and with them standard deviations.",
 )
+@report_option
 @place_options
 @force_option
 @common
@@ -47,6 +49,7 @@ def solve(say: Say, **options: Any) -> None:
     chosen = alpha_of(options) | sparse_of(options)
     components = options["components"] and components_of(options["components"])
     check_output(options["out"], force=options["force"], inputs=[options["moments"]])
+    check_report(options, [options["moments"]])
     moments = load_moments(options["moments"])
     D = moments.feature_map.n_components
     if moments.options.is_identity and components not in (None, D):
@@ -58,7 +61,8 @@ def solve(say: Say, **options: Any) -> None:
         | chosen
         | {"n_components": components or D, "fit_intercept": not options["no_intercept"]}
     )
-    with Place.of(options).entered(say):
-        model.solve(moments)
-    model.save(options["out"], compact=options["compact"], force=options["force"])
+    with Place.of(options).entered(say, what=options["out"]):
+        model.solve(moments, keep_moments=bool(options["report"]))
+        model.save(options["out"], compact=options["compact"], force=options["force"])
+        write_report(say, model, options, None)
     report_on(say, "Solved", model, options["out"])

@@ -29,6 +29,7 @@ from streamkern.cli.options import (
     force_option,
     place_options,
 )
+from streamkern.cli.reporting import report_option, write_report
 from streamkern.errors import ParameterError
 
 
@@ -42,6 +43,7 @@ from streamkern.errors import ParameterError
 @bad_rows_option
 @checkpoint_option
 @place_options
+@report_option
 @click.option("--dry-run", is_flag=True, help="Print the plan, and read no rows.")
 @force_option
 @common
@@ -64,9 +66,15 @@ def tune(say: Say, **options: Any) -> None:
         return
     source, place, plan = job
     with place.entered(say, plan, options["out"]):
-        model.tune(source, kernels=kernels, checkpoint=options["checkpoint"])
-    model.save(options["out"], force=options["force"])
-    drop_checkpoint(options["checkpoint"])
+        model.tune(
+            source,
+            kernels=kernels,
+            checkpoint=options["checkpoint"],
+            keep_moments=bool(options["report"]),
+        )
+        model.save(options["out"], force=options["force"])
+        drop_checkpoint(options["checkpoint"])
+        write_report(say, model, options, source)
     tried = model.report_["tuning"]
     say.table("Tried", tuning_rows(tried), header=tuning_header(tried))
     report_on(say, "Fitted", model, options["out"])

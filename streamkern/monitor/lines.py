@@ -9,8 +9,8 @@ from abc import ABC, abstractmethod
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from streamkern.errors import printable
 from streamkern.monitor import wording
+from streamkern.wording import printable
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from html import escape
 from typing import TYPE_CHECKING
 
-from streamkern.errors import printable
 from streamkern.memory import in_words
 from streamkern.monitor import wording
+from streamkern.wording import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,8 +10,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from streamkern.errors import printable
 from streamkern.monitor import wording
+from streamkern.wording import printable
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -4,7 +4,7 @@ from streamkern.selection.length_scale import median_length_scale
 from streamkern.selection.penalty import PenaltyCurve, checked_penalty, default_grid
 from streamkern.selection.progressive import progressive_error
 from streamkern.selection.sparsity import SparsityCurve, sparse_errors, sparse_sizes
-from streamkern.selection.validation import HeldOut, held_out_errors
+from streamkern.selection.validation import HeldOut, held_out_errors, squared_errors
 
 __all__ = [
     "HeldOut",
@@ -17,4 +17,5 @@ __all__ = [
     "progressive_error",
     "sparse_errors",
     "sparse_sizes",
+    "squared_errors",
 ]

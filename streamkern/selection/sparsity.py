@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamkern.selection.validation import HeldOut
+from streamkern.selection.validation import HeldOut, squared_errors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,11 +52,8 @@ def sparse_errors(
     held, sse = fold.centred(), np.empty((len(sizes), training.cross.shape[1]))
     for i, support in enumerate(chosen):
         solution, _ = sparsifier.solve(training, support)
-        part, coef = held.subset(support), solution.coef
-        products = np.einsum("dq,dq->q", coef, part.gram @ coef - 2.0 * part.cross)
-        gap = held.target_mean - solution.intercept - part.feature_mean @ coef
-        sse[i] = np.diagonal(held.target) + products + held.weight * gap**2
-    return HeldOut(held.weight, np.maximum(sse, 0.0), fold.n_rows)
+        sse[i] = squared_errors(held.subset(support), solution)
+    return HeldOut(held.weight, sse, fold.n_rows)
 
 
 @dataclass(frozen=True)

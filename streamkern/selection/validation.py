@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from streamkern._typing import Array, Floats
-    from streamkern.solve import Eigenbasis
+    from streamkern.solve import Eigenbasis, RidgeSolution
     from streamkern.statistics import CentredMoments, Moments
     from streamkern.statistics.triangle import Triangle
 
@@ -97,6 +97,22 @@ def held_out_errors(
         spread = np.diagonal(held.target)[part]
         sse[:, part] = spread - 2.0 * products + squares + held.weight * gap**2
     return HeldOut(held.weight, np.maximum(sse, 0.0), fold.n_rows)
+
+
+def squared_errors(held: CentredMoments, solution: RidgeSolution) -> Floats:
+    """Return the sum of squared errors that a solution makes on other rows, (q,).
+
+    Parameters
+    ----------
+    held : CentredMoments
+        Of those rows, about their own means, and of the features of the solution.
+    solution : RidgeSolution
+    """
+    coef = solution.coef
+    products = np.einsum("dq,dq->q", coef, held.gram @ coef - 2.0 * held.cross)
+    gap = held.target_mean - solution.intercept - held.feature_mean @ coef
+    errors: Floats = np.diagonal(held.target) + products + held.weight * gap**2
+    return np.maximum(errors, 0.0)
 
 
 def _solutions(

@@ -3,7 +3,7 @@
 from streamkern.solve.cholesky import Cholesky, inverting_bytes
 from streamkern.solve.decomposition import decomposed, decomposition_bytes
 from streamkern.solve.equations import NormalEquations, kept_gram
-from streamkern.solve.ridge import checked_alpha, solve_ridge
+from streamkern.solve.ridge import checked_alpha, solve_each, solve_ridge
 from streamkern.solve.solution import RidgeSolution, precision_floor
 from streamkern.solve.spectrum import Eigenbasis, Spectrum
 
@@ -19,5 +19,6 @@ __all__ = [
     "inverting_bytes",
     "kept_gram",
     "precision_floor",
+    "solve_each",
     "solve_ridge",
 ]

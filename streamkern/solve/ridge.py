@@ -18,6 +18,7 @@ from streamkern.threads import blas_threads
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from streamkern._typing import Floats
     from streamkern.statistics import CentredMoments
     from streamkern.statistics.triangle import Triangle
 
@@ -87,6 +88,13 @@ def solve_ridge(
             f"decomposing G, as alpha {alpha:g} is near its precision floor {floor:.3g} or below,",
         )
         return Eigenbasis.of(moments).solve(alpha)
+
+
+def solve_each(moments: CentredMoments, alpha: float | Floats) -> RidgeSolution:
+    """Solve with one penalty for all targets, or with one for each, (q,); the rest is as above."""
+    if isinstance(alpha, float):
+        return solve_ridge(moments, alpha)
+    return Eigenbasis.of(moments).solve(alpha)
 
 
 def _largest_eigenvalue(gram: Triangle) -> float:

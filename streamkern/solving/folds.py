@@ -204,6 +204,22 @@ def solve_folds(
             "the number of components is chosen by cross-validation; take alpha 'cv' or a grid "
             "of penalties, or give the number."
         )
+    tried = solve_sizes(folds, options, intercept=intercept, sizes=sizes or [None])
+    size = tried[0] if len(tried) == 1 else _smallest_good(tried)
+    alphas = size.curve.alphas[size.chosen]
+    alpha = alphas if len(alphas) > 1 else float(alphas[0])
+    solution, equations = run(task(_solved_in, size.basis, size.total, alpha, name="solve"))
+    return Solved(solution, equations, size, tried)
+
+
+def solve_sizes(
+    folds: Any, options: PenaltyOptions, *, intercept: bool, sizes: Sequence[int | None]
+) -> tuple[Size, ...]:
+    """Choose the penalty for every number of leading features, None for all of them.
+
+    Parameters and errors are those of `solve_folds`, but that folds which are not a task are taken
+    as `shared` already.
+    """
     numbers: list[int] = run(task(folds_with_rows, folds, name="folds"))
     if options.needs_folds and len(numbers) < 2:
         raise ParameterError(
@@ -211,13 +227,7 @@ def solve_folds(
             f"{len(numbers)}; take alpha 'gcv' or 'evidence', give a number, or compute the "
             f"moments with more folds."
         )
-    each: Sequence[int | None] = sizes or [None]
-    tried = [_sized(folds, numbers, options, intercept, size) for size in each]
-    size = tried[0] if len(tried) == 1 else _smallest_good(tried)
-    alphas = size.curve.alphas[size.chosen]
-    alpha = alphas if len(alphas) > 1 else float(alphas[0])
-    solution, equations = run(task(_solved_in, size.basis, size.total, alpha, name="solve"))
-    return Solved(solution, equations, size, tuple(tried))
+    return tuple(_sized(folds, numbers, options, intercept, size) for size in sizes)
 
 
 def _smallest_good(tried: Sequence[Size]) -> Size:

@@ -11,6 +11,7 @@ from streamkern.statistics.folds import (
     block_folds,
     shard_folds,
 )
+from streamkern.statistics.held_out import HeldOutPairs, PairBins
 from streamkern.statistics.leave_one_out import LeaveOneOut
 from streamkern.statistics.moments import Moments
 from streamkern.statistics.row_index import RowIndex
@@ -24,9 +25,11 @@ __all__ = [
     "CentredMoments",
     "ColumnStatistics",
     "Folds",
+    "HeldOutPairs",
     "LeaveOneOut",
     "ListedFolds",
     "Moments",
+    "PairBins",
     "PredictionErrors",
     "RowFolds",
     "RowIndex",

@@ -1,0 +1,103 @@
+"""The option --report, and the command line that a report repeats."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from streamkern.errors import ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from streamkern.cli.options import Say
+    from streamkern.sources import Source
+
+
+def report_option(command: Any) -> Any:
+    """Give a command a report to write."""
+    return click.option(
+        "--report",
+        metavar="FILE.html",
+        help="Write what was fitted, how well it does on rows left out, and what it took.",
+    )(command)
+
+
+def check_report(options: dict[str, Any], inputs: Iterable[str | Path]) -> None:
+    """Raise an error unless the report can be written, beside the model and not in its place."""
+    from streamkern.storage import check_output
+
+    report, out = options.get("report"), options["out"]
+    if report is None:
+        return
+    if Path(report).resolve() == Path(out).resolve():
+        raise ParameterError(f"--out and --report are both {report}; name two files.")
+    check_output(report, force=options["force"], inputs=inputs)
+
+
+def write_report(say: Say, model: Any, options: dict[str, Any], source: Source | None) -> None:
+    """Write the report of a model that is saved, if one is wanted; the model stays whatever comes.
+
+    Parameters
+    ----------
+    source : Source, optional
+        The rows, for those commands that have them.
+    """
+    if options["report"] is None:
+        return
+    from streamkern import report
+
+    try:
+        report.write_report(
+            model,
+            options["report"],
+            source,
+            title=Path(options["out"]).name,
+            command=command_line(),
+            force=options["force"],
+        )
+    except BaseException:
+        say.note(f"the model is saved in {options['out']}; only the report is missing.")
+        raise
+
+
+def command_line() -> str:
+    """Return the command that is running, as a shell reads it: what was given, and no more."""
+    context = click.get_current_context()
+    words, arguments = ["streamkern", context.info_name or ""], []
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        if context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
+            continue
+        value = context.params[name]
+        values = [str(each) for each in (value if isinstance(value, tuple) else (value,))]
+        if isinstance(parameter, click.Argument):
+            arguments += values
+        elif isinstance(parameter, click.Option) and parameter.is_flag:
+            words.append(parameter.opts[0])
+        else:
+            words += [word for each in values for word in (parameter.opts[0], each)]
+    # Whatever begins with a dash would be taken for an option.
+    dashed = any(argument.startswith("-") for argument in arguments)
+    words += ["--"] * dashed + arguments
+    return " ".join(map(quoted, words))
+
+
+def quoted(word: str) -> str:
+    """Return a word as a shell reads it, with what cannot be printed as numbers of bytes."""
+    if word.isprintable():
+        return shlex.quote(word)
+    return f"$'{''.join(map(_escaped, word))}'"
+
+
+def _escaped(character: str) -> str:
+    if character in "\\'":
+        return f"\\{character}"
+    if character.isprintable():
+        return character
+    return "".join(f"\\x{byte:02x}" for byte in os.fsencode(character))

@@ -1,0 +1,149 @@
+"""Figures of what was chosen: the penalty, the number of features, the kernel."""
+
+from __future__ import annotations
+
+import math
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern.report.drawing import Axis, Plot
+from streamkern.report.figures import KINDS, Figure
+from streamkern.report.wording import number
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamkern._typing import Floats
+    from streamkern.report.curves import Curve
+
+# A little above the error of predicting the mean; and how many times the least error is shown.
+_MEAN, _TIMES = 1.1, 2.0
+_CRITERIA = {
+    "cv": "Error on rows left out, in sd of y",
+    "gcv": "√GCV, in sd of y",
+    "evidence": "Log evidence",
+}
+
+
+def penalty_figure(curve: Curve) -> Figure:
+    """Draw the criterion over penalties: the mean, every fold, what was chosen."""
+    drawn = [curve.values] if curve.targets is None else list(curve.targets.T[:4])
+    reach = np.concatenate([*drawn, *([] if curve.folds is None else curve.folds)])
+    if curve.criterion != "evidence":
+        # Far from the best, errors would leave no room for what is near it.
+        least = float(np.nanmin(np.concatenate(drawn)))
+        reach = reach[reach <= min(max(_MEAN, 1.1 * least), _TIMES * least)]
+    plot = Plot(
+        Axis.over(curve.x, room=0.02, is_log=True),
+        Axis.over(reach),
+        x_label="Penalty α",
+        y_label=_CRITERIA[curve.criterion],
+    )
+    if curve.folds is not None:
+        for fold in curve.folds:
+            plot.line(curve.x, fold, "fold")
+    if curve.errors is not None and curve.targets is None:
+        plot.band(curve.x.tolist(), curve.values - curve.errors, curve.values + curve.errors)
+    if curve.threshold is not None:
+        plot.rule("guide", y=curve.threshold)
+        plot.say("best + 1 standard error", curve.x[0], curve.threshold)
+    for j, (values, at) in enumerate(zip(drawn, _each(curve.chosen, len(drawn)), strict=True)):
+        kind = KINDS[j]
+        plot.line(curve.x, values, f"line {kind}")
+        plot.rule("chosen", x=float(curve.x[at]))
+        plot.marks([curve.x[at]], [values[at]], f"mark {kind}", j)
+        label = f"α = {number(float(curve.x[at]))}"
+        if curve.targets is not None:
+            label = f"target {j}: {label}"
+        plot.say(label, curve.x[at], values[at], dy=18.0 if j % 2 == 0 else -10.0)
+    caption = {
+        "cv": "The line is the mean of all rows left out",
+        "gcv": "The line is generalised cross-validation",
+        "evidence": "The line is the log marginal likelihood",
+    }[curve.criterion]
+    if curve.folds is not None:
+        caption += f", thin lines are the {len(curve.folds)} folds"
+    if curve.errors is not None and curve.targets is None:
+        caption += ", the band one standard error across folds"
+    caption += "; the vertical line marks what was chosen."
+    if curve.criterion != "evidence":
+        caption += " An error of 1 is that of predicting the mean."
+    if curve.criterion == "cv" and curve.folds is None:
+        caption += " The errors of single folds are known to the fit alone, not to its model file."
+    return Figure("The penalty", plot.svg(caption), caption)
+
+
+def _each(chosen: Sequence[int], n: int) -> list[int]:
+    return [chosen[min(j, len(chosen) - 1)] for j in range(n)]
+
+
+def sizes_figure(curve: Curve, title: str, x_label: str) -> Figure:
+    """Draw the error left out over the number of features."""
+    errors = np.zeros_like(curve.values) if curve.errors is None else curve.errors
+    low, high = curve.values - errors, curve.values + errors
+    ticks = _spread_ticks(curve.x)
+    plot = Plot(
+        Axis.over(curve.x, is_log=True, ticks=ticks),
+        Axis.over([*low, *high]),
+        x_label=x_label,
+        y_label=_CRITERIA["cv"],
+    )
+    (at,) = curve.chosen
+    plot.rule("chosen", x=float(curve.x[at]))
+    plot.line(curve.x, curve.values, "line first")
+    plot.spans(curve.x, low, high)
+    plot.marks(curve.x, curve.values, "mark first")
+    plot.say(f"{curve.x[at]:,.0f}", curve.x[at], curve.values[at], dy=-12.0)
+    caption = (
+        "Each point has a penalty of its own; vertical lines are one standard error across folds. "
+        f"The vertical line marks the number that the model has, {curve.x[at]:,.0f}."
+    )
+    return Figure(title, plot.svg(caption), caption)
+
+
+def _spread_ticks(values: Floats, most: int = 7) -> list[tuple[float, str]]:
+    """Return labels for values, some left out where they are many, the last one never."""
+    every = -(-len(values) // most)
+    kept = values[::-1][::every][::-1]
+    return [(float(value), f"{value:,.0f}") for value in kept]
+
+
+def search_figures(attempts: Sequence[dict[str, Any]], kernel: str, chosen: Any) -> list[Figure]:
+    """Draw what a search tried: a picture a kernel, the error left out over the length scale."""
+    figures = []
+    tried = sorted(attempts, key=lambda attempt: attempt["kernel"])
+    errors = [math.sqrt(attempt["relative_mse"]) for attempt in tried]
+    scales = [first(attempt["length_scale"]) for attempt in tried]
+    span, axis = Axis.over(scales, is_log=True), Axis.over(errors)
+    for name, group in groupby(tried, key=lambda attempt: attempt["kernel"]):
+        mine = list(group)
+        plot = Plot(span, axis, x_label="Length scale", y_label=_CRITERIA["cv"])
+        for j, size in enumerate(sorted({attempt["n_components"] for attempt in mine})):
+            rung = sorted(
+                (first(a["length_scale"]), math.sqrt(a["relative_mse"]))
+                for a in mine
+                if a["n_components"] == size
+            )
+            xs, ys = zip(*rung, strict=True)
+            plot.line(xs, ys, f"line {KINDS[j % 4]}")
+            plot.marks(xs, ys, f"mark {KINDS[j % 4]}", j)
+            at = len(xs) - 1 if j == 0 else int(np.argmin(ys))
+            plot.say(f"D = {size:,}", xs[at], ys[at], dy=-8.0 if j == 0 else 16.0)
+        caption = (
+            f"The error left out on a sample of {mine[0]['n_rows']:,} rows, at smaller numbers of "
+            f"features D than that of the model. "
+        )
+        if name == kernel:
+            plot.rule("chosen", x=first(chosen))
+            caption += f"The vertical line is the length scale chosen, {number(first(chosen))}."
+        else:
+            caption += "This kernel was not chosen."
+        figures.append(Figure(f"{name.capitalize()} kernel", plot.svg(caption), caption))
+    return figures
+
+
+def first(length_scale: Any) -> float:
+    """Return the length scale, or that of the first input."""
+    return float(np.atleast_1d(length_scale)[0])

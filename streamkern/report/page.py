@@ -1,0 +1,262 @@
+"""The report of a model: one HTML file that needs nothing else and runs nothing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from streamkern._version import __version__
+from streamkern.errors import ParameterError
+from streamkern.model import RidgeModel
+from streamkern.report import choices, facts, figures, wording
+from streamkern.report.curves import components_curve, penalty_curve, sparsity_curve
+from streamkern.report.repeating import python_call
+from streamkern.report.summary import lead, tiles
+from streamkern.report.validation import validated
+from streamkern.sources import as_source
+from streamkern.storage import check_output, replacing
+from streamkern.wording import printable
+
+if TYPE_CHECKING:
+    from streamkern._typing import Floats
+    from streamkern.report.validation import Validation
+
+_LONGEST_NAME = 24
+_NO_ROWS = (
+    "The rows were not read for this report, because a model made of moments does without them. "
+    "`streamkern fit --report`, or `streamkern.write_report` with the rows, shows them."
+)
+
+
+def write_report(
+    model: RidgeModel,
+    path: str | Path,
+    X: Any = None,
+    y: Any = None,
+    sample_weight: Any = None,
+    *,
+    title: str = "Kernel ridge regression",
+    command: str | None = None,
+    force: bool = False,
+) -> None:
+    """Write what a model was fitted on, how, and how well it does, as one HTML file.
+
+    With the rows, they are read once more: each is predicted by the model without its fold, if the
+    model was fitted with `keep_moments`; else some of them are, each by the model without it.
+
+    Parameters
+    ----------
+    model : RandomFeatureRidge
+        Fitted.
+    path : path
+    X, y, sample_weight : optional
+        The rows that the model was fitted on, as in `fit`.
+    title : str
+    command : str, optional
+        What makes the model again; by default a call of Python.
+    force : bool
+        Replace an existing file.
+
+    Raises
+    ------
+    OutputError
+        If the file exists and `force` is not given, or cannot be written; before rows are read.
+    DataError
+        If these are not the rows that the model was fitted on.
+    ModelFileError
+        If rows are given, and the model was saved without its normal equations.
+    """
+    if not isinstance(model, RidgeModel) or not hasattr(model, "predictor_"):
+        raise ParameterError(f"a report is made of a fitted RandomFeatureRidge, not of {model!r}.")
+    check_output(path, force=force)
+    source = None if X is None else as_source(X, y, sample_weight)
+    found = None if source is None else validated(model, source)
+    call = command or python_call(model, source)
+    html = rendered(model, found, title=title, call=call, folder=str(Path.cwd()) if command else "")
+    with replacing(path, force=force) as temporary:
+        temporary.write_text(html, encoding="utf-8")
+
+
+def rendered(
+    model: RidgeModel, found: Validation | None, *, title: str, call: str, folder: str = ""
+) -> str:
+    """Return the page.
+
+    Parameters
+    ----------
+    model : RidgeModel
+    found : Validation, optional
+        What reading the rows again told.
+    title : str
+    call : str
+        What makes the model again.
+    folder : str
+        Where, if that matters.
+    """
+    report = model.report_
+    files, more_files = facts.data_files(model)
+    inputs, more_inputs = facts.inputs(model)
+    penalty, sizes, sparse = penalty_curve(model), components_curve(model), sparsity_curve(model)
+    environment = _environment()
+    style = _style(environment)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    known = found is not None and np.isfinite(model.normal_equations().noise_variance).all()
+    standardized = found.standardized if found is not None and known else None
+    return environment.get_template("report.html").render(
+        title=title,
+        lead=lead(model),
+        style=Markup(style),  # noqa: S704  our own file
+        style_hash=f"sha256-{digest}",
+        report=report,
+        tiles=tiles(model, found, standardized),
+        fitted=facts.fitted_rows(model),
+        files=files,
+        more_files=more_files,
+        found=found,
+        why_not=_NO_ROWS,
+        pairs_shown=_pairs_shown(model, found),
+        by_target=[] if found is None else facts.errors_by_target(found),
+        intervals=[] if standardized is None else figures.calibration_figures(standardized),
+        coverage_header=("interval", *_target_names(report, "rows within")),
+        coverage=[] if standardized is None else _coverage_rows(standardized),
+        penalty=penalty,
+        penalty_by=facts.penalty_by(model),
+        choices=[
+            *([choices.penalty_figure(penalty)] if penalty else []),
+            *([choices.sizes_figure(sizes, *_OF_SIZES)] if sizes else []),
+            *([choices.sizes_figure(sparse, *_OF_SPARSE)] if sparse else []),
+        ],
+        no_sizes="" if sizes or sparse else _why_no_sizes(model),
+        search=_search(report),
+        tried=_tried(report),
+        inputs=inputs,
+        more_inputs=more_inputs,
+        phases=facts.phases(model, found),
+        memory=facts.memory(model),
+        faults=facts.faults(model),
+        call=Call(call),
+        folder=folder,
+        versions=facts.versions(),
+        own_version=__version__,
+        written=datetime.now(UTC),
+    )
+
+
+_OF_SIZES = ("The number of features", "Number of random features D")
+_OF_SPARSE = ("Few features of many", "Number of features that are kept")
+
+
+class Call(str):
+    """A text whose lines are its own: code, with nothing unprintable in it but ends of lines."""
+
+    __slots__ = ()
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("streamkern.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "number": wording.number,
+        "percent": wording.percent,
+        "seconds": wording.seconds,
+        "counted": wording.counted,
+        "rate": partial(wording.number, digits=3),
+    }
+    return environment
+
+
+def _shown(value: Any) -> Any:
+    """Return a text with nothing unprintable in it, and anything else as it is."""
+    return printable(value) if type(value) is str else value
+
+
+def _style(environment: Environment) -> str:
+    """Return the style sheet, without what only those who edit it need."""
+    assert environment.loader is not None  # noqa: S101  for the type checker
+    return environment.loader.get_source(environment, "style.css")[0]
+
+
+def _target_names(report: dict[str, Any], alone: str) -> list[str]:
+    """Return the names of the targets that have figures, `alone` for the only one."""
+    q = report["n_targets"]
+    return [alone] if q == 1 else [f"target {j}" for j in range(min(q, 4))]
+
+
+def _pairs_shown(model: RidgeModel, found: Validation | None) -> list[dict[str, Any]]:
+    """Return the figures of the first targets, under their names where there are several."""
+    if found is None:
+        return []
+    named = printable(str(model.report_["data"].get("y") or "y"))
+    if len(named) > _LONGEST_NAME:
+        named = f"{named[: _LONGEST_NAME - 1]}…"
+    names = _target_names(model.report_, named)
+    several = len(names) > 1
+    return [
+        {"name": name if several else "", "figures": figures.pairs_figures(found, j, name)}
+        for j, name in enumerate(names)
+    ]
+
+
+def _coverage_rows(standardized: Floats) -> list[tuple[str, ...]]:
+    shares, by_chance = figures.coverage(standardized), figures.chance(len(standardized))
+    return [
+        (
+            wording.percent(level, 0),
+            *(f"{wording.percent(share)} ± {100.0 * error:.1f}" for share in row[:4]),
+        )
+        for level, row, error in zip(figures.LEVELS, shares.tolist(), by_chance, strict=True)
+    ]
+
+
+def _why_no_sizes(model: RidgeModel) -> str:
+    report = model.report_
+    if report["kernel"] == "linear":
+        return "The features are the inputs, of which there is no smaller number to try."
+    if report["cv_rmse"] is None:
+        return (
+            "The error over the number of features needs folds to leave out: --alpha cv has them."
+        )
+    return (
+        "The error over the number of features is not known: it needs the moments of the fit, as "
+        "`streamkern fit --report` and `keep_moments` have them."
+    )
+
+
+def _search(report: dict[str, Any]) -> list[Any]:
+    if not report.get("tuning"):
+        return []
+    return choices.search_figures(report["tuning"], report["kernel"], report["length_scale"])
+
+
+def _tried(report: dict[str, Any]) -> list[tuple[str, ...]]:
+    """Return a row for each attempt of a search, the best first."""
+    number = wording.number
+    return [
+        (
+            attempt["kernel"],
+            number(choices.first(attempt["length_scale"])),
+            f"{attempt['n_components']:,}",
+            number(math.sqrt(attempt["relative_mse"])),
+            number(attempt["standard_error"] / (2.0 * math.sqrt(attempt["relative_mse"])), 2),
+            number(attempt["alpha"]),
+        )
+        for attempt in sorted(
+            report.get("tuning") or (),
+            key=lambda attempt: (-attempt["n_components"], attempt["relative_mse"]),
+        )
+    ]

@@ -1,0 +1,54 @@
+"""The call that makes a model again."""
+
+from __future__ import annotations
+
+from inspect import signature
+from typing import TYPE_CHECKING, Any
+
+from streamkern.kernels import kernel_from
+from streamkern.sources import ArraySource
+
+if TYPE_CHECKING:
+    from streamkern.model import RidgeModel
+    from streamkern.sources import Source
+
+
+def python_call(model: RidgeModel, source: Source | None) -> str:
+    """Return Python statements that fit the model again; arrays go by the names of `fit`.
+
+    Parameters
+    ----------
+    model : RidgeModel
+        Fitted.
+    source : Source, optional
+        Its rows; without them, the statements are those of a solution from moments.
+    """
+    made = [repr(model.kernel)]
+    for name, parameter in list(signature(type(model)).parameters.items())[1:]:
+        value = getattr(model, name)
+        value = value.tolist() if hasattr(value, "tolist") else value
+        if value != parameter.default:
+            made.append(f"{name}={value!r}")
+    kernels = model.report_.get("tuning_kernels")
+    arguments, method = [_rows(model.report_["data"], source)], "fit"
+    used = {type(model.kernel).__name__}
+    if source is None:
+        arguments, method = ["moments"], "solve"
+    elif kernels is not None:
+        tried = [kernel_from(each["name"], each["parameters"]) for each in kernels]
+        used |= {type(kernel).__name__ for kernel in tried}
+        arguments, method = [*arguments, f"kernels={tried!r}"], "tune"
+    return (
+        f"import streamkern\n"
+        f"from streamkern import {', '.join([*sorted(used), 'RandomFeatureRidge'])}\n\n"
+        f"model = RandomFeatureRidge({', '.join(made)})\n"
+        f"model.{method}({', '.join(arguments)})"
+    )
+
+
+def _rows(data: dict[str, Any], source: Source | None) -> str:
+    if data["kind"] != "hdf5":
+        weighted = isinstance(source, ArraySource) and source.weights is not None
+        return "X, y, sample_weight" if weighted else "X, y"
+    paths = [file["path"] for file in data["files"]]
+    return f"streamkern.open_hdf5({paths!r}, {data['x']!r}, {data['y']!r})"

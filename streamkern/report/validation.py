@@ -1,0 +1,260 @@
+"""How a model does on rows that it has not seen, in one more light reading of them.
+
+Where the moments of folds are kept, every row is predicted by the model without its fold, and
+counted in bins; standard deviations cost D^2 a row, so they are found for a spread sample.  Without
+folds, rows of that sample are predicted by the model without each of them, in closed form.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern.deviation import Deviation
+from streamkern.errors import DataError
+from streamkern.prediction import check_fitted_rows, scored
+from streamkern.scheduling import is_task, run, run_all, shared, task
+from streamkern.solving import folds_with_rows, solve_without
+from streamkern.sources import ArraySource
+from streamkern.sparse import Sparsifier
+from streamkern.statistics import HeldOutPairs, PairBins, PredictionErrors, RowSample, Together
+
+if TYPE_CHECKING:
+    from streamkern._typing import Array, Floats
+    from streamkern.features import FeatureMap
+    from streamkern.model import RidgeModel
+    from streamkern.predictor import Predictor
+    from streamkern.solve import NormalEquations
+    from streamkern.solving import LeftOut
+    from streamkern.sources import Source
+    from streamkern.statistics import ByFold, ColumnStatistics, Folds
+
+# Rows whose standard deviations are found, and targets whose pairs are counted.
+_SAMPLE_ROWS = 4096
+_MOST_TARGETS = 4
+# Folds of single precision are known to so much of their squared errors, small penalties included.
+_ROUGHLY = 0.05
+# A row with this leverage or more determines its own prediction.
+_WHOLE = 1.0 - 1e-9
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Predictions of rows that were not seen, beside the targets.
+
+    Parameters
+    ----------
+    by_fold : bool
+        Whether each row was predicted without its fold, or a sample without each row of it.
+    n_rows : int
+        How many rows were predicted so.
+    rmse, r2 : ndarray of shape (q,)
+        Of these predictions.
+    bins : PairBins
+    pairs, residuals : ndarray
+        Counts of rows in bins, as of `PairBins.counted`.
+    standardized : ndarray of shape (m, q)
+        Residuals of the sample over their standard deviations; 0 where the noise is not known.
+    seconds : float
+    """
+
+    by_fold: bool
+    n_rows: int
+    rmse: Floats
+    r2: Floats
+    bins: PairBins
+    pairs: Array
+    residuals: Array
+    standardized: Floats
+    seconds: float
+
+
+def target_spread(model: RidgeModel) -> tuple[Floats, Floats]:
+    """Return the means (q,) and the standard deviations (q,) of the targets that were fitted.
+
+    Without an intercept that is zero, and the root of the mean square.
+    """
+    predictor, equations = model.predictor_, model.normal_equations()
+    moments = equations.moments(predictor.coef, predictor.intercept)
+    return moments.target_mean, np.sqrt(np.diagonal(moments.target) / moments.weight)
+
+
+def folds_of(model: RidgeModel) -> Any:
+    """Return the kept moments of two folds or more as an argument of tasks, or None."""
+    if model.moments_ is None:
+        return None
+    folds = model.moments_.folds
+    folds = folds if is_task(folds) else shared(folds)
+    return folds if len(run(task(folds_with_rows, folds, name="folds"))) > 1 else None
+
+
+def validated(model: RidgeModel, source: Source) -> Validation:
+    """Predict the rows of a fit by models that have not seen them.
+
+    Parameters
+    ----------
+    model : RidgeModel
+        Fitted to these rows.
+    source : Source
+
+    Raises
+    ------
+    DataError
+        If these are not the rows that the model was fitted on.
+    ModelFileError
+        If the model was saved without its normal equations.
+    """
+    begun = time.perf_counter()
+    predictor = model.predictor_
+    predictor.feature_map.check((source.n_samples, source.n_features))
+    if source.n_targets != predictor.coef.shape[1]:
+        raise DataError(
+            f"the model predicts {predictor.coef.shape[1]} targets, but the data has "
+            f"{source.n_targets}; name the dataset that was fitted with --y."
+        )
+    folds = folds_of(model)
+    found = _by_one(model, source) if folds is None else _by_fold(model, source, folds)
+    return replace(found, seconds=time.perf_counter() - begun)
+
+
+def _by_fold(model: RidgeModel, source: Source, folds: Any) -> Validation:
+    """Predict every row by the model without its fold."""
+    predictor, equations = model.predictor_, model.normal_equations()
+    alpha = np.array(model.alpha_) if isinstance(model.alpha_, list) else model.alpha_
+    size = model.report_["sparse_of"] or len(predictor.coef)
+    few = None
+    if len(predictor.coef) < size:
+        sparsifier = Sparsifier(model.sparse_method, alpha, model.report_["precision_floor"])
+        few = len(predictor.coef), sparsifier
+    left_out = solve_without(
+        folds, alpha, n_components=size, intercept=model.fit_intercept, few=few
+    )
+    feature_map = model.moments_.feature_map  # type: ignore[union-attr]
+    if size < feature_map.n_components:
+        feature_map = feature_map.first(size)
+    said = run_all([task(_said, left, name="solution") for left in left_out.values()])
+    predictors = {
+        k: replace(predictor, feature_map=_part(feature_map, support), coef=coef, intercept=level)
+        for k, (coef, level, support, _) in zip(left_out, said, strict=True)
+    }
+    expected: Floats = np.sum([errors for *_, errors in said], axis=0)
+    mean, deviation = target_spread(model)
+    rmse = np.sqrt(expected / equations.weight)
+    shown = slice(_MOST_TARGETS)
+    bins = PairBins.about(mean[shown], deviation[shown], rmse[shown])
+    rule: Folds = run(task(_rule, folds, name="rule"))
+    pairs, sample, columns = _read(model, source, HeldOutPairs(rule, predictors, bins))
+    check_fitted_rows(equations, columns, pairs.squared, expected, _ROUGHLY)
+    numbers = rule.of(sample.places)
+    standardized = run_all(
+        [
+            task(_without_fold, left, predictors[k], *_rows(sample, numbers == k), name=f"std-{k}")
+            for k, left in left_out.items()
+            if (numbers == k).any()
+        ]
+    )
+    return Validation(
+        by_fold=True,
+        n_rows=pairs.n_rows,
+        rmse=np.sqrt(pairs.squared / pairs.weight),
+        r2=_explained(pairs.squared, columns),
+        bins=bins,
+        pairs=pairs.pairs,
+        residuals=pairs.residuals,
+        standardized=np.concatenate(standardized),
+        seconds=0.0,
+    )
+
+
+def _by_one(model: RidgeModel, source: Source) -> Validation:
+    """Predict the rows of a sample, each by the model without it."""
+    predictor, equations = model.predictor_, model.normal_equations()
+    errors, sample, columns = _read(model, source, PredictionErrors(predictor))
+    check_fitted_rows(equations, columns, errors.squared, equations.train_rss)
+    weights = np.ones(len(sample.places))
+    if isinstance(source, ArraySource) and source.weights is not None:
+        weights = source.weights[sample.places]
+    rows = sample.X, sample.y, weights
+    residuals, standardized = run(
+        task(_without_each, predictor, shared(equations), *rows, name="leave-one-out")
+    )
+    kept_rows = np.isfinite(residuals).all(axis=1)
+    residuals, actual = residuals[kept_rows], sample.y[kept_rows]
+    mean, deviation = target_spread(model)
+    rmse = np.sqrt(np.average(residuals**2, axis=0, weights=weights[kept_rows]))
+    shown = slice(_MOST_TARGETS)
+    bins = PairBins.about(mean[shown], deviation[shown], rmse[shown])
+    pairs, counts = bins.counted(actual - residuals, actual)
+    return Validation(
+        by_fold=False,
+        n_rows=len(actual),
+        rmse=rmse,
+        r2=_explained(rmse**2 * columns.weight[-len(rmse) :], columns),
+        bins=bins,
+        pairs=pairs,
+        residuals=counts,
+        standardized=standardized[kept_rows],
+        seconds=0.0,
+    )
+
+
+def _read(
+    model: RidgeModel, source: Source, statistic: Any
+) -> tuple[Any, RowSample, ColumnStatistics]:
+    """Read the rows once for a statistic and for a spread sample."""
+    both = Together(statistic, RowSample(_SAMPLE_ROWS, model.random_state))
+    skip, row_bytes = model.on_bad_rows == "skip", 8 * model.predictor_.coef.shape[0]
+    _, found, columns = scored(source, both, both, row_bytes, "report", skip)
+    first, sample = found.parts
+    return first, sample, columns
+
+
+def _rows(sample: RowSample, chosen: Array) -> tuple[Array, Array]:
+    return sample.X[chosen], sample.y[chosen]
+
+
+def _explained(squared: Floats, columns: ColumnStatistics) -> Floats:
+    """Return 1 - SSE / SST, (q,), 0 where a target is constant."""
+    q = len(squared)
+    spread = columns.weight[-q:] * columns.variance[-q:]
+    return np.where(spread > 0, 1.0 - squared / np.where(spread > 0, spread, 1.0), 0.0)
+
+
+def _rule(folds: ByFold) -> Folds:
+    return folds.rule
+
+
+def _said(left: LeftOut) -> tuple[Floats, Floats, Array | None, Floats]:
+    return left.solution.coef, left.solution.intercept, left.support, left.errors
+
+
+def _part(feature_map: FeatureMap, support: Array | None) -> FeatureMap:
+    return feature_map if support is None else feature_map.subset(support)
+
+
+def _without_fold(left: LeftOut, predictor: Predictor, X: Array, y: Floats) -> Floats:
+    """Return the residuals of rows (n, p) over their standard deviations, (n, q)."""
+    deviation = Deviation.of(predictor.feature_map, left.equations)
+    residuals = y - predictor.predict(X).reshape(y.shape)
+    standardized: Floats = residuals / deviation.standard_deviations(X)
+    return standardized
+
+
+def _without_each(
+    predictor: Predictor, equations: NormalEquations, X: Array, y: Floats, weights: Floats
+) -> tuple[Floats, Floats]:
+    """Return the residuals of rows without each of them, (n, q), and over standard deviations.
+
+    Without row i, of leverage h_i and weight s_i, the residual is e_i / (1 - s_i h_i) and the
+    leverage h_i / (1 - s_i h_i).  A row that determines its own prediction has NaN.
+    """
+    deviation = Deviation.of(predictor.feature_map, equations)
+    leverages = deviation.leverages(X)
+    spare = 1.0 - weights[:, None] * leverages
+    spare = np.where(spare > 1.0 - _WHOLE, spare, np.nan)
+    residuals = (y - predictor.predict(X).reshape(y.shape)) / spare
+    variance = equations.noise_variance * (1.0 + leverages / spare)
+    return residuals, residuals / np.sqrt(variance)

@@ -1,0 +1,178 @@
+"""`--report`: written by the commands that make models, beside the model and never in its place."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from commandline import rows, small_files, streamkern, without_privileges, write
+from pages import Page
+
+from streamkern import load
+from streamkern.cli import main
+from streamkern.cli.reporting import quoted
+from streamkern.sources.hdf5 import HDF5Reader
+
+FIT = ("fit", "data.h5", "--out", "model.h5", "--components", 32)
+TUNE = ("tune", "data.h5", "--out", "model.h5", "--components", 32)
+SOLVE = ("solve", "m.h5", "--out", "model.h5")
+REPORT = ("--report", "report.html", "--quiet")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write("data.h5", *rows())
+    return tmp_path
+
+
+@pytest.fixture
+def moments_file(folder):
+    streamkern("moments", "data.h5", "--out", "m.h5", "--components", 32, "--quiet")
+
+
+@pytest.fixture
+def no_reading(monkeypatch):
+    monkeypatch.setattr(HDF5Reader, "blocks", lambda *_: pytest.fail("rows were read"))
+
+
+def page(path="report.html"):
+    return Page(Path(path).read_text(encoding="utf-8"))
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def command_of(found):
+    (command,) = [words for words in found.words if words.startswith("streamkern ")]
+    return command
+
+
+@pytest.mark.parametrize("command", [FIT, TUNE], ids=["fit", "tune"])
+def test_a_report_stands_beside_the_same_model_as_without(command):
+    streamkern(*command, "--quiet")
+    alone = load("model.h5")
+    streamkern(*command, *REPORT, "--force")
+    model, found = load("model.h5"), page()
+    assert np.array_equal(model.coef_, alone.coef_)
+    assert found.value_of("rows") == "300"
+    assert "Every row is predicted by the model that was fitted without its fold" in found.text
+    assert ("trials" in found.text) == (command is TUNE)
+    assert found.all("h1")
+    assert "model.h5" in found.text
+
+
+@pytest.mark.usefixtures("moments_file")
+def test_a_solution_has_a_report_without_rows(folder):
+    (folder / "data.h5").unlink()
+    streamkern(*SOLVE, *REPORT)
+    found = page()
+    assert "The rows were not read for this report" in found.text
+    assert any("folds" in each.get("aria-label", "") for each in found.all("svg"))
+    assert command_of(found) == "streamkern solve --out model.h5 --report report.html --quiet m.h5"
+
+
+def test_the_command_makes_the_same_model_again(folder):
+    odd = folder / 'it\'s a $HOME `x` "y"\nz\\.h5'
+    (folder / "data.h5").rename(odd)
+    with h5py.File(odd, "a") as file:
+        file.move("X", "in puts")
+    given = ("--x", "in puts", "--alpha", "0.1,1", "--no-intercept", "--precision", "double")
+    streamkern("fit", odd.name, *FIT[2:], *given, *REPORT)
+    first, command = load("model.h5"), command_of(page())
+    Path("model.h5").unlink()
+    Path("report.html").unlink()
+    assert command.isprintable()
+    script = Path(sys.executable).with_name("streamkern")
+    words = command.replace("streamkern", shlex.quote(str(script)), 1)
+    subprocess.run(["bash", "-c", words], check=True)
+    again = load("model.h5")
+    assert np.array_equal(again.coef_, first.coef_)
+    assert again.get_params() == first.get_params()
+
+
+@pytest.mark.parametrize(
+    "word", ["plain", "a b", "it's", "$x", "é", "a\nb", "\t'\\", "\x1b[31m", "-x", "", "caf\udce9"]
+)
+def test_a_shell_reads_a_quoted_word_as_it_was(word):
+    script = f"printf '%s\\0' {quoted(word)}"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, check=True)
+    assert done.stdout == word.encode("utf-8", "surrogateescape") + b"\0"
+    assert quoted(word).isprintable()
+
+
+def test_a_file_whose_name_begins_with_a_dash_is_no_option(folder):
+    (folder / "data.h5").rename("-data.h5")
+    streamkern(*("fit", "--out", "model.h5", "--components", 32, *REPORT), "--", "-data.h5")
+    assert command_of(page()).endswith(" -- -data.h5")
+
+
+@pytest.mark.usefixtures("no_reading")
+@pytest.mark.parametrize(
+    ("report", "status", "said"),
+    [
+        ("model.h5", 2, "--out and --report are both model.h5; name two files."),
+        ("old.html", 1, "old.html exists already; give --force to replace it"),
+        ("none/report.html", 1, "none does not exist; make it, or write elsewhere"),
+        ("data.h5", 1, "is an input of this job"),
+        (".", 1, "is a folder"),
+        ("closed/report.html", 1, "cannot be written to; check its permissions"),
+    ],
+)
+def test_a_report_that_cannot_be_written_is_refused_before_rows_are_read(
+    folder, report, status, said
+):
+    (folder / "old.html").write_text("old")
+    (folder / "closed").mkdir(mode=0o555)
+    before = sorted(folder.iterdir())
+    folder.chmod(0o777)
+    with without_privileges():
+        result = invoke(*FIT, "--report", report, "--quiet")
+    assert (result.exit_code, said in result.stderr) == (status, True), result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.usefixtures("moments_file")
+def test_a_solution_refuses_a_report_that_cannot_be_written(folder):
+    result = invoke(*SOLVE, "--report", "none/report.html")
+    assert result.exit_code == 1
+    assert not (folder / "model.h5").exists()
+
+
+def test_a_report_that_fails_leaves_the_model_and_says_so(folder):
+    streamkern(*FIT, "--quiet")
+    size = (folder / "model.h5").stat().st_size
+    (folder / "model.h5").unlink()
+    with small_files(size + 1000):
+        result = invoke(*FIT, *REPORT)
+    assert result.exit_code == 1
+    note, error = result.stderr.strip().splitlines()
+    assert note == "note: the model is saved in model.h5; only the report is missing."
+    assert "report.html cannot be written: the disk or quota is full" in error
+    assert load("model.h5").report_["rows"] == 300
+    assert sorted(path.name for path in folder.iterdir()) == ["data.h5", "model.h5"]
+
+
+def test_a_dry_run_writes_no_report(folder):
+    streamkern(*FIT, *REPORT, "--dry-run")
+    assert [path.name for path in folder.iterdir()] == ["data.h5"]
+
+
+def test_the_page_renders_no_template_of_its_own_names(folder):
+    streamkern("fit", "data.h5", "--out", "{{ 7 * 7 }}.h5", "--components", 32, *REPORT)
+    assert "{{ 7 * 7 }}.h5" in page().text
+
+
+@pytest.mark.cluster
+def test_workers_predict_what_they_have_not_seen():
+    write("data.h5", *rows(40_000))
+    streamkern(*FIT, *REPORT, "--workers", 2)
+    assert "40,000 rows in bins" in page().text

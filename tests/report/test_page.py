@@ -1,0 +1,322 @@
+"""A report says what the model says of itself, runs nothing, and is there whole or not at all."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from itertools import pairwise
+
+import h5py
+import numpy as np
+import pytest
+from commandline import small_files, without_privileges
+from pages import Page
+
+import streamkern
+from streamkern import Gaussian, Laplacian, Matern, RandomFeatureRidge, open_hdf5, write_report
+from streamkern.errors import OutputError, ParameterError, StreamkernWarning
+from streamkern.report import page, wording
+from streamkern.sources.hdf5 import HDF5Reader
+
+N, P = 400, 3
+HOSTILE = (
+    "<script>document.title='ran'</script>",
+    "\"'><img src=x onerror=\"document.title='ran'\">",
+    "a\nb\x1b[31m\x00c",
+    "{{ 7 * 7 }}{% raw %}",
+    "</style></svg><svg onload=alert(1)>",
+)
+
+
+def rows(n=N, q=None, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, P)) * [1.0, 10.0, 0.1] + [0.0, 5.0, -1.0]
+    smooth = np.stack([np.sin(X[:, 0]) + X[:, 1] / 10, 50 + 7 * X[:, 0], X[:, 2]], axis=1)
+    y = smooth + 0.1 * rng.standard_normal((n, 3))
+    return X, y[:, 0] if q is None else y[:, :q]
+
+
+def fitted(X, y, *, tune=False, **options):
+    kernels = options.pop("kernels", None)
+    options = {"n_components": 32} | options
+    model = RandomFeatureRidge(options.pop("kernel", Gaussian("median")), **options)
+    if tune:
+        return model.tune(X, y, kernels=kernels, keep_moments=True)
+    return model.fit(X, y, keep_moments=True)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "report.html"
+
+
+def written(model, path, *data, **options):
+    write_report(model, path, *data, **options)
+    return Page(path.read_text(encoding="utf-8"))
+
+
+def undated(path):
+    """A report without its date, and without seconds."""
+    html = path.read_text(encoding="utf-8")
+    html = re.sub(r"<time.*?</time>", "", html)
+    besides = r"(for this report, besides</th>\s*<td.*?>).*?</tr>"
+    return re.sub(besides, r"\1", html, flags=re.DOTALL)
+
+
+CASES = {
+    "cross-validation": {},
+    "a given penalty": {"alpha": 0.5},
+    "a grid": {"alpha": [0.01, 1.0, 100.0]},
+    "gcv": {"alpha": "gcv"},
+    "evidence": {"alpha": "evidence"},
+    "one standard error": {"one_standard_error": True},
+    "sizes": {"n_components": "auto"},
+    "some features": {"sparse": 8},
+    "as few features as will do": {"sparse": "auto"},
+    "the inputs": {"feature_map": "identity"},
+    "a length scale an input": {"kernel": Matern((1.0, 20.0, 5.0), nu=1.5)},
+    "phases": {"paired": False},
+    "double": {"precision": "double"},
+    "blocks": {"fold_by": "blocks"},
+    "a search": {"tune": True, "kernels": [Gaussian("median"), Laplacian("median")]},
+    "more features than rows": {"n_components": 1024, "alpha": 1e-8},
+}
+
+
+@pytest.mark.filterwarnings("ignore::streamkern.errors.StreamkernWarning")
+@pytest.mark.parametrize("q", [None, 2])
+@pytest.mark.parametrize("case", list(CASES))
+def test_every_kind_of_model_has_a_report_with_its_own_numbers(case, q, path):
+    X, y = rows(q=q)
+    model = fitted(X, y, **CASES[case])
+    found = written(model, path, X, y)
+    report, number = model.report_, wording.number
+    assert found.value_of("rows") == "400"
+    assert found.value_of("kernel") == report["kernel"]
+    assert found.value_of("penalty α").startswith(f"{number(report['alpha'])} (")
+    assert found.value_of("effective degrees of freedom") == number(report["effective_dof"])
+    assert found.value_of("RMSE on the rows fitted") == number(report["train_rmse"])
+    assert found.value_of("condition of the system") == number(report["condition"])
+    assert found.value_of("solver") == report["solver"]
+    assert found.value_of("features").startswith(f"{report['n_components']:,}")
+    if report["length_scale"] is not None:
+        assert number(report["length_scale"]) in found.value_of("length scale")
+    if report["cv_rmse"] is not None:
+        assert number(report["cv_rmse"]) in found.text
+    assert "not finite" not in found.text
+    assert "None" not in found.text
+    assert "nan" not in path.read_text(encoding="utf-8")
+    assert path.stat().st_size < 1_000_000
+
+
+@pytest.mark.parametrize("case", ["cross-validation", "gcv", "a given penalty", "a search"])
+def test_a_report_can_be_read_without_seeing_it(case, path):
+    X, y = rows(q=2)
+    found = written(fitted(X, y, **CASES[case]), path, X, y)
+    assert found.all("html") == [{"lang": "en"}]
+    assert len(found.all("h1")) == 1
+    levels = [int(tag[1]) for tag, _ in found.elements if re.fullmatch(r"h\d", tag)]
+    assert all(below - above <= 1 for above, below in pairwise(levels))
+    pictures = [each for each in found.all("svg") if "width" not in each]
+    assert len(pictures) >= 6
+    assert all(each["role"] == "img" and len(each["aria-label"]) > 1 for each in pictures)
+    assert len(found.all("figure")) == len(found.all("figcaption"))
+    assert all(each.get("scope") in {"row", "col"} for each in found.all("th"))
+    names = [each["id"] for _, each in found.elements if "id" in each]
+    assert len(set(names)) == len(names)
+    links = [each["href"] for each in found.all("a")]
+    assert links
+    assert {link.removeprefix("#") for link in links} <= set(names)
+
+
+def test_a_report_refers_to_nothing_outside_of_itself(path):
+    X, y = rows()
+    found = written(fitted(X, y), path, X, y)
+    tags = {tag for tag, _ in found.elements}
+    assert not tags & {"script", "link", "img", "iframe", "object", "embed", "base", "form"}
+    for _, attributes in found.elements:
+        assert not {"src", "srcset", "style", "xlink:href", "background"} & set(attributes)
+        assert attributes.get("href", "#").startswith("#")
+    html = path.read_text(encoding="utf-8")
+    assert "url(" not in html
+    assert "@import" not in html
+    assert "//" not in re.sub(r"<style>.*?</style>|<pre>.*?</pre>", "", html, flags=re.DOTALL)
+
+
+def hostile_file(folder, name):
+    """A data file whose own name and the names of whose datasets are hostile."""
+    where = folder / name.replace("/", "\N{DIVISION SLASH}").replace("\x00", "")
+    x, y = (f"{part}{name.replace('/', '').replace(chr(0), '')}" for part in "Xy")
+    X, targets = rows()
+    with h5py.File(where, "w") as file:
+        file[x], file[y] = X, targets
+    return open_hdf5(where, x, y)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_in_the_data_stay_text(name, tmp_path, path):
+    source = hostile_file(tmp_path, name)
+    model = RandomFeatureRidge(n_components=32).fit(source, keep_moments=True)
+    found = written(model, path, source, title=name, command=name)
+    tags = {tag for tag, _ in found.elements}
+    assert not tags & {"script", "img", "iframe", "object", "embed", "base"}
+    handlers = {key for _, attributes in found.elements for key in attributes if key[:2] == "on"}
+    assert not handlers
+    policy, *_ = (each["content"] for each in found.all("meta") if "http-equiv" in each)
+    assert policy.startswith("default-src 'none'; style-src 'sha256-")
+    assert "script" not in policy
+    shown = "".join(c if c.isprintable() else "" for c in name.replace("\x00", ""))
+    assert shown[:8] in found.text or "\\n" in found.text
+    assert not set(path.read_text(encoding="utf-8")) & {"\x1b", "\x00"}
+    assert " 49" not in found.text.partition("What was fitted")[0]
+
+
+def test_a_name_that_is_no_text_is_shown_in_bytes(tmp_path, path):
+    X, y = rows()
+    where = tmp_path / "caf\udce9.h5"
+    with h5py.File(where, "w") as file:
+        file["X"], file["y"] = X, y
+    source = open_hdf5(where)
+    model = RandomFeatureRidge(n_components=32).fit(source, keep_moments=True)
+    assert "caf\\udce9.h5" in written(model, path, source).text
+
+
+def test_the_same_model_gives_the_same_bytes_but_for_the_date_and_seconds(tmp_path):
+    X, y = rows()
+    model = fitted(X, y, tune=True)
+    for name in ("one.html", "other.html"):
+        write_report(model, tmp_path / name, X, y)
+    assert undated(tmp_path / "one.html") == undated(tmp_path / "other.html")
+
+
+def test_the_date_is_that_of_writing(path):
+    X, y = rows()
+    before = datetime.now(UTC)
+    (stamp,) = written(fitted(X, y), path, X, y).all("time")
+    assert before <= datetime.fromisoformat(stamp["datetime"]) <= datetime.now(UTC)
+
+
+def test_an_existing_file_is_kept_unless_forced(path):
+    X, y = rows()
+    model = fitted(X, y)
+    path.write_text("precious")
+    with pytest.raises(OutputError, match="exists already; give --force"):
+        write_report(model, path, X, y)
+    assert path.read_text() == "precious"
+    write_report(model, path, X, y, force=True)
+    assert path.read_text().startswith("<!DOCTYPE html>")
+
+
+@pytest.mark.parametrize("kind", ["existing", "no folder", "read-only"])
+def test_what_cannot_be_written_is_found_before_rows_are_read(kind, tmp_path, monkeypatch):
+    X, y = rows()
+    with h5py.File(tmp_path / "data.h5", "w") as file:
+        file["X"], file["y"] = X, y
+    source = open_hdf5(tmp_path / "data.h5")
+    model = RandomFeatureRidge(n_components=32).fit(source, keep_moments=True)
+    monkeypatch.setattr(HDF5Reader, "blocks", lambda *_: pytest.fail("rows were read"))
+    path = tmp_path / ("report.html" if kind == "existing" else "folder/report.html")
+    if kind == "existing":
+        path.write_text("precious")
+    if kind == "read-only":
+        path.parent.mkdir(mode=0o555)
+    with without_privileges(), pytest.raises(OutputError):
+        write_report(model, path, source)
+
+
+def test_a_full_disk_leaves_no_report(path):
+    X, y = rows()
+    model = fitted(X, y)
+    with small_files(), pytest.raises(OutputError, match="the disk or quota is full"):
+        write_report(model, path, X, y)
+    assert list(path.parent.iterdir()) == []
+
+
+def test_a_model_that_is_not_fitted_has_no_report(path):
+    with pytest.raises(ParameterError, match="a report is made of a fitted"):
+        write_report(RandomFeatureRidge(), path)
+    assert not path.exists()
+
+
+def test_without_rows_a_sentence_says_what_would_bring_them(path):
+    X, y = rows()
+    model = RandomFeatureRidge(n_components=64)
+    model.solve(model.moments(X, y), keep_moments=True)
+    found = written(model, path)
+    assert found.text.count("The rows were not read for this report") == 2
+    titles = [each["aria-label"] for each in found.all("svg") if "aria-label" in each]
+    assert any("folds" in title for title in titles)
+    assert "model.solve(moments)" in found.text
+
+
+def test_a_model_that_was_loaded_has_a_report_of_what_its_file_tells(tmp_path, path):
+    X, y = rows()
+    fitted(X, y, n_components=128).save(tmp_path / "model.h5")
+    found = written(streamkern.load(tmp_path / "model.h5"), path, X, y)
+    assert "No fold can be left out, because the moments of the fit were not kept" in found.text
+    assert "The errors of single folds are known to the fit alone" in found.text
+    assert "needs the moments of the fit" in found.text
+
+
+def test_smaller_numbers_of_features_are_tried_without_reading(path, monkeypatch):
+    X, y = rows()
+    model = fitted(X, y, n_components=256)
+    expected = fitted(X, y, n_components=256, feature_map="orthogonal")
+    monkeypatch.setattr(page, "validated", lambda *_: pytest.fail("rows were read"))
+    found = written(model, path)
+    assert "marks the number that the model has, 256" in found.text
+    assert expected.report_["components_curve"] is None
+
+
+def test_inputs_are_ordered_by_what_the_kernel_makes_of_them(path):
+    X, y = rows()
+    X = np.column_stack([np.ones(N), X])
+    with pytest.warns(StreamkernWarning, match="constant column"):
+        model = fitted(X, y, kernel=Gaussian((1.0, 9.0, 20.0, 5.0)))
+    found = written(model, path, X, y)
+    order = [row[0] for row in found.rows if row and re.fullmatch(r"column \d", row[0])]
+    assert order == ["column 3", "column 1", "column 2"]
+    scales = {row[0]: row[1:3] for row in found.rows if row and row[0] in order}
+    deviations = X.std(axis=0)
+    assert scales["column 2"] == ["20", wording.number(20 * deviations[2])]
+
+
+def test_what_was_skipped_and_dropped_is_shown(tmp_path, path):
+    X, y = rows()
+    X[:, 1], X[5, 0] = 3.0, np.nan
+    with pytest.warns(StreamkernWarning, match="constant column"):
+        model = fitted(X, y, on_bad_rows="skip")
+    found = written(model, path, X, y)
+    assert found.value_of("rows skipped") == "1"
+    assert found.value_of("columns dropped") == "1"
+    assert found.value_of("shards retried") == "0"
+
+
+@pytest.mark.parametrize("tune", [False, True])
+def test_the_call_makes_the_same_model(tune, tmp_path, path):
+    X, y = rows()
+    with h5py.File(tmp_path / "it's.h5", "w") as file:
+        file["in puts"], file["y"] = X, y
+    source = open_hdf5(tmp_path / "it's.h5", "in puts")
+    model = RandomFeatureRidge(Laplacian(2.0), n_components=32, alpha=[0.1, 1.0], random_state=3)
+    made = {True: model.tune, False: model.fit}[tune](source)
+    found = written(made, path, source)
+    (call,) = [words for words in found.words if words.startswith("import streamkern")]
+    names: dict[str, object] = {}
+    exec(call, names)  # noqa: S102
+    assert np.array_equal(names["model"].coef_, model.coef_)
+
+
+def test_the_call_of_arrays_names_them(path):
+    X, y = rows()
+    assert "model.fit(X, y)" in written(fitted(X, y), path, X, y).text
+
+
+def test_ten_targets_have_figures_of_four_and_errors_of_all(path):
+    X, _ = rows()
+    y = np.random.default_rng(0).standard_normal((N, 10)) + X[:, :1]
+    found = written(fitted(X, y), path, X, y)
+    assert "Predicted target 3" in found.text
+    assert "Predicted target 4" not in found.text
+    assert [row[0] for row in found.rows if row and row[0].startswith("target")][-1] == "target 9"
+    assert path.stat().st_size < 1_000_000
