@@ -16,7 +16,8 @@ from streamkern.sources.headers import OUTAGES, opened, patiently, undamaged
 from streamkern.sources.prefetch import Prefetch
 from streamkern.sources.ranges import Fetch, RangeFile
 from streamkern.sources.stores import StoredFile
-from streamkern.sources.wholeness import numbers_in
+from streamkern.sources.wholeness import is_encoded, numbers_in
+from streamkern.timing import timed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -67,7 +68,8 @@ class HDF5Reader(Reader):
                     part = slice(filled, filled + stop - row)
                     coming.ready(row, stop)
                     for dataset, into in zip(coming.datasets, (X, y), strict=False):
-                        self._read(dataset, piece, slice(row, stop), into[part])
+                        with timed("decoding" if is_encoded(dataset) else "reading"):
+                            self._read(dataset, piece, slice(row, stop), into[part])
                     row, filled = stop, part.stop
                     if filled == n_rows:
                         yield Block(X[:filled], y[:filled], place)
