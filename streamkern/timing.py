@@ -23,11 +23,13 @@ _outer: ContextVar[str | None] = ContextVar("outer", default=None)
 def timing() -> Iterator[dict[str, float]]:
     """Yield the seconds that `timed` measures inside the context, by activity, as they add up."""
     seconds: defaultdict[str, float] = defaultdict(float)
-    token = _seconds.set(seconds)
+    # A Dask task begins in the context of whatever let it begin, which may be another task.
+    tokens = _seconds.set(seconds), _outer.set(None)
     try:
         yield seconds
     finally:
-        _seconds.reset(token)
+        _seconds.reset(tokens[0])
+        _outer.reset(tokens[1])
 
 
 @contextmanager

@@ -39,6 +39,15 @@ def test_what_is_counted_inside_is_no_part_of_what_is_around_it():
     assert 0.02 <= seconds["outer"] < 0.1
 
 
+def test_what_is_asked_for_inside_is_counted_on_its_own():
+    with timing() as outer, timed("around"):
+        with timing() as inner, timed("inside"):
+            time.sleep(0.02)
+        assert inner["inside"] >= 0.02
+    assert set(inner) == {"inside"}
+    assert outer["around"] >= 0.02
+
+
 def test_an_error_is_counted_and_passed_on():
     with timing() as seconds, pytest.raises(ZeroDivisionError), timed("broken"):
         raise ZeroDivisionError

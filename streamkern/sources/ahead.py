@@ -33,7 +33,7 @@ def reading_ahead(blocks: Iterable[Block]) -> Iterator[Iterator[Block]]:
     The first is read at once.  From then on one block is in use and one is being read, never more.
     What reading raises is raised where the block is asked for.
     """
-    source = iter(blocks)
+    source, context = iter(blocks), copy_context()
     with _closed(source), ThreadPoolExecutor(1, "read-ahead") as reader:
 
         def read() -> Block | None:
@@ -41,7 +41,7 @@ def reading_ahead(blocks: Iterable[Block]) -> Iterator[Iterator[Block]]:
                 return next(source, None)
 
         def begun() -> Future[Block | None]:
-            return reader.submit(copy_context().run, read)
+            return reader.submit(context.run, read)
 
         first = begun()
 
