@@ -7,7 +7,7 @@ import time
 from collections import Counter, deque
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import pairwise
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ _KEPT = 20
 _WINDOW = 15.0
 # Seconds between two samples of how far a pass is, at least, and how many it has about.
 _SAMPLE, _SAMPLES = 1.0, 100
+# Samples that a rate is taken over.
+_SMOOTH = 4
 
 
 @dataclass
@@ -111,10 +113,14 @@ class Pass:
         return self.rows_read / self.elapsed(now)
 
     def rates(self) -> list[tuple[float, float]]:
-        """Return rows a second over time: pairs of seconds since it began, and of the rate then."""
+        """Return rows a second over time: pairs of seconds since it began, and of the rate then.
+
+        Rows come a shard at a time, so each rate is that of some samples.
+        """
+        past = chain([self.history[0]] * (_SMOOTH - 1), self.history)
         return [
             (after, (rows - before_rows) / (after - before))
-            for (before, before_rows), (after, rows) in pairwise(self.history)
+            for (before, before_rows), (after, rows) in zip(past, self.history[1:], strict=False)
         ]
 
     def seconds_left(self, now: float) -> float | None:
