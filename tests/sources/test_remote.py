@@ -62,7 +62,7 @@ def write(path, n=N, seed=0, libver="earliest", userblock=0, **stored):
     X = rng.standard_normal((n, P)).astype("f4")
     with h5py.File(path, "w", libver=libver, userblock_size=userblock) as file:
         file.create_dataset("X", data=X, **stored)
-        file.create_dataset("y", data=np.sin(X[:, 0]) + X[:, 1], chunks=(700,))
+        file.create_dataset("y", data=np.sin(X[:, 0]) + X[:, 1], chunks=(min(n, 700),))
     return path
 
 
