@@ -231,6 +231,8 @@ def _why(error: BaseException, target: Target) -> tuple[str, bool]:
         words = "does not exist; check the URL."
     elif status in _SHORTER:
         words = "changed while it was in use; start again."
+    elif isinstance(error, _CutShortError):
+        words, passes = "is shorter than it was, or its server breaks off; start again.", True
     elif isinstance(error, _MISTAKES) or not (
         passes := status is None or status in _FOR_NOW or status >= 500
     ):
@@ -246,13 +248,11 @@ def _status(error: BaseException) -> int | None:
     for each in (error, error.__cause__):
         response = getattr(each, "response", None)
         answer = response.get("ResponseMetadata", {}) if isinstance(response, dict) else {}
-        for status in (answer.get("HTTPStatusCode"), *(getattr(each, n, 0) for n in _STATUSES)):
+        named = vars(each) if each is not None else {}
+        for status in (answer.get("HTTPStatusCode"), named.get("status"), named.get("code")):
             if isinstance(status, int) and 400 <= status < 600:
                 return status
     return None
-
-
-_STATUSES = ("status", "code")
 
 
 def _remedy(target: Target) -> str:
