@@ -29,11 +29,14 @@ class Trouble(NamedTuple):
         How late each is.
     errors, drops : float
         The shares of those that are refused, and of those whose answer breaks off.
+    chance : random.Random
+        Decides which.
     """
 
     seconds: float
     errors: float
     drops: float
+    chance: random.Random
 
 
 class Connection(threading.Thread):
@@ -69,7 +72,7 @@ class Connection(threading.Thread):
         if not request:
             return False
         time.sleep(self.trouble.seconds)
-        chance = random.random()  # noqa: S311  not for secrets
+        chance = self.trouble.chance.random()
         if chance < self.trouble.errors:
             self._note(request, b"503")
             self.client.sendall(_ERROR)
@@ -135,10 +138,12 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=0.03, help="how late every answer is")
     parser.add_argument("--errors", type=float, default=0.0, help="share of answers that are 503")
     parser.add_argument("--drops", type=float, default=0.0, help="share of answers that break off")
+    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--log", default=os.devnull, help="file for a line a request")
     given = parser.parse_args()
     host, _, port = given.server.rpartition(":")
-    trouble = Trouble(given.seconds, given.errors, given.drops)
+    chance = random.Random(given.seed)  # noqa: S311  not for secrets
+    trouble = Trouble(given.seconds, given.errors, given.drops, chance)
     log = os.open(given.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     with socket.create_server(("127.0.0.1", given.port), backlog=128) as listening:
         while True:

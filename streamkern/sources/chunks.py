@@ -58,7 +58,8 @@ class StoredRows(NamedTuple):
         row_bytes = dataset.dtype.itemsize * math.prod(dataset.shape[1:])
         if dataset.chunks is None:
             origin = dataset.id.get_offset()
-            return cls(1, *np.empty((3, 0), int), origin or 0, row_bytes if origin else 0)
+            none = np.empty(0, dtype=np.int64)
+            return cls(1, none, none, none, origin or 0, row_bytes if origin else 0)
         # A damaged file can claim any size.
         most = 2 * math.prod(dataset.chunks) * dataset.dtype.itemsize
         dataset.id.chunk_iter(

@@ -8,6 +8,7 @@ import os
 import time
 from contextlib import contextmanager
 from pathlib import Path
+from traceback import clear_frames
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import h5py
@@ -120,11 +121,15 @@ def opened(where: str | RangeFile, cache_bytes: int = CHUNK_CACHE_BYTES) -> Iter
 
 @contextmanager
 def _opened_range(raw: RangeFile, cache_bytes: int) -> Iterator[h5py.File]:
+    why = None
     try:
         file = h5py.File(raw, "r", rdcc_nbytes=cache_bytes)
     except OSError as error:
         why = _why_not_opened(error, is_hdf5="signature not found" not in str(error))
-        raise DataError(f"{raw} {why}") from error
+        # What its frames hold would crash h5py 3.16 if it lived to the end of the program.
+        clear_frames(error.__traceback__)
+    if why is not None:
+        raise DataError(f"{raw} {why}")
     with file:
         yield file
 

@@ -179,7 +179,7 @@ class Fetch:
         self._asked_to = [first] * len(self._tables)
         row_bytes = sum(d.dtype.itemsize * math.prod(d.shape[1:]) for d in datasets)
         tall = datasets[0].chunks[0] if datasets[0].chunks else 1
-        self._step = max(_STEP_BYTES // (tall * row_bytes), 1) * tall
+        self._step: int = max(_STEP_BYTES // (tall * row_bytes), 1) * tall
         self._held: list[Stored] = []
         self._pool = ThreadPoolExecutor(AT_ONCE, "fetch")
 

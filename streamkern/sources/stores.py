@@ -93,7 +93,7 @@ class StoredFile(str):
         made.target, made.size, made.version = target, size, version
         return made
 
-    def __getnewargs__(self) -> tuple[Any, ...]:  # type: ignore[override]
+    def __getnewargs__(self) -> tuple[Any, ...]:
         """Return what a pickle makes it from."""
         return str(self), self.target, self.size, self.version
 
@@ -123,11 +123,10 @@ def files_at(url: str, options: Mapping[str, Any]) -> list[StoredFile]:
         at = Target(url, options, "")
         at = replace(at, path=_asked(at, lambda _, path: path))
         magic = "*[" if _protocol(url) in ("http", "https") else "*?["
-        listed = _asked(at, _listed) if any(sign in url for sign in magic) else {}
-        named = {name: (replace(at, path=path), info) for name, path, info in listed}
-        if not named:
-            named = {shown(url): (at, None)}
-        return side_by_side(_found, [(name, *each) for name, each in sorted(named.items())])
+        listed = _asked(at, _listed) if any(sign in url for sign in magic) else []
+        named = [(name, replace(at, path=path), info) for name, path, info in listed]
+        named.sort(key=lambda each: each[0])
+        return side_by_side(_found, named or [(shown(url), at, None)])
     except StoreError as error:
         message = f"{shown(url)} {error}"
     raise DataError(message)  # out of the handler, to take nothing along
@@ -232,6 +231,8 @@ def _why(error: BaseException, target: Target) -> tuple[str, bool]:
         words = "does not exist; check the URL."
     elif status in _SHORTER:
         words = "changed while it was in use; start again."
+    elif isinstance(error, _CutShortError):
+        words, passes = "is shorter than it was, or its server breaks off; start again.", True
     elif isinstance(error, _MISTAKES) or not (
         passes := status is None or status in _FOR_NOW or status >= 500
     ):
@@ -247,13 +248,11 @@ def _status(error: BaseException) -> int | None:
     for each in (error, error.__cause__):
         response = getattr(each, "response", None)
         answer = response.get("ResponseMetadata", {}) if isinstance(response, dict) else {}
-        for status in (answer.get("HTTPStatusCode"), *(getattr(each, n, 0) for n in _STATUSES)):
+        named = vars(each) if each is not None else {}
+        for status in (answer.get("HTTPStatusCode"), named.get("status"), named.get("code")):
             if isinstance(status, int) and 400 <= status < 600:
                 return status
     return None
-
-
-_STATUSES = ("status", "code")
 
 
 def _remedy(target: Target) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import subprocess
 import sys
@@ -46,7 +47,7 @@ def bucket():
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch):
-    monkeypatch.setattr(stores, "_WAITS", (0.01,) * 4)
+    monkeypatch.setattr(stores, "_WAITS", (0.01,) * 7)
 
 
 @pytest.fixture
@@ -62,7 +63,7 @@ def write(path, n=N, seed=0, libver="earliest", userblock=0, **stored):
     X = rng.standard_normal((n, P)).astype("f4")
     with h5py.File(path, "w", libver=libver, userblock_size=userblock) as file:
         file.create_dataset("X", data=X, **stored)
-        file.create_dataset("y", data=np.sin(X[:, 0]) + X[:, 1], chunks=(700,))
+        file.create_dataset("y", data=np.sin(X[:, 0]) + X[:, 1], chunks=(min(n, 700),))
     return path
 
 
@@ -183,7 +184,7 @@ def test_every_byte_is_asked_for_about_once_and_in_few_requests(tmp_path, bucket
     with late_proxy(bucket.server, "--seconds", 0, "--log", log) as (proxy, _):
         source = open_hdf5(url, storage_options=bucket.options_at(proxy))
         described = len(requests_in(log))
-        together(source, shard_rows=1024, block_rows=512)
+        assert sum(map(len, source.reader(Shard(0, 0, N)).blocks(512))) == N
         asked = requests_in(log)
     # Its size; the front of the file, where all else than rows is.
     assert [method for method, *_ in asked[:described]] == ["HEAD", "GET"]
@@ -196,16 +197,16 @@ def test_every_byte_is_asked_for_about_once_and_in_few_requests(tmp_path, bucket
 
 
 def test_requests_go_side_by_side(tmp_path, bucket, small_pieces):
-    path = write(tmp_path / "a.h5", 20_000, chunks=(256, P))
+    path = write(tmp_path / "a.h5", 10_000, chunks=(256, P))
     url, log = bucket.put(path), tmp_path / "log"
     with late_proxy(bucket.server, "--seconds", 0.1, "--log", log) as (proxy, _):
         source = open_hdf5(url, storage_options=bucket.options_at(proxy))
         begun, described = time.perf_counter(), len(requests_in(log))
-        (X, _) = together(source, shard_rows=20_000, block_rows=1000)
+        X, _ = together(source, shard_rows=10_000, block_rows=1000)
         seconds = time.perf_counter() - begun
         asked = len(requests_in(log)) - described
-    assert len(X) == 20_000
-    assert asked > 100
+    assert len(X) == 10_000
+    assert asked > 50
     assert seconds < 0.3 * 0.1 * asked
 
 
@@ -234,11 +235,11 @@ def test_what_a_reader_holds_is_bounded_and_in_the_plan(tmp_path, bucket, small_
 def test_answers_that_fail_now_and_then_are_asked_for_again(tmp_path, bucket, small_pieces):
     path = write(tmp_path / "a.h5", chunks=(256, P))
     url, log = bucket.put(path), tmp_path / "log"
-    troubles = ("--seconds", 0, "--errors", 0.15, "--drops", 0.15, "--log", log)
+    troubles = ("--seconds", 0, "--errors", 0.1, "--drops", 0.1, "--log", log)
     with late_proxy(bucket.server, *troubles) as (proxy, _):
         source = open_hdf5(url, storage_options=bucket.options_at(proxy))
         assert equal(together(source), together(open_hdf5(path)))
-    assert sum(status == "503" for *_, status in requests_in(log)) > 3
+    assert sum(status == "503" for *_, status in requests_in(log)) > 1
 
 
 def test_a_web_server_that_fails_now_and_then_is_asked_again(tmp_path, small_pieces):
@@ -247,7 +248,7 @@ def test_a_web_server_that_fails_now_and_then_is_asked_again(tmp_path, small_pie
     with web_server(tmp_path) as server, late_proxy(server, *troubles) as (proxy, _):
         source = open_hdf5(f"http://{proxy}/a.h5")
         assert equal(together(source), together(open_hdf5(path)))
-    assert sum(status == "503" for *_, status in requests_in(log)) > 3
+    assert sum(status == "503" for *_, status in requests_in(log)) > 1
 
 
 @pytest.mark.parametrize("on_bad_rows", ["error", "skip"])
@@ -265,7 +266,7 @@ def test_a_server_that_goes_is_an_error_that_names_file_and_rows(
             list(blocks)
     said = str(error.value)
     assert said.startswith(f"http://{proxy}/a.h5, rows ")
-    assert said.endswith("5 times); try again when its server is well.")
+    assert said.endswith("8 times); try again when its server is well.")
 
 
 def test_a_server_that_goes_while_headers_are_read_is_an_error(tmp_path, monkeypatch):
@@ -274,7 +275,7 @@ def test_a_server_that_goes_while_headers_are_read_is_an_error(tmp_path, monkeyp
         source = open_hdf5(f"http://{proxy}/a.h5")
         process.kill()
         ranges._page.cache_clear()
-        with pytest.raises(DataError, match=rf"^http://{proxy}/a\.h5 cannot be read \(.* 5 times"):
+        with pytest.raises(DataError, match=rf"^http://{proxy}/a\.h5 cannot be read \(.* 8 times"):
             list(source.reader(Shard(0, 0, N)).blocks(512))
 
 
@@ -338,6 +339,26 @@ def test_an_object_that_is_not_hdf5_is_refused(tmp_path, bucket, content):
         open_hdf5(bucket.put(tmp_path / "a.csv"), storage_options=bucket.options)
 
 
+def test_a_program_that_ends_with_such_an_error_does_not_crash(tmp_path, bucket):
+    (tmp_path / "a.csv").write_bytes(b"a,b" * 1000)
+    bucket.put(tmp_path / "a.csv")
+    code = "import streamkern; streamkern.open_hdf5('s3://rows/a.csv')"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={
+            **os.environ,
+            "AWS_ACCESS_KEY_ID": KEY,
+            "AWS_SECRET_ACCESS_KEY": SECRET,
+            "AWS_ENDPOINT_URL": bucket.options["endpoint_url"],
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr.splitlines()[-1].startswith("streamkern.errors.DataError: s3://rows/a.csv")
+    assert done.returncode == 1
+
+
 def test_an_object_cut_short_is_refused(tmp_path, bucket):
     path = write(tmp_path / "a.h5")
     path.write_bytes(path.read_bytes()[:100_000])
@@ -376,7 +397,7 @@ def test_an_object_that_shrank_is_an_error(tmp_path, bucket):
     url = bucket.put(write(tmp_path / "a.h5", chunks=(100, P)))
     source = open_hdf5(url, storage_options=bucket.options)
     bucket.put(write(tmp_path / "a.h5", 100))
-    with pytest.raises(DataError, match=r"s3://rows/a\.h5, rows .* changed while it was in use"):
+    with pytest.raises(DataError, match=r"s3://rows/a\.h5, rows .* is shorter than it was, or"):
         together(source)
 
 
@@ -422,6 +443,8 @@ def test_a_package_that_is_not_installed_is_named(monkeypatch, url, package, rem
     for name in [name for name in sys.modules if name.partition(".")[0] == package]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.delitem(sys.modules, "fsspec.implementations.http", raising=False)
+    registry = sys.modules["fsspec.registry"]
+    monkeypatch.delitem(registry._registry, url.partition(":")[0], raising=False)
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(DataError, match=f"needs a package that is not installed; .*{remedy}"):
         open_hdf5(url)
