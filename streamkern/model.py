@@ -416,7 +416,7 @@ class RidgeModel(FittedRidge):
             "note": " ".join(filter(None, notes)),
         }
         self.equations_ = solved.equations
-        self.penalty_curve_ = solved.size and solved.size.curve
+        self.penalty_curve_ = None if solved.size is None else solved.size.curve
         self.moments_ = moments if keep_moments and moments.n_folds > 1 else None
         self.take(
             Predictor(
