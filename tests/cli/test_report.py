@@ -11,7 +11,7 @@ import h5py
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from commandline import rows, small_files, streamkern, without_privileges, write
+from commandline import rows, small_files, streamkern, write
 from pages import Page
 
 from streamkern import load
