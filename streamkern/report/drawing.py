@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 WIDTH = 360.0
 # About as wide as a digit of a label.
 _DIGIT = 5.8
+# Up to where a text still has room on the right, and a short one beside a mark.
+_ROOM, _ROOM_BESIDE = 0.6, 0.78
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 
 
@@ -221,7 +223,7 @@ class Plot:
             The same where it stands to the right, and what it is about to the left.
         """
         along = self._along(x)
-        is_left = along < 0.6 * self.inner_width
+        is_left = along < (_ROOM if beside is None else _ROOM_BESIDE) * self.inner_width
         place = self.left + along + (7.0 if is_left else -5.0)
         dy = beside if is_left and beside is not None else dy
         down = min(max(self._down(y) + dy, 8.0), self.height - 4.0) + self.top

@@ -139,7 +139,8 @@ def phases(model: RidgeModel, found: Validation | None) -> list[Part]:
     """Return what took how long, with shares of the whole fit."""
     spent: dict[str, float] = dict(model.report_["seconds"])
     total = spent.pop("total")
-    parts = {_PHASES.get(name, name): value for name, value in spent.items()}
+    ordered = sorted(spent, key=lambda name: [*_PHASES, name].index(name))
+    parts = {_PHASES.get(name, name): spent[name] for name in ordered}
     parts["the rest"] = max(total - sum(spent.values()), 0.0)
     rows = [
         Part(name, seconds(value), value / total if total > 0 else 0.0)

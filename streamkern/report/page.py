@@ -251,8 +251,8 @@ def _tried(report: dict[str, Any]) -> list[tuple[str, ...]]:
             attempt["kernel"],
             number(choices.first(attempt["length_scale"])),
             f"{attempt['n_components']:,}",
-            number(math.sqrt(attempt["relative_mse"])),
-            number(attempt["standard_error"] / (2.0 * math.sqrt(attempt["relative_mse"])), 2),
+            f"{math.sqrt(attempt['relative_mse']):.4f}",
+            f"{attempt['standard_error'] / (2.0 * math.sqrt(attempt['relative_mse'])):.4f}",
             number(attempt["alpha"]),
         )
         for attempt in sorted(
