@@ -104,7 +104,8 @@ class FittedRidge:
     def __getstate__(self) -> dict[str, Any]:
         """Leave behind what can be computed again."""
         state: Any = super().__getstate__()
-        return state | dict.fromkeys(state.keys() & {"_deviation", "moments_"})
+        left: dict[str, Any] = state | dict.fromkeys(state.keys() & {"_deviation", "moments_"})
+        return left
 
     def _by_row(self, function: Any, rows: Any, **named: Any) -> Any:
         """Apply a function that returns (n,) or (n, q), lazily to a Dask array."""

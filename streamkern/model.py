@@ -423,7 +423,7 @@ class RidgeModel(FittedRidge):
         told = ("alpha", "alpha_curve", "cv_rmse", "train_rmse")
         tell_of_job("solved", seconds=seconds, **{name: self.report_[name] for name in told})
         self.equations_ = solved.equations
-        self.penalty_curve_ = solved.size and solved.size.curve
+        self.penalty_curve_ = None if solved.size is None else solved.size.curve
         self.moments_ = moments if keep_moments and moments.n_folds > 1 else None
         self.take(
             Predictor(

@@ -57,7 +57,7 @@ def penalty_figure(curve: Curve) -> Figure:
         label = f"α = {number(float(curve.x[at]))}"
         if curve.targets is not None:
             label = f"target {j}: {label}"
-        plot.say(label, curve.x[at], values[at], dy=18.0 if j % 2 == 0 else -10.0)
+        plot.say(label, curve.x[at], plot.y.high, dy=12.0 + 15.0 * j)
     caption = {
         "cv": "The line is the mean of all rows left out",
         "gcv": "The line is generalised cross-validation",
@@ -95,7 +95,7 @@ def sizes_figure(curve: Curve, title: str, x_label: str) -> Figure:
     plot.line(curve.x, curve.values, "line first")
     plot.spans(curve.x, low, high)
     plot.marks(curve.x, curve.values, "mark first")
-    plot.say(f"{curve.x[at]:,.0f}", curve.x[at], curve.values[at], dy=-12.0)
+    plot.say(f"the model: {curve.x[at]:,.0f}", curve.x[at], plot.y.high, dy=12.0)
     caption = (
         "Each point has a penalty of its own; vertical lines are one standard error across folds. "
         f"The vertical line marks the number that the model has, {curve.x[at]:,.0f}."
@@ -129,14 +129,14 @@ def search_figures(attempts: Sequence[dict[str, Any]], kernel: str, chosen: Any)
             xs, ys = zip(*rung, strict=True)
             plot.line(xs, ys, f"line {KINDS[j % 4]}")
             plot.marks(xs, ys, f"mark {KINDS[j % 4]}", j)
-            at = len(xs) - 1 if j == 0 else int(np.argmin(ys))
-            plot.say(f"D = {size:,}", xs[at], ys[at], dy=-8.0 if j == 0 else 16.0)
+            plot.say(f"D = {size:,}", xs[-1], ys[-1], beside=4.0)
         caption = (
             f"The error left out on a sample of {mine[0]['n_rows']:,} rows, at smaller numbers of "
             f"features D than that of the model. "
         )
         if name == kernel:
             plot.rule("chosen", x=first(chosen))
+            plot.say(number(first(chosen)), first(chosen), plot.y.high, dy=12.0)
             caption += f"The vertical line is the length scale chosen, {number(first(chosen))}."
         else:
             caption += "This kernel was not chosen."

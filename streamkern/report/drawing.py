@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 WIDTH = 360.0
 # About as wide as a digit of a label.
 _DIGIT = 5.8
+# Up to where a text still has room on the right, and a short one beside a mark.
+_ROOM, _ROOM_BESIDE = 0.6, 0.78
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 
 
@@ -118,7 +120,7 @@ class Plot:
         self.above = ET.SubElement(self.root, "g")
 
     @staticmethod
-    def _add(parent: ET.Element, tag: str, text: str = "", **attributes: Any) -> ET.Element:
+    def _add(parent: ET.Element, tag: str, text: str = "", /, **attributes: Any) -> ET.Element:
         """Add an element; of an attribute's name, a last underscore is left out."""
         said = {
             name.rstrip("_").replace("_", "-"): _short(value) for name, value in attributes.items()
@@ -206,14 +208,27 @@ class Plot:
             at = self._down(y)
             self._add(self.inside, "line", class_=kind, x1=0, x2=self.inner_width, y1=at, y2=at)
 
-    def say(self, text: str, x: float, y: float, *, kind: str = "said", dy: float = -6.0) -> None:
-        """Write a text beside a point, to the side where there is room."""
+    def say(
+        self, text: str, x: float, y: float, *, dy: float = -7.0, beside: float | None = None
+    ) -> None:
+        """Write a text beside a point, to the side where there is room.
+
+        Parameters
+        ----------
+        text : str
+        x, y : float
+        dy : float
+            How far below the point it stands.
+        beside : float, optional
+            The same where it stands to the right, and what it is about to the left.
+        """
         along = self._along(x)
-        is_left = along < 0.6 * self.inner_width
-        place = self.left + along + (5.0 if is_left else -5.0)
+        is_left = along < (_ROOM if beside is None else _ROOM_BESIDE) * self.inner_width
+        place = self.left + along + (7.0 if is_left else -5.0)
+        dy = beside if is_left and beside is not None else dy
         down = min(max(self._down(y) + dy, 8.0), self.height - 4.0) + self.top
         anchor = "start" if is_left else "end"
-        self._add(self.above, "text", text, class_=kind, x=place, y=down, text_anchor=anchor)
+        self._add(self.above, "text", text, class_="said", x=place, y=down, text_anchor=anchor)
 
     def cells(self, levels: Any, x_edges: Sequence[float], y_edges: Sequence[float]) -> None:
         """Fill cells between edges by their levels (x, y), from 1 on; 0 is left empty."""

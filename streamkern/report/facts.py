@@ -13,7 +13,7 @@ from streamkern._version import __version__
 from streamkern.fitted import LIBRARIES
 from streamkern.machine import blas_libraries, processor
 from streamkern.memory import in_words
-from streamkern.report.wording import counted, number, percent, seconds
+from streamkern.report.wording import number, percent, seconds
 
 if TYPE_CHECKING:
     from streamkern.model import RidgeModel
@@ -131,15 +131,16 @@ def penalty_by(model: RidgeModel) -> str:
 def data_files(model: RidgeModel) -> tuple[list[tuple[str, str]], int]:
     """Return the first files with what they hold, and how many more there are."""
     files = model.report_["data"].get("files", [])
-    shown = [(file["path"], counted(file["n_rows"], "row")) for file in files[:_MOST_FILES]]
+    shown = [(file["path"], f"{file['n_rows']:,}") for file in files[:_MOST_FILES]]
     return shown, len(files) - len(shown)
 
 
 def phases(model: RidgeModel, found: Validation | None) -> list[Part]:
     """Return what took how long, with shares of the whole fit."""
-    spent = dict(model.report_["seconds"])
+    spent: dict[str, float] = dict(model.report_["seconds"])
     total = spent.pop("total")
-    parts = {_PHASES.get(name, name): value for name, value in spent.items()}
+    ordered = sorted(spent, key=lambda name: [*_PHASES, name].index(name))
+    parts = {_PHASES.get(name, name): spent[name] for name in ordered}
     parts["the rest"] = max(total - sum(spent.values()), 0.0)
     rows = [
         Part(name, seconds(value), value / total if total > 0 else 0.0)

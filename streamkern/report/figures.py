@@ -48,7 +48,8 @@ def pairs_figures(found: Validation, target: int, name: str) -> list[Figure]:
     plot = Plot(axis, axis, x_label=f"Predicted {name}", y_label=f"Actual {name}", height=280.0)
     levels, shades = _shaded(shown)
     plot.cells(levels, edges.tolist(), edges.tolist())
-    plot.line([edges[0], edges[-1]], [edges[0], edges[-1]], "guide")
+    for kind in ("halo", "guide"):
+        plot.line([edges[0], edges[-1]], [edges[0], edges[-1]], kind)
     caption = f"{rows} in bins; on the dashed line predictions are right."
     caption += _beyond(found.n_rows - int(shown.sum()))
     agreement = Figure("Predicted and actual", plot.svg(caption), caption, shades)
@@ -66,14 +67,16 @@ def pairs_figures(found: Validation, target: int, name: str) -> list[Figure]:
     )
     levels, shades = _shaded(shown)
     plot.cells(levels, edges.tolist(), heights.tolist())
-    plot.rule("guide", y=0.0)
+    for kind in ("halo", "guide"):
+        plot.rule(kind, y=0.0)
     middle = (heights[1:] + heights[:-1]) / 2.0
     counts = shown.sum(axis=1)
     known = counts >= _ROWS_A_MEAN
     caption = f"{rows} in bins; dashed is zero."
     if known.sum() > 1:
         means = (shown @ middle)[known] / counts[known]
-        plot.line(((edges[1:] + edges[:-1]) / 2.0)[known], means, "line second")
+        for kind in ("halo", "line second"):
+            plot.line(((edges[1:] + edges[:-1]) / 2.0)[known], means, kind)
         caption += (
             f" The line is the mean where {_ROWS_A_MEAN} rows or more are in a column: away from "
             f"zero, predictions of that size are too low or too high."

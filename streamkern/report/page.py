@@ -80,7 +80,7 @@ def write_report(
     check_output(path, force=force)
     source = None if X is None else as_source(X, y, sample_weight)
     found = None if source is None else validated(model, source)
-    call = command or python_call(model, source)
+    call = python_call(model, source) if command is None else command
     html = rendered(model, found, title=title, call=call, folder=str(Path.cwd()) if command else "")
     with replacing(path, force=force) as temporary:
         temporary.write_text(html, encoding="utf-8")
@@ -126,7 +126,7 @@ def rendered(
         pairs_shown=_pairs_shown(model, found),
         by_target=[] if found is None else facts.errors_by_target(found),
         intervals=[] if standardized is None else figures.calibration_figures(standardized),
-        coverage_header=("interval", *_target_names(report, "rows within")),
+        coverage_header=("interval", *_target_names(report, "rows within, ± chance")),
         coverage=[] if standardized is None else _coverage_rows(standardized),
         penalty=penalty,
         penalty_by=facts.penalty_by(model),
@@ -143,7 +143,7 @@ def rendered(
         phases=facts.phases(model, found),
         memory=facts.memory(model),
         faults=facts.faults(model),
-        call=Call(call),
+        call=Code("\n".join(map(printable, call.split("\n")))),
         folder=folder,
         versions=facts.versions(),
         own_version=__version__,
@@ -155,8 +155,8 @@ _OF_SIZES = ("The number of features", "Number of random features D")
 _OF_SPARSE = ("Few features of many", "Number of features that are kept")
 
 
-class Call(str):
-    """A text whose lines are its own: code, with nothing unprintable in it but ends of lines."""
+class Code(str):
+    """A text whose ends of lines are its own, and stay."""
 
     __slots__ = ()
 
@@ -251,8 +251,8 @@ def _tried(report: dict[str, Any]) -> list[tuple[str, ...]]:
             attempt["kernel"],
             number(choices.first(attempt["length_scale"])),
             f"{attempt['n_components']:,}",
-            number(math.sqrt(attempt["relative_mse"])),
-            number(attempt["standard_error"] / (2.0 * math.sqrt(attempt["relative_mse"])), 2),
+            f"{math.sqrt(attempt['relative_mse']):.4f}",
+            f"{attempt['standard_error'] / (2.0 * math.sqrt(attempt['relative_mse'])):.4f}",
             number(attempt["alpha"]),
         )
         for attempt in sorted(

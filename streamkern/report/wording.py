@@ -21,7 +21,7 @@ def number(value: Any, digits: int = 4) -> str:
     if isinstance(value, int):
         return f"{value:,}".replace("-", "−")
     if not math.isfinite(value):
-        return "not finite"
+        return "not a number" if math.isnan(value) else "infinite"
     rounded = float(f"{value:.{digits}g}")
     size = abs(rounded)
     if size and not _SMALL <= size < _LARGE:

@@ -11,7 +11,7 @@ import h5py
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from commandline import rows, small_files, streamkern, without_privileges, write
+from commandline import rows, small_files, streamkern, write
 from pages import Page
 
 from streamkern import load
@@ -123,18 +123,14 @@ def test_a_file_whose_name_begins_with_a_dash_is_no_option(folder):
         ("none/report.html", 1, "none does not exist; make it, or write elsewhere"),
         ("data.h5", 1, "is an input of this job"),
         (".", 1, "is a folder"),
-        ("closed/report.html", 1, "cannot be written to; check its permissions"),
     ],
 )
 def test_a_report_that_cannot_be_written_is_refused_before_rows_are_read(
     folder, report, status, said
 ):
     (folder / "old.html").write_text("old")
-    (folder / "closed").mkdir(mode=0o555)
     before = sorted(folder.iterdir())
-    folder.chmod(0o777)
-    with without_privileges():
-        result = invoke(*FIT, "--report", report, "--quiet")
+    result = invoke(*FIT, "--report", report, "--quiet")
     assert (result.exit_code, said in result.stderr) == (status, True), result.stderr
     assert len(result.stderr.strip().splitlines()) == 1
     assert sorted(folder.iterdir()) == before
