@@ -29,8 +29,8 @@ jsonschema = pytest.importorskip("jsonschema", reason="schemas are checked by js
 
 def schema_of(kind: str) -> dict[str, Any]:
     """The schema of a resource, as the operator's package has it."""
-    folder = files("dask_kubernetes") / "operator" / "customresources"
-    definition = yaml.safe_load((folder / f"{kind.lower()}.yaml").read_text())
+    chart = files("dask_kubernetes") / "operator/deployment/helm/dask-kubernetes-operator"
+    definition = yaml.safe_load((chart / "crds" / f"{kind.lower()}.yaml").read_text())
     (version,) = (each for each in definition["spec"]["versions"] if each["name"] == "v1")
     schema: dict[str, Any] = version["schema"]["openAPIV3Schema"]
     return schema
