@@ -134,6 +134,7 @@ def cluster_file(folder, **changes):
         "memory": "2GB",
         "interface": "lo",
         "local_directory": str(folder),
+        "scheduler_options": {"dashboard_address": "127.0.0.1:0"},
     }
     return adjusted("slurm.yaml", folder, kwargs | changes, adapt={"minimum": 2, "maximum": 2})
 
