@@ -7,6 +7,7 @@ writes down what it is asked to create.
 from __future__ import annotations
 
 import json
+import re
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
@@ -14,14 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from places import FILES
+from places import FILES, fit_started
 
-import streamkern
 from streamkern.clusterfile import read_cluster_file
-from streamkern.errors import ClusterError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 dask_kubernetes = pytest.importorskip("dask_kubernetes", reason="needs dask-kubernetes")
 jsonschema = pytest.importorskip("jsonschema", reason="schemas are checked by jsonschema")
@@ -29,32 +29,31 @@ jsonschema = pytest.importorskip("jsonschema", reason="schemas are checked by js
 
 def schema_of(kind: str) -> dict[str, Any]:
     """The schema of a resource, as the operator's package has it."""
-    folder = files("dask_kubernetes") / "operator" / "customresources"
-    definition = yaml.safe_load((folder / f"{kind.lower()}.yaml").read_text())
+    chart = files("dask_kubernetes") / "operator/deployment/helm/dask-kubernetes-operator"
+    definition = yaml.safe_load((chart / "crds" / f"{kind.lower()}.yaml").read_text())
     (version,) = (each for each in definition["spec"]["versions"] if each["name"] == "v1")
     schema: dict[str, Any] = version["schema"]["openAPIV3Schema"]
     return schema
 
 
 @pytest.fixture
-def created(tmp_path, monkeypatch) -> Iterator[list[dict[str, Any]]]:
-    """What a program asks to be created, by the configuration of kubectl."""
+def created(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, Any]]]:
+    """What programs ask to be created that read the configuration of kubectl."""
     asked: list[dict[str, Any]] = []
 
     class Nothing(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            body = json.dumps({"kind": "Status", "status": "Failure", "code": 404}).encode()
-            self.send_response(404)
+            here = self.path.startswith("/version")
+            says = {"gitVersion": "v1.34.0"} if here else {"message": "not found", "code": 404}
+            body = json.dumps(says).encode()
+            self.send_response(200 if here else 404)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
 
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            self.headers.replace_header("Content-Length", "0")
-            asked.append(json.loads(body))
+            asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
             self.do_GET()
 
         def log_message(self, *_: Any) -> None:
@@ -81,13 +80,14 @@ def created(tmp_path, monkeypatch) -> Iterator[list[dict[str, Any]]]:
     thread.join()
 
 
-def test_what_the_cluster_file_asks_of_the_operator_is_what_it_takes(created):
+def test_what_the_cluster_file_asks_of_the_operator_is_what_it_takes(created, tmp_path, rows):
     file = read_cluster_file(FILES / "kubernetes.yaml")
-    with (
-        pytest.raises(ClusterError, match=r"KubeCluster of .* could not be started .*DaskCluster"),
-        streamkern.connect(cluster=file.path),
-    ):
-        pytest.fail("connected")
+    fit = fit_started(tmp_path, rows, "--cluster", file.path)
+    output, errors = fit.communicate(timeout=120)
+    assert fit.returncode == 1
+    assert re.match(r"Error: the KubeCluster of .* could not be started \(not found\)", errors)
+    assert "Traceback" not in errors
+    assert output == ""
     (asked,) = created
     jsonschema.Draft7Validator(schema_of("DaskCluster")).validate(asked)
     assert (asked["kind"], asked["metadata"]["name"]) == ("DaskCluster", "streamkern")

@@ -13,9 +13,23 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import dask
 import pytest
 from conftest import wait_until
-from places import FILES, STREAMKERN, adjusted, bits, fit_started, output_of, report_of, started
+from places import (
+    FILES,
+    N_COMPONENTS,
+    STREAMKERN,
+    adjusted,
+    bits,
+    fit_started,
+    output_of,
+    report_of,
+    started,
+)
+
+import streamkern
+from streamkern.observing import observed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -120,6 +134,7 @@ def cluster_file(folder, **changes):
         "memory": "2GB",
         "interface": "lo",
         "local_directory": str(folder),
+        "scheduler_options": {"dashboard_address": "127.0.0.1:0"},
     }
     return adjusted("slurm.yaml", folder, kwargs | changes, adapt={"minimum": 2, "maximum": 2})
 
@@ -132,13 +147,43 @@ def test_a_fit_on_slurm_jobs_gives_the_same_bits_and_leaves_no_job(tmp_path, row
     wait_until(lambda: not jobs(slurm), "the end of the jobs", 30)
 
 
-def test_a_job_that_is_cancelled_is_submitted_anew(tmp_path, rows, expected, slurm):
-    fit = fit_started(tmp_path, rows, "--cluster", cluster_file(tmp_path), env=slurm)
-    wait_until(lambda: len(jobs(slurm, "--states=RUNNING")) == 2, "two jobs that run")
-    first = jobs(slurm)
-    subprocess.run(["scancel", min(first)], env=slurm, check=True)
-    report_of(fit)
-    assert bits(tmp_path / "model.h5") == expected
+class Cancelling:
+    """An observer that cancels a job when the first rows of the main pass are reported."""
+
+    def __init__(self, job):
+        self.job = job
+        self.passes = []
+
+    def started(self, label, n_rows):  # noqa: ARG002  the observer's signature
+        self.passes.append(label)
+
+    def advanced(self, n_rows):  # noqa: ARG002
+        if self.job and self.passes[-1] == "moments":
+            subprocess.run(["scancel", self.job], check=True)
+            self.job = None
+
+    def finished(self):
+        pass
+
+
+def test_a_job_that_is_cancelled_is_submitted_anew(tmp_path, rows, expected, slurm, monkeypatch):
+    for name in ("SLURM_CONF", "PATH"):
+        monkeypatch.setenv(name, slurm[name])
+    monkeypatch.chdir(tmp_path)
+    model = streamkern.RandomFeatureRidge(n_components=N_COMPONENTS, alpha=0.1)
+    with (
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1s"}),
+        streamkern.connect(cluster=cluster_file(tmp_path)),
+    ):
+        wait_until(lambda: len(jobs(slurm, "--states=RUNNING")) == 2, "two jobs that run")
+        first = jobs(slurm)
+        cancelling = Cancelling(min(first))
+        with observed(cancelling):
+            model.fit(streamkern.open_hdf5(str(rows)))
+        assert cancelling.job is None
+        assert model.coef_.tobytes() == expected
+        wait_until(lambda: len(jobs(slurm, "--states=RUNNING") - {min(first)}) == 2, "a new job")
+    wait_until(lambda: not jobs(slurm), "the end of the jobs", 30)
 
 
 def test_a_fit_on_slurm_jobs_that_was_stopped_goes_on(tmp_path, rows, expected, slurm):
@@ -172,4 +217,3 @@ def test_one_job_holds_scheduler_workers_and_the_fit(tmp_path, rows, expected, s
     (log,) = Path(tmp_path).glob("streamkern-*.log")
     assert "Traceback" not in log.read_text()
     wait_until(lambda: not jobs(slurm), "the end of the job", 30)
-    assert not list(tmp_path.glob("scheduler-*.json"))
