@@ -15,7 +15,8 @@ from streamkern.wording import printable
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from streamkern.monitor.facts import Job, Jobs, Pass
+    from streamkern.monitor.jobs import Job, Jobs
+    from streamkern.monitor.passes import Pass
     from streamkern.observing import Event
 
 # Seconds between two lines at least, and as a share of what a job has taken: so ten hours give

@@ -18,7 +18,8 @@ from streamkern.tasks import process_totals
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from streamkern.monitor.facts import Job, Jobs, Pass
+    from streamkern.monitor.jobs import Job, Jobs
+    from streamkern.monitor.passes import Pass
 
 # Collectors of this process, by kind.
 _exposed: dict[type[Collector], Collector] = {}

@@ -16,7 +16,8 @@ from tornado.ioloop import IOLoop
 from streamkern.monitor import panels
 
 if TYPE_CHECKING:
-    from streamkern.monitor.facts import Job, Jobs, Pass
+    from streamkern.monitor.jobs import Job, Jobs
+    from streamkern.monitor.passes import Pass
 
     Points = list[tuple[float, float]]
 

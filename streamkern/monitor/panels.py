@@ -13,7 +13,8 @@ from streamkern.wording import printable
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from streamkern.monitor.facts import Job, Pass
+    from streamkern.monitor.jobs import Job
+    from streamkern.monitor.passes import Pass
 
 # Okabe and Ito's colours, and grey for what is still to come.
 _STATES = {

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from distributed import SchedulerPlugin, WorkerPlugin
 
-from streamkern.monitor.facts import Jobs
+from streamkern.monitor.jobs import Jobs
 from streamkern.observing import TOPIC
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from streamkern.errors import ParameterError
-from streamkern.monitor.facts import Jobs
+from streamkern.monitor.jobs import Jobs
 from streamkern.observing import observed
 
 if TYPE_CHECKING:

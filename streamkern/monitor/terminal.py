@@ -16,7 +16,8 @@ from streamkern.wording import printable
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from streamkern.monitor.facts import Job, Jobs, Pass
+    from streamkern.monitor.jobs import Job, Jobs
+    from streamkern.monitor.passes import Pass
 
 _REFRESHES_A_SECOND = 4
 # What was over sooner nobody waited for.

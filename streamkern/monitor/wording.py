@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from streamkern.memory import in_words
 
 if TYPE_CHECKING:
-    from streamkern.monitor.facts import Job, Pass
+    from streamkern.monitor.jobs import Job
+    from streamkern.monitor.passes import Pass
     from streamkern.observing import Event
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamkern.monitor.facts import Jobs
+from streamkern.monitor.jobs import Jobs
 
 ROWS, SHARDS = 1000, 10
 

@@ -10,7 +10,7 @@ import pytest
 from monitor.events import ROWS, SHARDS, Story
 
 import streamkern
-from streamkern.monitor.facts import Jobs
+from streamkern.monitor.jobs import Jobs
 from streamkern.observing import observed
 
 
@@ -36,13 +36,15 @@ def test_rows_a_second_are_those_since_the_pass_began(story):
     assert story.reading.rows_per_second(story.clock()) == pytest.approx(400 / 8.0)
 
 
-def test_what_is_left_is_told_from_the_last_seconds(story):
-    for shard in range(3):
-        story.shard(shard, after=100.0)
-    for shard in range(3, 6):
-        story.shard(shard, after=5.0)
-    # In 15 s there were 300 rows, and 400 are left.
-    assert story.reading.seconds_left(story.clock()) == pytest.approx(20.0)
+def test_what_is_left_is_told_from_the_last_third_of_the_time(story):
+    story.shard(0, after=60.0)
+    for shard in range(1, 4):
+        story.shard(shard, after=10.0)
+    # In the last 30 of 90 s there were 300 rows, and 600 are left.
+    assert story.reading.seconds_left(story.clock()) == pytest.approx(60.0)
+    # Of these 300, 200 are in the last 30 s some seconds later.
+    story.clock.now += 1.0
+    assert story.reading.seconds_left(story.clock()) == pytest.approx(600 * (91 / 3) / 300)
 
 
 def test_of_a_young_pass_all_the_time_counts_for_what_is_left(story):

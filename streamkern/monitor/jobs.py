@@ -1,0 +1,167 @@
+"""What is known of jobs under way, from what was told."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from streamkern.monitor.passes import Pass
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from streamkern.observing import Event
+
+# Jobs that are over are kept, up to so many.
+_KEPT = 20
+
+
+@dataclass
+class Job:
+    """A fit, a prediction, or what else is told of as one.
+
+    Parameters
+    ----------
+    number, name : str
+    begun : float
+        On the clock of `Jobs`.
+    when : datetime
+        The same on the clock of the machine.
+    dashboard : str, optional
+        The address of a page about the cluster.
+    """
+
+    number: str
+    name: str
+    begun: float
+    when: datetime
+    dashboard: str | None = None
+    ended: float | None = None
+    error: str | None = None
+    passes: dict[str, Pass] = field(default_factory=dict)
+    worker_bytes: int = 0
+    solved: dict[str, Any] | None = None
+
+    @property
+    def current(self) -> Pass | None:
+        """The pass under way, or the one before it."""
+        return next(reversed(self.passes.values()), None)
+
+    @property
+    def main(self) -> Pass | None:
+        """The latest pass that makes products of features, if any, or the latest of all."""
+        heavy = [reading for reading in self.passes.values() if reading.row_flops]
+        return heavy[-1] if heavy else self.current
+
+    @property
+    def phase(self) -> str:
+        """What it is at, in a word or two."""
+        if self.ended is not None:
+            return "done" if self.error is None else "failed"
+        current = self.current
+        if current is None:
+            return "starting"
+        if current.ended is None:
+            return current.label
+        if self.solved:
+            return "finishing"
+        return "solving" if current.row_flops else "preparing"
+
+    def elapsed(self, now: float) -> float:
+        """Return the seconds that it has taken, or took."""
+        return (now if self.ended is None else self.ended) - self.begun
+
+
+class Jobs:
+    """All jobs that were told of; what it hears, from any thread, it adds up.
+
+    Parameters
+    ----------
+    clock : callable
+        Returns seconds.
+
+    Attributes
+    ----------
+    lock : lock
+        For whoever reads several figures that belong together.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.clock = clock
+        self.jobs: dict[str, Job] = {}
+        self._passes: dict[str, Pass] = {}
+        self.lock = threading.RLock()
+
+    def __iter__(self) -> Iterator[Job]:
+        """Return the jobs, the latest first."""
+        with self.lock:
+            return iter(list(reversed(self.jobs.values())))
+
+    @property
+    def latest(self) -> Job | None:
+        """The job that began last."""
+        return next(iter(self), None)
+
+    def hear(self, event: Event, ago: float = 0.0) -> None:
+        """Take in one event; those of jobs that nobody told of do not count.
+
+        Parameters
+        ----------
+        event : dict
+        ago : float
+            Seconds since it happened.
+        """
+        with self.lock:
+            now, kind = self.clock() - ago, event["kind"]
+            if kind == "job begun":
+                when = datetime.now() - timedelta(seconds=ago)
+                self.jobs[event["job"]] = Job(
+                    event["job"], event["name"], now, when, event.get("dashboard")
+                )
+                self._forget()
+            elif (found := self.jobs.get(event.get("job", ""))) is not None:
+                self._hear_of_job(found, event, now)
+            elif (reading := self._passes.get(event.get("pass", ""))) is not None:
+                reading.hear(event, now)
+
+    def worker_lost(self, worker: str) -> None:
+        """Hear that a worker is gone, and what it was at with it."""
+        with self.lock:
+            for reading in self._passes.values():
+                if reading.ended is None:
+                    reading.lost(worker)
+
+    def job_of(self, event: Event) -> Job | None:
+        """Return the job that an event is of."""
+        number = event.get("pass")
+        if number is None:
+            return self.jobs.get(event.get("job", ""))
+        return next((job for job in self if number in job.passes), None)
+
+    def _hear_of_job(self, job: Job, event: Event, now: float) -> None:
+        match event["kind"]:
+            case "planned":
+                job.worker_bytes = event["worker_bytes"]
+            case "pass begun":
+                job.passes[event["pass"]] = self._passes[event["pass"]] = Pass(
+                    event["label"],
+                    event["rows"],
+                    event.get("shards", 0),
+                    event.get("row_bytes", 0),
+                    event.get("row_flops", 0.0),
+                    now,
+                )
+            case "solved":
+                job.solved = event
+            case "job ended":
+                job.ended, job.error = now, event["error"]
+
+    def _forget(self) -> None:
+        for number in [job.number for job in self.jobs.values() if job.ended is not None]:
+            if len(self.jobs) <= _KEPT:
+                return
+            for gone in self.jobs.pop(number).passes:
+                self._passes.pop(gone, None)

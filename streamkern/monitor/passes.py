@@ -1,0 +1,212 @@
+"""What is known of a pass, from what was told of it: the figures that every view shows."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from streamkern.observing import Event
+
+# What is left is told from so many seconds, or from such a part of those since the beginning.
+_WINDOW, _PART = 15.0, 1 / 3
+# Seconds between two samples of how far a pass is, at least, and how many it has about.
+_SAMPLE, _SAMPLES = 1.0, 100
+# Samples that a rate is taken over.
+_SMOOTH = 4
+
+
+@dataclass
+class Worker:
+    """What one process did in a pass.
+
+    Parameters
+    ----------
+    rows : int
+    busy : float
+        Seconds that its threads computed, all together.
+    attainable : float
+        Operations a second that products alone attain on it, 0 where they were not measured.
+    peak_bytes : int
+    """
+
+    rows: int = 0
+    busy: float = 0.0
+    attainable: float = 0.0
+    peak_bytes: int = 0
+
+
+@dataclass
+class Pass:
+    """One reading of the rows.
+
+    Parameters
+    ----------
+    label : str
+    n_rows, n_shards : int
+    row_bytes, row_flops : float
+        Bytes of X, and operations of products of features, a row.
+    begun : float
+        On the clock of `Jobs`, as all times.
+    """
+
+    label: str
+    n_rows: int
+    n_shards: int
+    row_bytes: float
+    row_flops: float
+    begun: float
+    ended: float | None = None
+    error: str | None = None
+    rows_read: int = 0
+    rows_resumed: int = 0
+    shards_resumed: int = 0
+    merges: int = 0
+    attempts: Counter[int] = field(default_factory=Counter)
+    running: dict[int, str] = field(default_factory=dict)
+    done: set[int] = field(default_factory=set)
+    workers: dict[str, Worker] = field(default_factory=dict)
+    seconds: Counter[str] = field(default_factory=Counter)
+    validation: list[tuple[int, float]] = field(default_factory=list)
+    recent: deque[tuple[float, int]] = field(default_factory=deque)
+    # Seconds since it began and rows read by then, ever more rarely.
+    history: list[tuple[float, int]] = field(default_factory=lambda: [(0.0, 0)])
+
+    @property
+    def rows_done(self) -> int:
+        """Rows that were read, or found in a checkpoint."""
+        return self.rows_read + self.rows_resumed
+
+    @property
+    def retried(self) -> int:
+        """Shards that were begun more than once."""
+        return sum(count > 1 for count in self.attempts.values())
+
+    def shards(self) -> dict[str, int]:
+        """Return how many shards are in which state."""
+        running = len(self.running)
+        done = len(self.done)
+        failed = running if self.error is not None else 0
+        return {
+            "done": done,
+            "resumed": self.shards_resumed,
+            "running": running - failed,
+            "failed": failed,
+            "waiting": max(self.n_shards - done - self.shards_resumed - running, 0),
+        }
+
+    def elapsed(self, now: float) -> float:
+        """Return the seconds that it has taken, or took."""
+        return max((now if self.ended is None else self.ended) - self.begun, 1e-9)
+
+    def rows_per_second(self, now: float) -> float:
+        """Return the rows read a second, since it began."""
+        return self.rows_read / self.elapsed(now)
+
+    def rates(self) -> list[tuple[float, float]]:
+        """Return rows a second over time: pairs of seconds since it began, and of the rate then.
+
+        Rows come a shard at a time, so each rate is that of some samples.
+        """
+        past = chain([self.history[0]] * (_SMOOTH - 1), self.history)
+        return [
+            (after, (rows - before_rows) / (after - before))
+            for (before, before_rows), (after, rows) in zip(past, self.history[1:], strict=False)
+        ]
+
+    def seconds_left(self, now: float) -> float | None:
+        """Return an estimate from the last third of the time, or from all if that was idle."""
+        if self.ended is not None:
+            return 0.0
+        window = max(_WINDOW, _PART * self.elapsed(now))
+        rows = sum(n for when, n in self.recent if when > now - window)
+        young = self.begun > now - window
+        rate = self.rows_per_second(now) if young or not rows else rows / window
+        return (self.n_rows - self.rows_done) / rate if rate else None
+
+    def speed(self, now: float) -> float:
+        """Return the operations a second of products of features."""
+        return self.row_flops * self.rows_per_second(now)
+
+    def attainable(self) -> float:
+        """Return what products alone attain on all the processes that took part."""
+        return sum(worker.attainable for worker in self.workers.values())
+
+    def peak_bytes(self) -> int:
+        """Return the largest resident size of a process that took part."""
+        return max((worker.peak_bytes for worker in self.workers.values()), default=0)
+
+    def figures(self, now: float) -> dict[str, Any]:
+        """Return the figures as plain values, times in seconds."""
+        return {
+            "pass": self.label,
+            "rows": self.n_rows,
+            "rows_done": self.rows_done,
+            "rows_per_second": self.rows_per_second(now),
+            "bytes_per_second": self.rows_per_second(now) * self.row_bytes,
+            "flops_per_second": self.speed(now),
+            "attainable_flops_per_second": self.attainable(),
+            "elapsed": self.elapsed(now),
+            "left": self.seconds_left(now),
+            "peak_worker_bytes": self.peak_bytes(),
+            "shards": self.shards() | {"retried": self.retried},
+            "seconds": dict(self.seconds),
+            "validation": self.validation[-1] if self.validation else None,
+            "workers": {
+                name: {
+                    "rows": worker.rows,
+                    "busy": worker.busy,
+                    "attainable_flops_per_second": worker.attainable,
+                    "peak_bytes": worker.peak_bytes,
+                }
+                for name, worker in self.workers.items()
+            },
+        }
+
+    def hear(self, event: Event, now: float) -> None:
+        """Take in one event of this pass."""
+        match event["kind"]:
+            case "shard begun":
+                self._shard_begun(event)
+            case "shard done":
+                self._shard_done(event, now)
+            case "merged":
+                self.merges += 1
+                self.seconds["merging"] += event["seconds"]
+            case "validated":
+                self.validation.append((event["rows"], event["error"]))
+            case "resumed":
+                self.rows_resumed, self.shards_resumed = event["rows"], event["shards"]
+            case "pass ended":
+                self.ended, self.error = now, event["error"]
+
+    def lost(self, worker: str) -> None:
+        """Hear that a worker is gone, and what it was at with it."""
+        for shard in [shard for shard, where in self.running.items() if where == worker]:
+            del self.running[shard]
+
+    def _shard_begun(self, event: Event) -> None:
+        self.attempts[event["shard"]] += 1
+        self.running[event["shard"]] = event["worker"]
+
+    def _shard_done(self, event: Event, now: float) -> None:
+        """Add a shard; its rows count once."""
+        shard, rows = event["shard"], event["rows"]
+        self.running.pop(shard, None)
+        worker = self.workers.setdefault(event["worker"], Worker())
+        worker.rows += rows
+        worker.busy += event.get("elapsed", 0.0)
+        worker.attainable = event.get("attainable", 0.0)
+        worker.peak_bytes = max(worker.peak_bytes, event.get("peak_bytes", 0))
+        self.seconds.update(event.get("seconds", {}))
+        if shard not in self.done:
+            self.done.add(shard)
+            self.rows_read += rows
+            self.recent.append((now, rows))
+            elapsed = self.elapsed(now)
+            while self.recent and self.recent[0][0] <= now - max(_WINDOW, _PART * elapsed):
+                self.recent.popleft()
+            if elapsed - self.history[-1][0] >= max(_SAMPLE, elapsed / _SAMPLES):
+                self.history.append((elapsed, self.rows_read))
