@@ -42,7 +42,7 @@ def test_what_is_left_is_told_from_the_last_third_of_the_time(story):
         story.shard(shard, after=10.0)
     # In the last 30 of 90 s there were 300 rows, and 600 are left.
     assert story.reading.seconds_left(story.clock()) == pytest.approx(60.0)
-    # Of these 300, 200 are in the last 30 s some seconds later.
+    # While none is done, the same rows are those of a longer time.
     story.clock.now += 1.0
     assert story.reading.seconds_left(story.clock()) == pytest.approx(600 * (91 / 3) / 300)
 
