@@ -59,7 +59,7 @@ KINDS = {
 
 
 class Log:
-    """An observer that writes down what is done, a line at a time.
+    """Writes down the shards that it hears of, a line when one is done first.
 
     Parameters
     ----------
@@ -68,18 +68,15 @@ class Log:
 
     def __init__(self, path: Path) -> None:
         self.file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        self.label = ""
+        self.done: set[tuple[str, int]] = set()
 
-    def started(self, label: str, n_rows: int) -> None:  # noqa: ARG002  as observers are called
-        """Note the pass."""
-        self.label = label
-
-    def advanced(self, n_rows: int) -> None:
-        """Write down the rows that are done."""
-        os.write(self.file, f"{self.label} {n_rows}\n".encode())
-
-    def finished(self) -> None:
-        """Do nothing."""
+    def __call__(self, event: dict[str, Any]) -> None:
+        """Write down a shard that is done."""
+        if event["kind"] == "shard done":
+            shard = event["pass"], event["shard"]
+            if shard not in self.done:
+                self.done.add(shard)
+                os.write(self.file, f"{shard} {event['rows']}\n".encode())
 
 
 def shards_in(log: Path) -> int:

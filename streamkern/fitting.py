@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -117,7 +118,7 @@ def moments_pass(
             keep=True,
             group=lambda shard: int(rule.of(np.array([shard.start]))[0]),
             checkpoint=checkpoint,
-            validate=progressive_error,
+            validate=partial(progressive_error, intercept=options.fit_intercept),
         )
         for i, strip in enumerate(strips)
     ]

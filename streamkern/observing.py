@@ -3,11 +3,12 @@
 Events are dictionaries of plain values, so that they travel.  `kind` says what happened; `job` and
 `pass` say to what.  A job, such as a fit, is one or several passes and what is done between them.
 
-    job begun     job, name, dashboard    where it can be watched, or None
+    job begun     job, name, client, dashboard    who began it, and where it can be watched
     planned       job, worker_bytes, allowed_bytes
     pass begun    job, pass, label, rows, row_bytes, shards, row_flops
     resumed       pass, rows, shards         from a checkpoint
     shard begun   pass, shard, worker
+    shard failed  pass, shard, worker
     shard done    pass, shard, worker, rows, and what `streamkern.tasks` measured
     merged        pass, worker, seconds
     validated     pass, rows, error          root mean squared error over sd(y) on rows to come
@@ -21,8 +22,9 @@ started the job.  All else is told by that process.
 
 from __future__ import annotations
 
+import logging
 import uuid
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     Event = dict[str, Any]
     Listener = Callable[[Event], object]
 
+logger = logging.getLogger(__name__)
 TOPIC = "streamkern"
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 _job: ContextVar[str | None] = ContextVar("job", default=None)
@@ -91,10 +94,17 @@ def _part_of_job(name: str) -> Iterator[str]:
         yield outer
         return
     number = uuid.uuid4().hex
-    dashboard = getattr(current_client(), "dashboard_link", None)
-    tell("job begun", job=number, name=name, dashboard=dashboard or None)
+    tell("job begun", job=number, name=name, **_client())
     with _ending("job ended", job=number):
         yield number
+
+
+def _client() -> dict[str, Any]:
+    """Return who begins a job, where that is a client of a cluster, and where to watch it."""
+    client, dashboard = current_client(), None
+    with suppress(Exception):  # a template of the user's own, and an answer of the scheduler's
+        dashboard = client.dashboard_link
+    return {"client": getattr(client, "id", None), "dashboard": dashboard or None}
 
 
 @contextmanager
@@ -114,9 +124,9 @@ def passing(number: str, label: str, hear: Listener | None = None, **facts: Any)
     listener, client = _listener.get(), current_client()
 
     def heard(event: Event) -> None:
-        for each in (hear, listener):
-            if each is not None:
-                each(event)
+        if hear is not None:
+            hear(event)
+        _listen(listener, event)
 
     with _part_of_job(label) as whole:
         tell("pass begun", **{"job": whole, "pass": number, "label": label, **facts})
@@ -129,6 +139,9 @@ def passing(number: str, label: str, hear: Listener | None = None, **facts: Any)
                 yield
         finally:
             del _passes[number]
+            if client is not None and not any(each.is_remote for each in _passes.values()):
+                with suppress(Exception):  # of a client that is closed
+                    client.unsubscribe_topic(TOPIC)
 
 
 @contextmanager
@@ -148,11 +161,31 @@ def tell(kind: str, **facts: Any) -> None:
     """Tell of what happened where jobs are started: to whoever observes, and to the scheduler."""
     event = {"kind": kind, **facts}
     listener, client = _listener.get(), current_client()
-    if listener is not None:
-        listener(event)
-    if client is not None:
+    if listener is _nobody:
+        return
+    _listen(listener, event)
+    # One that lost its scheduler would wait for it.
+    if client is not None and client.status == "running":
         with suppress(Exception):  # a job does not fail because nobody can hear of it
             client.log_event(TOPIC, event)
+
+
+def _listen(listener: Listener | None, event: Event) -> None:
+    """Have somebody hear an event; a job does not fail because they cannot."""
+    if listener is not None:
+        try:
+            listener(event)
+        except Exception:
+            logger.debug("a listener failed", exc_info=True)
+
+
+def _nobody(event: Event) -> None:
+    """Hear nothing, and let no scheduler hear it either."""
+
+
+def unheard() -> AbstractContextManager[None]:
+    """Tell nobody of what runs inside the context."""
+    return observed(_nobody)
 
 
 def tell_of_job(kind: str, **facts: Any) -> None:
@@ -175,5 +208,5 @@ def tell_from_task(number: str, kind: str, **facts: Any) -> None:
 def _pass_on(event: tuple[Any, Event]) -> None:
     told = event[1]
     heard = _passes.get(told.get("pass", ""))
-    if heard is not None and "worker" in told:  # all else was told here
+    if heard is not None and told.get("worker"):  # all else was told here
         heard.hear(told)

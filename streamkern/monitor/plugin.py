@@ -9,17 +9,22 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 import time
-from pickle import dumps
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from distributed import SchedulerPlugin, WorkerPlugin
+from distributed import SchedulerPlugin
 
 from streamkern.monitor.jobs import Jobs
 from streamkern.observing import TOPIC
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from streamkern.observing import Event
+
+logger = logging.getLogger(__name__)
 
 
 class Watch(SchedulerPlugin):  # type: ignore[misc]
@@ -28,27 +33,49 @@ class Watch(SchedulerPlugin):  # type: ignore[misc]
     name = "streamkern"
     idempotent = True
 
-    async def start(self, scheduler: Any) -> None:
-        """Begin to listen, with what was told before; add the page, and metrics everywhere."""
+    def start(self, scheduler: Any) -> None:
+        """Begin to listen, with what was told before; add the page and the metrics.
+
+        Nothing here waits, so that nothing is told in between, and no other one begins.
+        """
         self.jobs = Jobs()
+        self.collector: Any = None
         for when, event in scheduler.get_events(TOPIC):
-            self.jobs.hear(event, ago=max(time.time() - when, 0.0))
-        if _is_there("bokeh"):
-            from streamkern.monitor.page import add_page  # noqa: PLC0415  bokeh takes long
+            self._hear(event, ago=max(time.time() - when, 0.0))
+        with _optional("the page on the dashboard"):
+            if importlib.util.find_spec("bokeh") is not None:
+                from streamkern.monitor.page import add_page  # noqa: PLC0415  bokeh takes long
 
-            add_page(scheduler, self.jobs)
-        if _is_there("prometheus_client"):
-            from streamkern.monitor.metrics import JobsCollector, exposed  # noqa: PLC0415
+                add_page(scheduler, self.jobs)
+        with _optional("metrics"):
+            if importlib.util.find_spec("prometheus_client") is not None:
+                from prometheus_client import REGISTRY  # noqa: PLC0415  where it is installed
 
-            exposed(JobsCollector(self.jobs))
-        await scheduler.register_worker_plugin(
-            None, dumps(WorkerMetrics()), WorkerMetrics.name, idempotent=True
-        )
+                from streamkern.monitor.metrics import JobsCollector  # noqa: PLC0415
+
+                collector = JobsCollector(self.jobs)
+                with suppress(ValueError):  # another scheduler of this process has them
+                    REGISTRY.register(collector)
+                    self.collector = collector
+
+    async def close(self) -> None:
+        """Leave nothing behind in a process that goes on."""
+        if self.collector is not None:
+            from prometheus_client import REGISTRY  # noqa: PLC0415
+
+            with suppress(KeyError):  # a scheduler may close more than once
+                REGISTRY.unregister(self.collector)
 
     def log_event(self, topic: str, msg: Event) -> None:
         """Hear one event."""
         if topic == TOPIC:
-            self.jobs.hear(msg)
+            self._hear(msg)
+
+    def _hear(self, event: Event, ago: float = 0.0) -> None:
+        try:
+            self.jobs.hear(event, ago)
+        except (KeyError, TypeError):  # of another version
+            logger.debug("not understood: %r", event, exc_info=True)
 
     def remove_worker(
         self,
@@ -61,23 +88,18 @@ class Watch(SchedulerPlugin):  # type: ignore[misc]
         """Hear that a worker is gone."""
         self.jobs.worker_lost(worker)
 
-
-class WorkerMetrics(WorkerPlugin):  # type: ignore[misc]
-    """Adds what a worker process did for passes to its metrics."""
-
-    name = "streamkern"
-    idempotent = True
-
-    def setup(self, worker: Any) -> None:  # noqa: ARG002  Dask's signature
-        """Begin."""
-        if _is_there("prometheus_client"):
-            from streamkern.monitor.metrics import ProcessCollector, exposed  # noqa: PLC0415
-
-            exposed(ProcessCollector())
+    def remove_client(self, scheduler: Any, client: str) -> None:  # noqa: ARG002  Dask's signature
+        """Hear that a client is gone, and with it its jobs."""
+        self.jobs.client_lost(client)
 
 
-def _is_there(package: str) -> bool:
-    return importlib.util.find_spec(package) is not None
+@contextmanager
+def _optional(what: str) -> Iterator[None]:
+    """Do without something that cannot be had, and say so in the scheduler's log."""
+    try:
+        yield
+    except Exception:
+        logger.warning("streamkern does without %s", what, exc_info=True)
 
 
 async def dask_setup(scheduler: Any) -> None:

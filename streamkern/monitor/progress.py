@@ -13,6 +13,8 @@ from streamkern.observing import observed
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from streamkern.monitor.lines import Lines
+    from streamkern.monitor.terminal import LiveLines
     from streamkern.observing import Event
 
 STYLES = ("auto", "live", "plain", "json")
@@ -47,20 +49,21 @@ def progress(style: str = "auto") -> Iterator[None]:
         raise ParameterError(f"style must be one of {', '.join(STYLES)}, not {style!r}; take one.")
     if style == "auto":
         style = "live" if sys.stderr.isatty() else "plain"
-    jobs = Jobs()
+    view = _view(style)
+
+    def hear(event: Event) -> None:
+        view.jobs.hear(event)
+        view.told(event)
+
+    with view, observed(hear):
+        yield
+
+
+def _view(style: str) -> LiveLines | Lines:
     if style == "live":
         from streamkern.monitor.terminal import LiveLines  # noqa: PLC0415  rich takes long
 
-        with LiveLines(jobs), observed(jobs.hear):
-            yield
-        return
+        return LiveLines(Jobs())
     from streamkern.monitor.lines import JsonLines, PlainLines  # noqa: PLC0415
 
-    lines = JsonLines(jobs) if style == "json" else PlainLines(jobs)
-
-    def hear(event: Event) -> None:
-        jobs.hear(event)
-        lines.told(event)
-
-    with lines, observed(hear):
-        yield
+    return JsonLines(Jobs()) if style == "json" else PlainLines(Jobs())

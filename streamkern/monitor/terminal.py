@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from streamkern.monitor.jobs import Job, Jobs
     from streamkern.monitor.passes import Pass
+    from streamkern.observing import Event
 
 _REFRESHES_A_SECOND = 4
 # What was over sooner nobody waited for.
@@ -26,7 +27,7 @@ _BAR = 30
 
 
 class LiveLines:
-    """The latest job, in lines that are written anew until it is over.
+    """Jobs in lines that are written anew until they are over, and then left above.
 
     Parameters
     ----------
@@ -52,14 +53,23 @@ class LiveLines:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Leave the lines as they are at the end."""
+        """Show it no more."""
         self.live.__exit__(kind, error, traceback)
 
+    def told(self, event: Event) -> None:
+        """Leave the lines of a job that ended; `jobs` has heard of it already."""
+        if event["kind"] == "job ended":
+            with self.jobs.lock:
+                now, job = self.jobs.clock(), self.jobs.job_of(event)
+                if job is not None and job.elapsed(now) >= _SHORT:
+                    self.live.console.print(_lines_of(job, now))
+
     def lines(self) -> RenderableType:
-        """Return what to show now."""
+        """Return what to show now of the jobs under way."""
         with self.jobs.lock:
             now = self.jobs.clock()
-            shown = [job for job in self.jobs if job.elapsed(now) >= _SHORT]
+            under_way = [job for job in self.jobs if job.ended is None]
+            shown = [job for job in under_way if job.elapsed(now) >= _SHORT]
             return Group(*(_lines_of(job, now) for job in reversed(shown)))
 
 

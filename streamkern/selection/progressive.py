@@ -28,18 +28,25 @@ _COMPONENTS = 512
 _ALPHAS = (1e-6, 1e-4, 1e-2)
 
 
-def progressive_error(before: ByFold, coming: ByFold) -> float | None:
+def progressive_error(before: ByFold, coming: ByFold, *, intercept: bool = True) -> float | None:
     """Return the error on rows to come of a model of the rows before, over sd(y).
 
     That is the root mean squared error over the deviation of the targets of the coming rows, with
     up to 512 leading features at the best of three penalties; the mean over targets.
+
+    Parameters
+    ----------
+    before, coming : ByFold
+        Moments of the rows so far, and of those that come next.
+    intercept : bool
+        Whether the model has one.
 
     Returns
     -------
     float or None
         None where it cannot be told: of a strip of the products, or where y does not vary.
     """
-    seen, held = _leading(before), _leading(coming)
+    seen, held = _leading(before, intercept), _leading(coming, intercept=True)
     if seen is None or held is None:
         return None
     spread = np.diagonal(held.target)
@@ -59,15 +66,15 @@ def progressive_error(before: ByFold, coming: ByFold) -> float | None:
     return float(np.sqrt(np.maximum(best / spread, 0.0).mean()))
 
 
-def _leading(folds: ByFold) -> CentredMoments | None:
-    """Return the moments of the leading features, of all folds, about their means."""
+def _leading(folds: ByFold, intercept: bool) -> CentredMoments | None:
+    """Return the moments of the leading features, of all folds, about their means or zero."""
     parts = [part for part in folds.parts.values() if isinstance(part, Moments)]
     if not parts or any(part.first_row for part in parts):
         return None
     D = parts[0].feature_map.n_components
     try:
-        return reduce(
-            Moments.merge, [part.leading(min(_COMPONENTS, D)) for part in parts]
-        ).centred()
+        return reduce(Moments.merge, [part.leading(min(_COMPONENTS, D)) for part in parts]).centred(
+            intercept=intercept
+        )
     except ParameterError:  # a map without leading part, or rows without weight
         return None

@@ -13,8 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
-from streamkern.sources.wholeness import is_encoded
-
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -87,11 +85,9 @@ class Prefetch:
                     continue
                 begun = time.perf_counter()
                 self._read(offset, size)
-                if time.perf_counter() - begun >= _SLOW_SECONDS:
-                    self._pool = ThreadPoolExecutor(_AT_ONCE, "prefetch")
-                elif not is_encoded(dataset):
+                if time.perf_counter() - begun < _SLOW_SECONDS:
                     return  # and look again at the next rows
-                # Else the time for reading is told from that for decoding.
+                self._pool = ThreadPoolExecutor(_AT_ONCE, "prefetch")
         self._wanted[dataset.name] = stop
 
     def _read(self, offset: int, size: int) -> None:

@@ -30,17 +30,17 @@ class Work(NamedTuple):
     order: int
     dtype: str
 
-    def attainable(self) -> float:
+    def attainable(self, threads: int) -> float:
         """Return the operations a second that products of features alone attain here.
 
-        Measured once a process, for so many BLAS threads as this thread may use now; a few
+        Measured once a process, for so many BLAS threads, which the caller has set; a few
         hundredths of a second.
         """
-        return _measured(min(self.order, _COLUMNS), self.dtype)
+        return _measured(min(self.order, _COLUMNS), self.dtype, threads)
 
 
 @cache
-def _measured(order: int, dtype: str) -> float:
+def _measured(order: int, dtype: str, threads: int) -> float:  # noqa: ARG001  told apart by it
     features = np.random.default_rng(0).random((_ROWS, order)).astype(dtype)
     product = np.empty((order, order), dtype)
     best = np.inf

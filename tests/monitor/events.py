@@ -37,9 +37,9 @@ class Story:
         self.told.append(event)
         self.hear(event)
 
-    def begin(self, name="fit model.h5", number="j", **planned):
-        self.tell("job begun", job=number, name=name)
-        self.tell("planned", job=number, worker_bytes=10**9, allowed_bytes=10**10, **planned)
+    def begin(self, name="fit model.h5", number="j", client=None):
+        self.tell("job begun", job=number, name=name, client=client)
+        self.tell("planned", job=number, worker_bytes=10**9, allowed_bytes=10**10)
 
     def begin_pass(self, label="moments", number="p", job="j", row_flops=2e9):
         facts = {"rows": ROWS, "shards": SHARDS, "row_bytes": 400, "row_flops": row_flops}

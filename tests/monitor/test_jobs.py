@@ -71,8 +71,12 @@ def test_shards_are_in_one_state_each(story):
     states = story.reading.shards()
     assert states == {"done": 1, "resumed": 2, "running": 1, "failed": 0, "waiting": 6}
     assert sum(states.values()) == SHARDS
+    story.tell("shard failed", shard=1, worker="a", **{"pass": "p"})
+    story.tell("shard begun", shard=2, worker="a", **{"pass": "p"})
     story.tell("pass ended", error="no such row", **{"pass": "p"})
     assert story.reading.shards() == states | {"running": 0, "failed": 1}
+    story.tell("shard begun", shard=1, worker="b", **{"pass": "p"})
+    assert story.reading.shards()["failed"] == 0
 
 
 def test_resumed_rows_are_done_but_were_not_read(story):
@@ -97,6 +101,33 @@ def test_a_worker_that_is_lost_is_at_nothing_any_more(story):
     assert story.reading.running == {4: "b"}
     story.shard(3, worker="b")
     assert story.reading.retried == 1
+
+
+def test_a_worker_that_is_lost_attains_nothing_any_more(story):
+    story.shard(0, worker="a")
+    story.shard(1, worker="b")
+    story.jobs.worker_lost("a")
+    assert story.reading.attainable() == 4e11
+    assert story.reading.rows_done == 200
+
+
+def test_rates_of_a_worker_are_those_since_it_began(story):
+    story.shard(0, after=10.0, worker="a")
+    story.shard(1, after=2.0, worker="b")
+    worker = story.reading.workers["b"]
+    assert story.reading.worker_rows_per_second(worker, story.clock()) == pytest.approx(50.0)
+
+
+def test_jobs_of_a_client_that_is_gone_are_over():
+    story = Story()
+    story.begin(client="c")
+    story.begin_pass()
+    story.begin(number="k", client="other")
+    story.jobs.client_lost("c")
+    gone, other = story.jobs.jobs["j"], story.jobs.jobs["k"]
+    assert gone.phase == "failed"
+    assert gone.current.ended is not None
+    assert other.ended is None
 
 
 def test_jobs_are_told_apart(story):
@@ -133,9 +164,11 @@ def test_a_job_that_failed_says_so(story):
     assert story.job.error == "the disk is full"
 
 
-def test_the_main_pass_is_the_one_with_products(story):
-    story.begin_pass("columns", "q", row_flops=0.0)
-    assert story.job.current.label == "columns"
+def test_the_main_pass_is_the_one_under_way_and_then_the_one_with_products(story):
+    story.tell("pass ended", error=None, **{"pass": "p"})
+    story.begin_pass("report", "q", row_flops=0.0)
+    assert story.job.main.label == "report"
+    story.tell("pass ended", error=None, **{"pass": "q"})
     assert story.job.main.label == "moments"
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from conftest import wait_until
 from monitor.events import Story
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import REGISTRY, CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 import streamkern
@@ -28,6 +28,7 @@ OF_JOBS = {
     "streamkern_job_planned_worker_memory_bytes": "gauge",
     "streamkern_pass_rows": "gauge",
     "streamkern_pass_rows_done": "gauge",
+    "streamkern_pass_read_bytes": "gauge",
     "streamkern_pass_left_seconds": "gauge",
     "streamkern_pass_flops_per_second": "gauge",
     "streamkern_pass_attainable_flops_per_second": "gauge",
@@ -88,7 +89,7 @@ def test_series_hold_the_figures_of_a_job():
     assert shards["done"] == 3
     assert shards["waiting"] == 7
     of = found["streamkern_pass_rows"].samples[0].labels
-    assert of == {"job": "j", "name": "fit model.h5", "pass": "moments"}
+    assert of == {"id": "j", "name": "fit model.h5", "pass": "moments", "number": "1"}
 
 
 def test_a_hostile_name_stays_one_label():
@@ -102,6 +103,37 @@ def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+def test_passes_that_are_called_alike_are_told_apart():
+    story = told()
+    story.begin_pass(number="q")
+    samples = exposed(story)["streamkern_pass_rows"].samples
+    assert [sample.labels["number"] for sample in samples] == ["1", "2"]
+
+
+@pytest.mark.cluster
+def test_workers_expose_what_their_tasks_did():
+    X = np.random.default_rng(0).standard_normal((40_000, 4))
+    with streamkern.connect(n_workers=2) as client:
+        streamkern.RandomFeatureRidge(n_components=64).fit(X, X[:, 0])
+        found = []
+        for worker in workers_of(client):
+            url = f"http://127.0.0.1:{worker['services']['dashboard']}/metrics"
+            with urllib.request.urlopen(url, timeout=10) as page:
+                found.append(families(page.read().decode()))
+    for each in found:
+        assert {name: family.type for name, family in each.items()} == OF_PROCESSES
+    assert sum(each["streamkern_worker_rows"].samples[0].value for each in found) == 80_000
+    of = {s.labels["activity"] for s in found[0]["streamkern_worker_activity_seconds"].samples}
+    assert {"features", "products", "reading", "waiting"} <= of
+
+
+@pytest.mark.cluster
+def test_a_cluster_that_is_closed_leaves_no_series_behind():
+    with streamkern.connect(n_workers=1):
+        assert "streamkern_job_running" in generate_latest(REGISTRY).decode()
+    assert "streamkern_job_running" not in generate_latest(REGISTRY).decode()
 
 
 @pytest.mark.cluster

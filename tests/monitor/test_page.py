@@ -66,7 +66,7 @@ def fitting(data, **options):
     model = streamkern.RandomFeatureRidge(**options)
     worker = threading.Thread(target=model.fit, args=(streamkern.open_hdf5(data),))
     worker.start()
-    yield model
+    yield model, worker
     worker.join()
 
 
@@ -82,10 +82,10 @@ def test_the_page_is_in_the_menu_and_its_figures_change_and_are_those_of_the_rep
         page.goto(client.dashboard_link)
         page.get_by_role("link", name="Streamkern").click()
         page.get_by_text("No job yet").wait_for()
-        with fitting(data, n_components=1024) as model:
+        with fitting(data, n_components=1024) as (model, running):
             page.locator("h2", has_text="moments").wait_for(timeout=60_000)
             seen = set()
-            while not hasattr(model, "report_"):
+            while running.is_alive():
                 seen.add(text_of(page))
                 time.sleep(0.3)
         page.locator("h2", has_text="done").wait_for(timeout=20_000)
@@ -103,6 +103,37 @@ def test_the_page_is_in_the_menu_and_its_figures_change_and_are_those_of_the_rep
     assert len(rows) == 2
     assert sum(rows) == 400_000
     assert "products" in text
+
+
+def test_several_jobs_are_told_apart_and_one_can_be_picked(browser):
+    with streamkern.connect(n_workers=1) as client:
+        for number, name in (("j", "fit first.h5"), ("k", "fit second.h5")):
+            client.log_event(TOPIC, {"kind": "job begun", "job": number, "name": name})
+            begun = {"pass": f"p{number}", "label": "moments", "rows": 8, "shards": 2}
+            client.log_event(TOPIC, {"kind": "pass begun", "job": number, **begun})
+        page = Watched(browser).page
+        page.goto(f"{root_of(client)}/streamkern")
+        page.locator("h2", has_text="fit second.h5").wait_for()
+        page.locator("select").select_option("j")
+        page.locator("h2", has_text="fit first.h5").wait_for()
+        facts = {"shard": 0, "rows": 4, "worker": "tcp://w"}
+        client.log_event(TOPIC, {"kind": "shard done", "pass": "pj", **facts})
+        page.get_by_text("4 of 8 rows").wait_for()
+        page.locator("select").select_option("latest")
+        page.locator("h2", has_text="fit second.h5").wait_for()
+        assert page.get_by_text("0 of 8 rows").count() == 1
+
+
+def test_jobs_of_a_client_that_is_gone_are_over(tmp_path):
+    preload = ("--preload", "streamkern.monitor.plugin")
+    running = 'streamkern_job_running{id="j",name="fit a.h5"} '
+    with running_scheduler(tmp_path, *preload, dashboard=True) as file:
+        with distributed.Client(json.loads(file.read_text())["address"]) as client:
+            root = root_of(client)
+            event = {"kind": "job begun", "job": "j", "name": "fit a.h5", "client": client.id}
+            client.log_event(TOPIC, event)
+            assert f"{running}1.0" in found_at(f"{root}/metrics")
+        wait_until(lambda: f"{running}0.0" in found_at(f"{root}/metrics"), "the end of the job")
 
 
 def test_a_hostile_name_is_text(browser):
@@ -136,7 +167,7 @@ def test_a_scheduler_that_runs_already_gets_the_page_with_what_was_told_before(d
                 assert found_at(f"{root}/status").count('href="streamkern"') == 1
                 assert "Dask Diagnostic UI" in found_at(f"{root}/streamkern")
         metrics = found_at(f"{root}/metrics")
-        assert 'streamkern_pass_rows_done{job="' in metrics
+        assert 'streamkern_pass_rows_done{id="' in metrics
         assert "} 400000.0" in metrics
 
 

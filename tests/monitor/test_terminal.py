@@ -49,15 +49,27 @@ def test_a_job_has_a_line_a_pass_and_three_of_details():
     ]
 
 
-def test_what_was_found_is_the_last_line():
+def test_a_job_that_ended_is_left_above_once_with_what_was_found():
     story = Story()
-    story.begin()
-    story.begin_pass()
-    story.shard(0, after=2.0)
-    story.tell("pass ended", error=None, **{"pass": "p"})
-    story.solve()
-    story.end()
-    assert shown(story)[-1].strip() == "solved in 2.0 s, alpha 1, error left out 0.25"
+    view = LiveLines(story.jobs)
+    view.live.console = Console(width=120, file=io.StringIO(), record=True)
+
+    def hear(event):
+        story.jobs.hear(event)
+        view.told(event)
+
+    story.hear = hear
+    for number in ("j", "k"):
+        story.begin(f"fit {number}", number)
+        story.begin_pass(number=f"p{number}", job=number)
+        story.shard(0, after=2.0, number=f"p{number}")
+        story.tell("pass ended", error=None, **{"pass": f"p{number}"})
+        story.solve(number)
+        story.end(number=number)
+    left = view.live.console.export_text()
+    assert re.findall(r"fit \w  done", left) == ["fit j  done", "fit k  done"]
+    assert left.count("solved in 2.0 s, alpha 1, error left out 0.25") == 2
+    assert "".join(shown(story)).strip() == ""
 
 
 def test_what_is_over_at_once_is_not_shown():

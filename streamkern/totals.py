@@ -1,0 +1,42 @@
+"""What the tasks of a worker process did since it began, and its series for Prometheus."""
+
+from __future__ import annotations
+
+import importlib.util
+import threading
+from collections import Counter
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_totals: Counter[str] = Counter()
+_lock = threading.Lock()
+# The collector of this process.
+_exposed: list[object] = []
+
+
+def add_to_totals(amounts: Mapping[str, float]) -> None:
+    """Add rows, shards, and seconds by activity."""
+    with _lock:
+        _totals.update(amounts)
+
+
+def totals() -> dict[str, float]:
+    """Return all that was added in this process."""
+    with _lock:
+        return dict(_totals)
+
+
+def expose_totals() -> None:
+    """Have this process expose its totals, once, where the package for it is installed."""
+    with _lock:
+        if _exposed or importlib.util.find_spec("prometheus_client") is None:
+            return
+        from prometheus_client import REGISTRY  # noqa: PLC0415  where it is installed
+
+        from streamkern.series import TotalsCollector  # noqa: PLC0415
+
+        collector = TotalsCollector()
+        _exposed.append(collector)
+    REGISTRY.register(collector)
