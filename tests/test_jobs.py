@@ -94,6 +94,15 @@ def test_tune_and_fit_are_compared_on_real_sets(tmp_path):
 
 
 @pytest.mark.slow
+def test_rows_in_a_store_are_fitted_and_predicted_beside_those_in_a_file(tmp_path):
+    options = ("--rows", 5000, "--inputs", 4, "--components", 32, "--repeats", 1)
+    said = job(tmp_path, "object_store.py", *options, "--seconds", 0.01)
+    for step in ("fit", "predict"):
+        assert re.search(rf"\n{step}: [\d.]+ s from a file, [\d.]+ s from the store", said)
+    assert "the proxy computed" in said
+
+
+@pytest.mark.slow
 def test_chaos_ends_in_the_same_bits(tmp_path):
     options = ("--shards", 20, "--components", 128, "--life", 1.5, "--deaths", 1)
     said = job(tmp_path, "chaos.py", *options)

@@ -28,11 +28,15 @@ def bucket():
 
 @pytest.fixture
 def url(tmp_path, bucket):
-    X = np.random.default_rng(0).standard_normal((N, 3))
-    with h5py.File(tmp_path / "rows.h5", "w") as file:
+    return put(bucket, tmp_path / "rows.h5")
+
+
+def put(bucket, path, seed=0):
+    X = np.random.default_rng(seed).standard_normal((N, 3))
+    with h5py.File(path, "w") as file:
         file.create_dataset("X", data=X, chunks=(500, 3))
         file["y"] = np.sin(X[:, 0])
-    return bucket.put(tmp_path / "rows.h5")
+    return bucket.put(path)
 
 
 @pytest.fixture
@@ -53,8 +57,11 @@ def test_a_source_shows_none(url, bucket):
     assert KEY not in shown
 
 
-def test_every_command_reads_from_a_store_and_shows_none(url, environment, tmp_path, monkeypatch):
+def test_every_command_reads_from_a_store_and_shows_none(
+    url, bucket, environment, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
+    more = put(bucket, tmp_path / "more.h5", seed=1)
     fast = ("--components", 16, "--quiet")
     results = [
         command(*words)
@@ -67,7 +74,7 @@ def test_every_command_reads_from_a_store_and_shows_none(url, environment, tmp_p
             ("predict", "model.h5", url, "--out", "pred.h5", "--quiet"),
             ("evaluate", "model.h5", url, "--quiet"),
             ("diagnose", "model.h5", url, "--quiet"),
-            ("moments", url, "--out", "m.h5", *fast),
+            ("moments", url, more, "--out", "m.h5", *fast),
             ("forget", "m.h5", url, "--quiet", "--out", "less.h5"),
             ("compare", url, "--out", "compared", "--quiet", "--rows", 100, "--components", 16),
             ("show", "model.h5"),

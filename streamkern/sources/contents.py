@@ -40,7 +40,7 @@ class Contents(NamedTuple):
     stored_bytes: int
 
 
-def describe_file(path: str | Path) -> list[Contents]:
+def describe_file(path: str) -> list[Contents]:
     """List the datasets of an HDF5 file, by name.
 
     Raises
@@ -49,7 +49,7 @@ def describe_file(path: str | Path) -> list[Contents]:
         If the file is missing, cannot be opened as HDF5, or has damaged headers.
     """
     found: list[h5py.Dataset] = []
-    with opened(str(path)) as file:
+    with opened(path) as file:
         try:
             file.visititems(lambda _, item: _keep(item, found))
             return sorted((_contents(dataset) for dataset in found), key=lambda item: item.name)

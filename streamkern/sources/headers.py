@@ -113,7 +113,7 @@ def opened(where: str | RangeFile, cache_bytes: int = CHUNK_CACHE_BYTES) -> Iter
     try:
         file = patiently(open_file, lambda error: error.errno in _PASSING)
     except OSError as error:
-        why = _why_not_opened(error, is_hdf5=h5py.is_hdf5(path))
+        why = _why_not_opened(error, lambda: h5py.is_hdf5(path))
         raise DataError(f"{where} {why}") from error
     with file:
         yield file
@@ -125,7 +125,8 @@ def _opened_range(raw: RangeFile, cache_bytes: int) -> Iterator[h5py.File]:
     try:
         file = h5py.File(raw, "r", rdcc_nbytes=cache_bytes)
     except OSError as error:
-        why = _why_not_opened(error, is_hdf5="signature not found" not in str(error))
+        unsigned = "signature not found" in str(error)
+        why = _why_not_opened(error, lambda: not unsigned)
         # What its frames hold would crash h5py 3.16 if it lived to the end of the program.
         clear_frames(error.__traceback__)
     if why is not None:
@@ -146,7 +147,7 @@ def patiently(read: Callable[[], T], passes: Callable[[OSError], bool]) -> T:
     return read()
 
 
-def _why_not_opened(error: OSError, *, is_hdf5: bool) -> str:
+def _why_not_opened(error: OSError, is_hdf5: Callable[[], bool]) -> str:
     said = str(error)
     if isinstance(error, FileNotFoundError):
         return "does not exist; check the path."
@@ -159,7 +160,7 @@ def _why_not_opened(error: OSError, *, is_hdf5: bool) -> str:
         )
     if "truncated" in said:
         return "is a truncated HDF5 file: it is shorter than its header says; copy it again."
-    if not is_hdf5:
+    if not is_hdf5():
         return "is not an HDF5 file; `streamkern convert` makes one from CSV, Parquet or NumPy."
     return f"cannot be opened as HDF5 ({error}); copy it again."
 

@@ -32,7 +32,7 @@ _PAGE_BYTES, _PAGES = 256 << 10, 64
 # So many first pages leave room for others.
 FRONTS = _PAGES // 2
 # Rows that are asked for, and read, together; and what one request brings.
-_STEP_BYTES, _REQUEST_BYTES = 4 << 20, 2 << 20
+_STEP_BYTES, _REQUEST_BYTES = 8 << 20, 4 << 20
 # So many bytes between two pieces are rather read than left out.
 _GAP_BYTES = 16 << 10
 # What is asked for ahead of the rows in use.

@@ -124,9 +124,9 @@ def files_at(url: str, options: Mapping[str, Any]) -> list[StoredFile]:
         at = replace(at, path=_asked(at, lambda _, path: path))
         magic = "*[" if _protocol(url) in ("http", "https") else "*?["
         listed = _asked(at, _listed) if any(sign in url for sign in magic) else []
-        named = [(name, replace(at, path=path), info) for name, path, info in listed]
-        named.sort(key=lambda each: each[0])
-        return side_by_side(_found, named or [(shown(url), at, None)])
+        found = [(name, replace(at, path=path), info) for name, path, info in listed]
+        found.sort(key=lambda each: each[0])
+        return side_by_side(_found, found or [(shown(url), at, {})])
     except StoreError as error:
         message = f"{shown(url)} {error}"
     raise DataError(message)  # out of the handler, to take nothing along
@@ -153,8 +153,8 @@ def side_by_side(function: Callable[..., T], arguments: Iterable[tuple[Any, ...]
         return list(pool.map(lambda each: function(*each), arguments))
 
 
-def _found(name: str, target: Target, info: Mapping[str, Any] | None) -> StoredFile:
-    if info is None or info.get("size") is None:
+def _found(name: str, target: Target, info: Mapping[str, Any]) -> StoredFile:
+    if info.get("size") is None:
         info = _asked(target, _info)
     if info.get("type") == "directory":
         raise StoreError("is a folder, not an HDF5 file; name the files in it.")

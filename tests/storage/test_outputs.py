@@ -12,7 +12,7 @@ import pytest
 from commandline import without_privileges
 
 from streamkern.errors import OutputError
-from streamkern.storage import RowWriter, check_output, replacing
+from streamkern.storage import RowWriter, check_output, make_folder, replacing
 
 
 def inside(folder):
@@ -205,4 +205,16 @@ def test_a_row_writer_that_is_interrupted_leaves_nothing(tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         write()
+    assert inside(tmp_path) == []
+
+
+@pytest.mark.parametrize("write", [check_output, make_folder])
+def test_a_url_is_refused_and_shown_without_its_secrets(tmp_path, monkeypatch, write):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(OutputError) as error:
+        write("s3://key:hunter2@bucket/model.h5")
+    assert str(error.value) == (
+        "s3://...@bucket/model.h5 is a URL, but outputs are files here; write a file, and copy it "
+        "there."
+    )
     assert inside(tmp_path) == []
