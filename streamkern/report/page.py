@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _LONGEST_NAME = 24
 _NO_ROWS = (
     "The rows were not read for this report, because a model made of moments does without them. "
-    "`streamkern fit --report`, or `streamkern.write_report` with the rows, shows them."
+    "“streamkern fit --report”, or “streamkern.write_report” with the rows, shows them."
 )
 
 
@@ -132,8 +132,8 @@ def rendered(
         penalty_by=facts.penalty_by(model),
         choices=[
             *([choices.penalty_figure(penalty)] if penalty else []),
-            *([choices.sizes_figure(sizes, *_OF_SIZES)] if sizes else []),
-            *([choices.sizes_figure(sparse, *_OF_SPARSE)] if sparse else []),
+            *([choices.sizes_figure(sizes)] if sizes else []),
+            *([choices.sizes_figure(sparse, is_sparse=True)] if sparse else []),
         ],
         no_sizes="" if sizes or sparse else _why_no_sizes(model),
         search=_search(report),
@@ -149,10 +149,6 @@ def rendered(
         own_version=__version__,
         written=datetime.now(UTC),
     )
-
-
-_OF_SIZES = ("The number of features", "Number of random features D")
-_OF_SPARSE = ("Few features of many", "Number of features that are kept")
 
 
 class Code(str):
@@ -233,7 +229,7 @@ def _why_no_sizes(model: RidgeModel) -> str:
         )
     return (
         "The error over the number of features is not known: it needs the moments of the fit, as "
-        "`streamkern fit --report` and `keep_moments` have them."
+        "“streamkern fit --report” and “keep_moments” have them."
     )
 
 
