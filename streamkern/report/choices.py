@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamkern.report.drawing import Axis, Plot
+from streamkern.report.axes import Axis
+from streamkern.report.drawing import Plot
 from streamkern.report.figures import KINDS, Figure
 from streamkern.report.wording import number
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from streamkern.report.drawing import Axis, Plot
+from streamkern.report.axes import Axis
+from streamkern.report.drawing import Plot
 from streamkern.report.wording import counted, percent
 
 if TYPE_CHECKING:

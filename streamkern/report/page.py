@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
+import time
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -76,18 +77,22 @@ def write_report(
         If rows are given, and the model was saved without its normal equations.
     """
     if not isinstance(model, RidgeModel) or not hasattr(model, "predictor_"):
-        raise ParameterError(f"a report is made of a fitted RandomFeatureRidge, not of {model!r}.")
+        raise ParameterError(
+            f"a report is made of a fitted RandomFeatureRidge, not of {model!r}; fit it first."
+        )
+    begun = time.perf_counter()
     check_output(path, force=force)
     source = None if X is None else as_source(X, y, sample_weight)
     found = None if source is None else validated(model, source)
     call = python_call(model, source) if command is None else command
-    html = rendered(model, found, title=title, call=call, folder=str(Path.cwd()) if command else "")
+    folder = "" if command is None else str(Path.cwd())
+    html = rendered(model, found, title=title, call=call, folder=folder, begun=begun)
     with replacing(path, force=force) as temporary:
         temporary.write_text(html, encoding="utf-8")
 
 
 def rendered(
-    model: RidgeModel, found: Validation | None, *, title: str, call: str, folder: str = ""
+    model: RidgeModel, found: Validation | None, *, title: str, call: str, folder: str, begun: float
 ) -> str:
     """Return the page.
 
@@ -101,6 +106,8 @@ def rendered(
         What makes the model again.
     folder : str
         Where, if that matters.
+    begun : float
+        When the report was, on the clock of `time.perf_counter`.
     """
     report = model.report_
     files, more_files = facts.data_files(model)
@@ -140,7 +147,7 @@ def rendered(
         tried=_tried(report),
         inputs=inputs,
         more_inputs=more_inputs,
-        phases=facts.phases(model, found),
+        phases=facts.phases(model, time.perf_counter() - begun),
         memory=facts.memory(model),
         faults=facts.faults(model),
         call=Code("\n".join(map(printable, call.split("\n")))),
