@@ -121,10 +121,12 @@ def _spread_ticks(values: Floats, most: int = 7) -> list[tuple[float, str]]:
     return [(float(value), f"{value:,.0f}") for value in kept]
 
 
-def search_figures(attempts: Sequence[dict[str, Any]], kernel: str, chosen: Any) -> list[Figure]:
+def search_figures(report: dict[str, Any]) -> list[Figure]:
     """Draw what a search tried: a picture a kernel, the error left out over the length scale."""
-    figures = []
-    tried = sorted(attempts, key=lambda attempt: attempt["kernel"])
+    if not report.get("tuning"):
+        return []
+    figures, kernel, chosen = [], report["kernel"], report["length_scale"]
+    tried = sorted(report["tuning"], key=lambda attempt: attempt["kernel"])
     errors = [math.sqrt(attempt["relative_mse"]) for attempt in tried]
     scales = [first(attempt["length_scale"]) for attempt in tried]
     span, axis = Axis.over(scales, is_log=True), Axis.over(errors)
@@ -153,6 +155,24 @@ def search_figures(attempts: Sequence[dict[str, Any]], kernel: str, chosen: Any)
             caption += "This kernel was not chosen."
         figures.append(Figure(f"{name.capitalize()} kernel", plot.svg(caption), caption))
     return figures
+
+
+def tried_rows(report: dict[str, Any]) -> list[tuple[str, ...]]:
+    """Return a row for each attempt of a search, the best first."""
+    return [
+        (
+            attempt["kernel"],
+            number(first(attempt["length_scale"])),
+            f"{attempt['n_components']:,}",
+            f"{math.sqrt(attempt['relative_mse']):.4f}",
+            f"{attempt['standard_error'] / (2.0 * math.sqrt(attempt['relative_mse'])):.4f}",
+            number(attempt["alpha"]),
+        )
+        for attempt in sorted(
+            report.get("tuning") or (),
+            key=lambda attempt: (-attempt["n_components"], attempt["relative_mse"]),
+        )
+    ]
 
 
 def first(length_scale: Any) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import math
 import time
 from datetime import UTC, datetime
 from functools import partial
@@ -143,8 +142,8 @@ def rendered(
             *([choices.sizes_figure(sparse, is_sparse=True)] if sparse else []),
         ],
         no_sizes="" if sizes or sparse else _why_no_sizes(model),
-        search=_search(report),
-        tried=_tried(report),
+        search=choices.search_figures(report),
+        tried=choices.tried_rows(report),
         inputs=inputs,
         more_inputs=more_inputs,
         phases=facts.phases(model, time.perf_counter() - begun),
@@ -238,28 +237,3 @@ def _why_no_sizes(model: RidgeModel) -> str:
         "The error over the number of features is not known: it needs the moments of the fit, as "
         "“streamkern fit --report” and “keep_moments” have them."
     )
-
-
-def _search(report: dict[str, Any]) -> list[Any]:
-    if not report.get("tuning"):
-        return []
-    return choices.search_figures(report["tuning"], report["kernel"], report["length_scale"])
-
-
-def _tried(report: dict[str, Any]) -> list[tuple[str, ...]]:
-    """Return a row for each attempt of a search, the best first."""
-    number = wording.number
-    return [
-        (
-            attempt["kernel"],
-            number(choices.first(attempt["length_scale"])),
-            f"{attempt['n_components']:,}",
-            f"{math.sqrt(attempt['relative_mse']):.4f}",
-            f"{attempt['standard_error'] / (2.0 * math.sqrt(attempt['relative_mse'])):.4f}",
-            number(attempt["alpha"]),
-        )
-        for attempt in sorted(
-            report.get("tuning") or (),
-            key=lambda attempt: (-attempt["n_components"], attempt["relative_mse"]),
-        )
-    ]

@@ -146,9 +146,11 @@ def _by_fold(model: RidgeModel, source: Source, folds: Any) -> Validation:
     numbers = rule.of(sample.places)
     standardized = run_all(
         [
-            task(_without_fold, left, predictors[k], *_rows(sample, numbers == k), name=f"std-{k}")
+            task(
+                _without_fold, left, predictors[k], sample.X[mine], sample.y[mine], name=f"std-{k}"
+            )
             for k, left in left_out.items()
-            if (numbers == k).any()
+            if (mine := numbers == k).any()
         ]
     )
     return Validation(
@@ -203,10 +205,6 @@ def _read(
     _, found, columns = scored(source, both, both, row_bytes, "report", skip)
     first, sample = found.parts
     return first, sample, columns
-
-
-def _rows(sample: RowSample, chosen: Array) -> tuple[Array, Array]:
-    return sample.X[chosen], sample.y[chosen]
 
 
 def _explained(squared: Floats, columns: ColumnStatistics) -> Floats:
