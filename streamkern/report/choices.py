@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamkern.report.drawing import Axis, Plot
+from streamkern.report.axes import Axis
+from streamkern.report.drawing import Plot
 from streamkern.report.figures import KINDS, Figure
 from streamkern.report.wording import number
 
@@ -29,8 +30,9 @@ _CRITERIA = {
 
 def penalty_figure(curve: Curve) -> Figure:
     """Draw the criterion over penalties: the mean, every fold, what was chosen."""
-    drawn = [curve.values] if curve.targets is None else list(curve.targets.T[:4])
-    reach = np.concatenate([*drawn, *([] if curve.folds is None else curve.folds)])
+    drawn = [curve.values] if curve.targets is None else list(curve.targets.T[: len(KINDS)])
+    folds = [] if curve.folds is None or curve.targets is not None else list(curve.folds)
+    reach = np.concatenate([*drawn, *folds])
     if curve.criterion != "evidence":
         # Far from the best, errors would leave no room for what is near it.
         least = float(np.nanmin(np.concatenate(drawn)))
@@ -41,14 +43,13 @@ def penalty_figure(curve: Curve) -> Figure:
         x_label="Penalty α",
         y_label=_CRITERIA[curve.criterion],
     )
-    if curve.folds is not None:
-        for fold in curve.folds:
-            plot.line(curve.x, fold, "fold")
+    for fold in folds:
+        plot.line(curve.x, fold, "fold")
     if curve.errors is not None and curve.targets is None:
         plot.band(curve.x.tolist(), curve.values - curve.errors, curve.values + curve.errors)
     if curve.threshold is not None:
         plot.rule("guide", y=curve.threshold)
-        plot.say("best + 1 standard error", curve.x[0], curve.threshold)
+        plot.say("best + 1 standard error", curve.x[-1], curve.threshold)
     for j, (values, at) in enumerate(zip(drawn, _each(curve.chosen, len(drawn)), strict=True)):
         kind = KINDS[j]
         plot.line(curve.x, values, f"line {kind}")
@@ -57,17 +58,23 @@ def penalty_figure(curve: Curve) -> Figure:
         label = f"α = {number(float(curve.x[at]))}"
         if curve.targets is not None:
             label = f"target {j}: {label}"
-        plot.say(label, curve.x[at], plot.y.high, dy=12.0 + 15.0 * j)
+        # Away from where the best values are.
+        if curve.criterion == "evidence":
+            plot.say(label, curve.x[at], plot.y.low, dy=-7.0 - 15.0 * j)
+        else:
+            plot.say(label, curve.x[at], plot.y.high, dy=12.0 + 15.0 * j)
     caption = {
         "cv": "The line is the mean of all rows left out",
         "gcv": "The line is generalised cross-validation",
         "evidence": "The line is the log marginal likelihood",
     }[curve.criterion]
-    if curve.folds is not None:
-        caption += f", thin lines are the {len(curve.folds)} folds"
-    if curve.errors is not None and curve.targets is None:
-        caption += ", the band one standard error across folds"
-    caption += "; the vertical line marks what was chosen."
+    if curve.targets is not None:
+        caption = f"{caption.replace('The line is', 'Lines are')}, one for every target"
+    if folds:
+        caption += (
+            f", thin lines are the {len(folds)} folds, the band one standard error across folds"
+        )
+    caption += "; vertical lines mark what was chosen."
     if curve.criterion != "evidence":
         caption += " An error of 1 is that of predicting the mean."
     if curve.criterion == "cv" and curve.folds is None:
@@ -79,15 +86,15 @@ def _each(chosen: Sequence[int], n: int) -> list[int]:
     return [chosen[min(j, len(chosen) - 1)] for j in range(n)]
 
 
-def sizes_figure(curve: Curve, title: str, x_label: str) -> Figure:
-    """Draw the error left out over the number of features."""
+def sizes_figure(curve: Curve, *, is_sparse: bool = False) -> Figure:
+    """Draw the error left out over the number of features, or of those that are kept."""
     errors = np.zeros_like(curve.values) if curve.errors is None else curve.errors
     low, high = curve.values - errors, curve.values + errors
     ticks = _spread_ticks(curve.x)
     plot = Plot(
         Axis.over(curve.x, is_log=True, ticks=ticks),
         Axis.over([*low, *high]),
-        x_label=x_label,
+        x_label="Number of features that are kept" if is_sparse else "Number of random features D",
         y_label=_CRITERIA["cv"],
     )
     (at,) = curve.chosen
@@ -96,10 +103,14 @@ def sizes_figure(curve: Curve, title: str, x_label: str) -> Figure:
     plot.spans(curve.x, low, high)
     plot.marks(curve.x, curve.values, "mark first")
     plot.say(f"the model: {curve.x[at]:,.0f}", curve.x[at], plot.y.high, dy=12.0)
+    alike = "Every point has the penalty of the model" if is_sparse else (
+        "Every point has a penalty of its own"
+    )  # fmt: skip
     caption = (
-        "Each point has a penalty of its own; vertical lines are one standard error across folds. "
-        f"The vertical line marks the number that the model has, {curve.x[at]:,.0f}."
+        f"{alike}; short lines are one standard error across folds. The long line marks the number "
+        f"that the model has, {curve.x[at]:,.0f}."
     )
+    title = "Few features of many" if is_sparse else "The number of features"
     return Figure(title, plot.svg(caption), caption)
 
 
@@ -110,10 +121,12 @@ def _spread_ticks(values: Floats, most: int = 7) -> list[tuple[float, str]]:
     return [(float(value), f"{value:,.0f}") for value in kept]
 
 
-def search_figures(attempts: Sequence[dict[str, Any]], kernel: str, chosen: Any) -> list[Figure]:
+def search_figures(report: dict[str, Any]) -> list[Figure]:
     """Draw what a search tried: a picture a kernel, the error left out over the length scale."""
-    figures = []
-    tried = sorted(attempts, key=lambda attempt: attempt["kernel"])
+    if not report.get("tuning"):
+        return []
+    figures, kernel, chosen = [], report["kernel"], report["length_scale"]
+    tried = sorted(report["tuning"], key=lambda attempt: attempt["kernel"])
     errors = [math.sqrt(attempt["relative_mse"]) for attempt in tried]
     scales = [first(attempt["length_scale"]) for attempt in tried]
     span, axis = Axis.over(scales, is_log=True), Axis.over(errors)
@@ -142,6 +155,24 @@ def search_figures(attempts: Sequence[dict[str, Any]], kernel: str, chosen: Any)
             caption += "This kernel was not chosen."
         figures.append(Figure(f"{name.capitalize()} kernel", plot.svg(caption), caption))
     return figures
+
+
+def tried_rows(report: dict[str, Any]) -> list[tuple[str, ...]]:
+    """Return a row for each attempt of a search, the best first."""
+    return [
+        (
+            attempt["kernel"],
+            number(first(attempt["length_scale"])),
+            f"{attempt['n_components']:,}",
+            f"{math.sqrt(attempt['relative_mse']):.4f}",
+            f"{attempt['standard_error'] / (2.0 * math.sqrt(attempt['relative_mse'])):.4f}",
+            number(attempt["alpha"]),
+        )
+        for attempt in sorted(
+            report.get("tuning") or (),
+            key=lambda attempt: (-attempt["n_components"], attempt["relative_mse"]),
+        )
+    ]
 
 
 def first(length_scale: Any) -> float:

@@ -135,20 +135,18 @@ def data_files(model: RidgeModel) -> tuple[list[tuple[str, str]], int]:
     return shown, len(files) - len(shown)
 
 
-def phases(model: RidgeModel, found: Validation | None) -> list[Part]:
-    """Return what took how long, with shares of the whole fit."""
+def phases(model: RidgeModel, reporting: float) -> list[Part]:
+    """Return what took how long, and making the report, with shares of the whole fit."""
     spent: dict[str, float] = dict(model.report_["seconds"])
     total = spent.pop("total")
     ordered = sorted(spent, key=lambda name: [*_PHASES, name].index(name))
     parts = {_PHASES.get(name, name): spent[name] for name in ordered}
     parts["the rest"] = max(total - sum(spent.values()), 0.0)
-    rows = [
+    parts["for this report, besides"] = reporting
+    return [
         Part(name, seconds(value), value / total if total > 0 else 0.0)
         for name, value in parts.items()
     ]
-    if found is not None:
-        rows.append(Part("for this report, besides", seconds(found.seconds), found.seconds / total))
-    return rows
 
 
 def memory(model: RidgeModel) -> list[Part]:

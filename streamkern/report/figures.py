@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from streamkern.report.drawing import Axis, Plot
+from streamkern.report.axes import Axis
+from streamkern.report.drawing import Plot
 from streamkern.report.wording import counted, percent
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ def calibration_figures(standardized: Floats) -> list[Figure]:
             plot.line((edges[1:] + edges[:-1]) / 2.0, density, f"line {KINDS[j]}")
             plot.marks((edges[1:] + edges[:-1]) / 2.0, density, f"mark {KINDS[j]}", j)
     plot.line(grid, normal, "guide")
-    plot.say("normal", grid[62], normal[62])
+    plot.say("normal", grid[62], normal[62], beside=-2.0)
     outside = float((np.abs(standardized) > 4.0).mean())
     caption = (
         f"Were the errors normal, the {'bars' if len(densities) == 1 else 'lines'} would follow "

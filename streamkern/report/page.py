@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import math
+import time
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _LONGEST_NAME = 24
 _NO_ROWS = (
     "The rows were not read for this report, because a model made of moments does without them. "
-    "`streamkern fit --report`, or `streamkern.write_report` with the rows, shows them."
+    "“streamkern fit --report”, or “streamkern.write_report” with the rows, shows them."
 )
 
 
@@ -76,18 +76,22 @@ def write_report(
         If rows are given, and the model was saved without its normal equations.
     """
     if not isinstance(model, RidgeModel) or not hasattr(model, "predictor_"):
-        raise ParameterError(f"a report is made of a fitted RandomFeatureRidge, not of {model!r}.")
+        raise ParameterError(
+            f"a report is made of a fitted RandomFeatureRidge, not of {model!r}; fit it first."
+        )
+    begun = time.perf_counter()
     check_output(path, force=force)
     source = None if X is None else as_source(X, y, sample_weight)
     found = None if source is None else validated(model, source)
     call = python_call(model, source) if command is None else command
-    html = rendered(model, found, title=title, call=call, folder=str(Path.cwd()) if command else "")
+    folder = "" if command is None else str(Path.cwd())
+    html = rendered(model, found, title=title, call=call, folder=folder, begun=begun)
     with replacing(path, force=force) as temporary:
         temporary.write_text(html, encoding="utf-8")
 
 
 def rendered(
-    model: RidgeModel, found: Validation | None, *, title: str, call: str, folder: str = ""
+    model: RidgeModel, found: Validation | None, *, title: str, call: str, folder: str, begun: float
 ) -> str:
     """Return the page.
 
@@ -101,6 +105,8 @@ def rendered(
         What makes the model again.
     folder : str
         Where, if that matters.
+    begun : float
+        When the report was, on the clock of `time.perf_counter`.
     """
     report = model.report_
     files, more_files = facts.data_files(model)
@@ -132,15 +138,15 @@ def rendered(
         penalty_by=facts.penalty_by(model),
         choices=[
             *([choices.penalty_figure(penalty)] if penalty else []),
-            *([choices.sizes_figure(sizes, *_OF_SIZES)] if sizes else []),
-            *([choices.sizes_figure(sparse, *_OF_SPARSE)] if sparse else []),
+            *([choices.sizes_figure(sizes)] if sizes else []),
+            *([choices.sizes_figure(sparse, is_sparse=True)] if sparse else []),
         ],
         no_sizes="" if sizes or sparse else _why_no_sizes(model),
-        search=_search(report),
-        tried=_tried(report),
+        search=choices.search_figures(report),
+        tried=choices.tried_rows(report),
         inputs=inputs,
         more_inputs=more_inputs,
-        phases=facts.phases(model, found),
+        phases=facts.phases(model, time.perf_counter() - begun),
         memory=facts.memory(model),
         faults=facts.faults(model),
         call=Code("\n".join(map(printable, call.split("\n")))),
@@ -149,10 +155,6 @@ def rendered(
         own_version=__version__,
         written=datetime.now(UTC),
     )
-
-
-_OF_SIZES = ("The number of features", "Number of random features D")
-_OF_SPARSE = ("Few features of many", "Number of features that are kept")
 
 
 class Code(str):
@@ -233,30 +235,5 @@ def _why_no_sizes(model: RidgeModel) -> str:
         )
     return (
         "The error over the number of features is not known: it needs the moments of the fit, as "
-        "`streamkern fit --report` and `keep_moments` have them."
+        "“streamkern fit --report” and “keep_moments” have them."
     )
-
-
-def _search(report: dict[str, Any]) -> list[Any]:
-    if not report.get("tuning"):
-        return []
-    return choices.search_figures(report["tuning"], report["kernel"], report["length_scale"])
-
-
-def _tried(report: dict[str, Any]) -> list[tuple[str, ...]]:
-    """Return a row for each attempt of a search, the best first."""
-    number = wording.number
-    return [
-        (
-            attempt["kernel"],
-            number(choices.first(attempt["length_scale"])),
-            f"{attempt['n_components']:,}",
-            f"{math.sqrt(attempt['relative_mse']):.4f}",
-            f"{attempt['standard_error'] / (2.0 * math.sqrt(attempt['relative_mse'])):.4f}",
-            number(attempt["alpha"]),
-        )
-        for attempt in sorted(
-            report.get("tuning") or (),
-            key=lambda attempt: (-attempt["n_components"], attempt["relative_mse"]),
-        )
-    ]

@@ -7,7 +7,6 @@ folds, rows of that sample are predicted by the model without each of them, in c
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +57,6 @@ class Validation:
         Counts of rows in bins, as of `PairBins.counted`.
     standardized : ndarray of shape (m, q)
         Residuals of the sample over their standard deviations; 0 where the noise is not known.
-    seconds : float
     """
 
     by_fold: bool
@@ -69,7 +67,6 @@ class Validation:
     pairs: Array
     residuals: Array
     standardized: Floats
-    seconds: float
 
 
 def target_spread(model: RidgeModel) -> tuple[Floats, Floats]:
@@ -107,7 +104,6 @@ def validated(model: RidgeModel, source: Source) -> Validation:
     ModelFileError
         If the model was saved without its normal equations.
     """
-    begun = time.perf_counter()
     predictor = model.predictor_
     predictor.feature_map.check((source.n_samples, source.n_features))
     if source.n_targets != predictor.coef.shape[1]:
@@ -116,8 +112,7 @@ def validated(model: RidgeModel, source: Source) -> Validation:
             f"{source.n_targets}; name the dataset that was fitted with --y."
         )
     folds = folds_of(model)
-    found = _by_one(model, source) if folds is None else _by_fold(model, source, folds)
-    return replace(found, seconds=time.perf_counter() - begun)
+    return _by_one(model, source) if folds is None else _by_fold(model, source, folds)
 
 
 def _by_fold(model: RidgeModel, source: Source, folds: Any) -> Validation:
@@ -151,9 +146,11 @@ def _by_fold(model: RidgeModel, source: Source, folds: Any) -> Validation:
     numbers = rule.of(sample.places)
     standardized = run_all(
         [
-            task(_without_fold, left, predictors[k], *_rows(sample, numbers == k), name=f"std-{k}")
+            task(
+                _without_fold, left, predictors[k], sample.X[mine], sample.y[mine], name=f"std-{k}"
+            )
             for k, left in left_out.items()
-            if (numbers == k).any()
+            if (mine := numbers == k).any()
         ]
     )
     return Validation(
@@ -165,7 +162,6 @@ def _by_fold(model: RidgeModel, source: Source, folds: Any) -> Validation:
         pairs=pairs.pairs,
         residuals=pairs.residuals,
         standardized=np.concatenate(standardized),
-        seconds=0.0,
     )
 
 
@@ -197,7 +193,6 @@ def _by_one(model: RidgeModel, source: Source) -> Validation:
         pairs=pairs,
         residuals=counts,
         standardized=standardized[kept_rows],
-        seconds=0.0,
     )
 
 
@@ -210,10 +205,6 @@ def _read(
     _, found, columns = scored(source, both, both, row_bytes, "report", skip)
     first, sample = found.parts
     return first, sample, columns
-
-
-def _rows(sample: RowSample, chosen: Array) -> tuple[Array, Array]:
-    return sample.X[chosen], sample.y[chosen]
 
 
 def _explained(squared: Floats, columns: ColumnStatistics) -> Floats:

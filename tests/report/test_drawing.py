@@ -7,7 +7,8 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 
-from streamkern.report.drawing import WIDTH, Axis, Plot
+from streamkern.report.axes import Axis
+from streamkern.report.drawing import WIDTH, Plot
 
 
 def drawn(plot):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -142,6 +144,15 @@ def test_a_report_refers_to_nothing_outside_of_itself(path):
     assert "url(" not in html
     assert "@import" not in html
     assert "//" not in re.sub(r"<style>.*?</style>|<pre>.*?</pre>", "", html, flags=re.DOTALL)
+
+
+def test_the_policy_allows_the_style_sheet_as_it_is_and_no_other(path):
+    X, y = rows()
+    write_report(fitted(X, y), path, X, y)
+    html = path.read_text(encoding="utf-8")
+    (style,) = re.findall(r"<style>(.*?)</style>", html, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert f"style-src 'sha256-{digest}';" in html
 
 
 def hostile_file(folder, name):
