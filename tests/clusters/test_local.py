@@ -65,7 +65,7 @@ def commands_of(heading):
 def test_the_commands_of_the_page_are_those_that_run(tmp_path):
     """Its first ones, as they stand: a scheduler, workers and a fit."""
     scheduler, workers, fit = commands_of("By hand")[:3]
-    write_rows(tmp_path / "train-1.h5", 1000)
+    write_rows(tmp_path / "train-1.h5", 10_000)
     running = []
     try:
         for command in (scheduler, workers.replace("--nworkers 8", "--nworkers 1"), fit):
