@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from distributed.scheduler import WorkerState
 
 
-class WorkersAtWork(SchedulerPlugin):  # type: ignore[misc]  Dask has no types
+class WorkersAtWork(SchedulerPlugin):  # type: ignore[misc]
     """Keeps a scheduler that scales down from workers that compute, or hold what others wait for.
 
     Parameters
