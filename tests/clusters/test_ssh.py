@@ -132,7 +132,7 @@ def test_a_fit_over_ssh_that_was_stopped_goes_on(tmp_path, rows, expected, login
 
 
 def test_what_a_program_leaves_that_is_killed_ends_when_it_is_idle(tmp_path, rows, login):
-    soon = {"distributed.scheduler.idle-timeout": "5s"}
+    soon = {"distributed.scheduler.idle-timeout": "20s"}
     place = ("--cluster", cluster_file(tmp_path, login, config=soon))
     fit = fit_started(tmp_path, rows, *place, "--checkpoint", tmp_path / "saved")
     wait_until(lambda: list(tmp_path.glob("saved/*moments*")) or fit.poll() is not None, "a group")
