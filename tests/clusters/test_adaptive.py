@@ -19,7 +19,7 @@ from streamkern.features import Identity
 from streamkern.observing import observed
 from streamkern.statistics import Moments
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 # A worker goes when it was idle for three looks.
 EAGER = {"interval": "200ms", "wait-count": 3}

@@ -10,7 +10,7 @@ from conftest import dask_process, running_scheduler, wait_until
 from places import FILES, adjusted, bits, fit_started, output_of, report_of, started, write_rows
 
 JOBS = FILES.parent
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 
 def test_a_local_cluster_gives_the_same_bits(tmp_path, rows, expected):

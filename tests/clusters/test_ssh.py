@@ -26,6 +26,7 @@ asyncssh = pytest.importorskip("asyncssh", reason="SSHCluster needs the package 
 SSHD = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:" + os.environ["PATH"])
 pytestmark = [
     pytest.mark.cluster,
+    pytest.mark.slow,
     pytest.mark.skipif(not SSHD, reason="no sshd; install openssh-server"),
 ]
 CONFIG = """
