@@ -300,6 +300,7 @@ def _not_interrupted() -> Iterator[None]:
 def _from_file(stack: ExitStack, file: ClusterFile, timeout: float) -> Client:
     patience = parse_timedelta(file.config.get(_NO_WORKERS) or timeout)
     own = dask.config.get(f"{_OPTIONS}.{file.name}", None) or {}
+    own = {key.replace("-", "_"): value for key, value in own.items()}
     stack.enter_context(dask.config.set(file.config))
     start = _cluster_class(file)
     signature = inspect.signature(start)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -38,7 +38,7 @@ _ADDRESS = re.compile(r"(?:(tcp|tls|ws|wss)://)?(\[[^]]+\]|[^:/\s]+):(\d{1,5})")
 class _Loader(yaml.SafeLoader):
     """Reads 10:00:00 as the text that job schedulers mean, not as a number to the base 60."""
 
-    yaml_implicit_resolvers: ClassVar = {
+    yaml_implicit_resolvers = {  # noqa: RUF012  as its base has it
         first: [_SIXTIES, *others]
         for first, others in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }

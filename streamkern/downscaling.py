@@ -1,9 +1,9 @@
 """Workers that are at work stay, whatever an adaptive cluster thinks that it needs.
 
-Dask asks for as many workers as would be busy for some seconds with what is left to do.  At the end
-of a pass, while sums are merged and while systems are solved, that is fewer than are at work.  It
-closes the others then: shards and solves begin anew elsewhere, and sums gather where no plan
-foresaw them.
+Dask takes workers away that are idle, after moving what they hold to the others.  While sums are
+merged most workers are idle, and hold sums that wait for those of another shard: all of these would
+gather where no plan foresaw them.  And a worker that is idle at one look may be busy when it is
+closed, so that what it is at begins anew elsewhere.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from distributed.scheduler import WorkerState
 
 
-class WorkersAtWork(SchedulerPlugin):
+class WorkersAtWork(SchedulerPlugin):  # type: ignore[misc]
     """Keeps a scheduler that scales down from workers that compute, or hold what others wait for.
 
     Parameters

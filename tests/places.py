@@ -13,7 +13,7 @@ import numpy as np
 import yaml
 
 FILES = Path(__file__).parents[1] / "jobs" / "clusters"
-N, P, N_COMPONENTS = 300_000, 5, 128
+N, P, N_COMPONENTS = 300_000, 5, 512
 OPTIONS = ("--components", str(N_COMPONENTS), "--alpha", "0.1")
 STREAMKERN = Path(sys.executable).with_name("streamkern")
 

@@ -1,71 +1,103 @@
-"""A cluster that scales down takes no worker away that is at work."""
+"""An adaptive cluster keeps the workers that hold sums, until these are merged."""
 
 from __future__ import annotations
+
+import time
+from functools import partial
 
 import dask
 import numpy as np
 import pytest
 from conftest import wait_until
 from places import adjusted, bits, fit_started, report_of
-from troubles import SHARD_ROWS, P, Troubled
+from troubles import SHARD_ROWS, SHARDS, P, Troubled
 
 import streamkern
 from streamkern import downscaling
 from streamkern.engine import accumulate
 from streamkern.features import Identity
+from streamkern.observing import observed
 from streamkern.statistics import Moments
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
-# Looks that are frequent, and none too many workers wanted, so that some are too many at once.
-EAGER = {"distributed.adaptive": {"interval": "50ms", "wait-count": 1, "target-duration": "1s"}}
+# A worker goes when it was idle for three looks.
+EAGER = {"interval": "200ms", "wait-count": 3}
 
 
-def moments():
-    """The sums of slow shards, and how many of them were begun twice."""
+class Workers:
+    """An observer that counts the workers of a scheduler when a shard is done."""
+
+    def __init__(self, scheduler):
+        self.scheduler = scheduler
+        self.counts = []
+
+    def started(self, label, n_rows):
+        pass
+
+    def advanced(self, n_rows):  # noqa: ARG002  the observer's signature
+        self.counts.append(len(self.scheduler.workers))
+
+    def finished(self):
+        pass
+
+
+def moments(*trouble):
+    """The sums of a pass, and how many shards were begun twice."""
     empty = Moments(Identity().draw(P), 1)
     options = {"shard_rows": SHARD_ROWS, "block_rows": SHARD_ROWS}
-    result = accumulate(Troubled(None, 0.4), empty, label="moments", **options)
+    result = accumulate(Troubled(*trouble), empty, label="moments", **options)
     parts = result.statistic.detached()
     sums = b"".join(np.asarray(parts[name]).tobytes() for name in ("cross", "target"))
     return sums, result.retried_shards
 
 
+def while_others_wait_for_one_shard(client):
+    """The same, and how many workers there were when the last shard of a pass was done."""
+    workers = Workers(client.cluster.scheduler)
+    with observed(workers):
+        sums, retried = moments(partial(time.sleep, 5), 0.1)
+    assert len(workers.counts) == SHARDS
+    return sums, retried, workers.counts[-1]
+
+
 @pytest.fixture
 def cluster(tmp_path):
-    """A cluster of one to four workers."""
-    limits = {"minimum": 1, "maximum": 4}
-    return adjusted("adaptive.yaml", tmp_path, {"memory_limit": "1GB"}, adapt=limits, config=EAGER)
+    """The file of a cluster that has three workers, and may have fewer."""
+    changes = {"n_workers": 3, "memory_limit": "1GB"}
+    limits = {"minimum": 1, "maximum": 3}
+    config = {"distributed.adaptive": EAGER}
+    return adjusted("adaptive.yaml", tmp_path, changes, adapt=limits, config=config)
 
 
-def test_no_shard_is_begun_twice_for_a_worker_that_is_taken_away(cluster):
+def test_workers_stay_that_hold_sums_which_wait_to_be_merged(cluster):
     with dask.config.set(scheduler="synchronous"):
         expected, _ = moments()
     with streamkern.connect(cluster=cluster) as client:
-        for _ in range(2):
-            sums, retried = moments()
-            assert retried == 0
-            assert sums == expected
-        assert len(client.nthreads()) > 1
+        sums, retried, n_workers = while_others_wait_for_one_shard(client)
+        assert n_workers == 3
+        assert retried == 0
+        assert sums == expected
         wait_until(lambda: len(client.nthreads()) == 1, "scaling down after the work")
 
 
-def test_dask_alone_takes_workers_away_that_are_at_a_shard(cluster, monkeypatch):
+def test_dask_alone_would_take_them_away(cluster, monkeypatch):
     monkeypatch.setattr(downscaling, "_at_work", lambda _: False)
-    with streamkern.connect(cluster=cluster):
-        assert sum(moments()[1] for _ in range(2)) > 0
-
-
-def test_the_rule_goes_with_the_client_that_brought_it(cluster):
     with streamkern.connect(cluster=cluster) as client:
-        scheduler = client.cluster.scheduler
-        moments()
-        with streamkern.connect(scheduler=client.scheduler.address):
+        assert while_others_wait_for_one_shard(client)[2] < 3
+
+
+def test_the_rule_goes_with_the_client_that_brought_it(external_scheduler):
+    def rules(dask_scheduler):
+        return [name for name in dask_scheduler.plugins if "workers-at-work" in name]
+
+    with streamkern.connect(scheduler=external_scheduler) as first:
+        before = first.run_on_scheduler(rules)
+        with streamkern.connect(scheduler=external_scheduler):
             moments()
-            assert sum("at-work" in name for name in scheduler.plugins) == 2
-        wait_until(
-            lambda: sum("at-work" in name for name in scheduler.plugins) == 1, "one that is gone"
-        )
+            moments()
+            assert len(first.run_on_scheduler(rules)) == len(before) + 1
+        wait_until(lambda: first.run_on_scheduler(rules) == before, "its end")
 
 
 def test_a_fit_on_an_adaptive_cluster_gives_the_same_bits(tmp_path, rows, expected, cluster):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 
 import pytest
-from conftest import running_scheduler, wait_until
+from conftest import running_scheduler
 from places import FILES, adjusted, bits, fit_started, report_of
 
 from streamkern.clusterfile import read_cluster_file
@@ -78,13 +80,17 @@ def test_a_job_script_is_what_the_file_says(name, tmp_path, monkeypatch):
 def test_the_script_starts_a_worker_that_serves_a_fit(name, tmp_path, rows, expected, monkeypatch):
     """By a shell, as job schedulers run it, where none of them is."""
     monkeypatch.chdir(tmp_path)
-    changes = {"local_directory": str(tmp_path), "memory": "3GB", "death_timeout": 2}
-    file = adjusted(name, tmp_path, changes)
+    file = adjusted(name, tmp_path, {"local_directory": str(tmp_path), "memory": "3GB"})
     with running_scheduler(tmp_path) as at:
         address = json.loads(at.read_text())["address"]
         (tmp_path / "job.sh").write_text(script_of(file, address))
         with (tmp_path / "job.log").open("w") as log:
-            job = subprocess.Popen(["bash", "job.sh"], cwd=tmp_path, stdout=log, stderr=log)
-        report_of(fit_started(tmp_path, rows, "--scheduler", address))
+            job = subprocess.Popen(
+                ["bash", "job.sh"], stdout=log, stderr=log, start_new_session=True
+            )
+        try:
+            report_of(fit_started(tmp_path, rows, "--scheduler", address))
+        finally:
+            os.killpg(job.pid, signal.SIGTERM)  # as job schedulers end a job
+            job.wait(30)
     assert bits(tmp_path / "model.h5") == expected
-    wait_until(lambda: job.poll() is not None, "the end of a worker without a scheduler")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 import sys
-import time
 
 import pytest
 from conftest import dask_process, running_scheduler, wait_until
-from places import FILES, adjusted, bits, fit_started, output_of, report_of, started
+from places import FILES, adjusted, bits, fit_started, output_of, report_of, started, write_rows
 
 JOBS = FILES.parent
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 
 def test_a_local_cluster_gives_the_same_bits(tmp_path, rows, expected):
@@ -63,11 +62,10 @@ def commands_of(heading):
     return re.findall(r"^    (\w.*)$", page.split("\n## ")[0], flags=re.MULTILINE)
 
 
-def test_the_commands_of_the_page_are_those_that_run(tmp_path, rows):
+def test_the_commands_of_the_page_are_those_that_run(tmp_path):
     """Its first ones, as they stand: a scheduler, workers and a fit."""
     scheduler, workers, fit = commands_of("By hand")[:3]
-    (tmp_path / "train-1.h5").symlink_to(rows)
-    (tmp_path / "certificates").mkdir()
+    write_rows(tmp_path / "train-1.h5", 10_000)
     running = []
     try:
         for command in (scheduler, workers.replace("--nworkers 8", "--nworkers 1"), fit):
@@ -81,4 +79,3 @@ def test_the_commands_of_the_page_are_those_that_run(tmp_path, rows):
         for process in running:
             process.terminate()
             process.communicate(timeout=30)
-            time.sleep(0.1)

@@ -210,7 +210,7 @@ def test_the_jobs_run_on_slurm(tmp_path, rows, slurm):
 
 def test_one_job_holds_scheduler_workers_and_the_fit(tmp_path, rows, expected, slurm):
     batch = ("sbatch", "--wait", "--ntasks=2", "--mem-per-cpu=3G", FILES / "slurm.sh")
-    fit = ("rows.h5", "--out", "model.h5", "--components", 128, "--alpha", 0.1)
+    fit = ("rows.h5", "--out", "model.h5", "--components", N_COMPONENTS, "--alpha", 0.1)
     (tmp_path / "rows.h5").symlink_to(rows)
     output_of(started(tmp_path, *batch, *fit, env=slurm))
     assert bits(tmp_path / "model.h5") == expected

@@ -26,6 +26,7 @@ asyncssh = pytest.importorskip("asyncssh", reason="SSHCluster needs the package 
 SSHD = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:" + os.environ["PATH"])
 pytestmark = [
     pytest.mark.cluster,
+    pytest.mark.slow,
     pytest.mark.skipif(not SSHD, reason="no sshd; install openssh-server"),
 ]
 CONFIG = """
@@ -75,7 +76,7 @@ def login(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Login]:
         sshd.wait(10)
 
 
-def cluster_file(folder, login, **changes):
+def cluster_file(folder, login, **top):
     """The file of the repository, with this machine in the place of every other."""
     connect = {
         "port": login.port,
@@ -89,7 +90,7 @@ def cluster_file(folder, login, **changes):
         "worker_options": {"n_workers": 2, "nthreads": 1, "memory_limit": "3GB"},
         "scheduler_options": {"port": 0, "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"},
     }
-    return adjusted("ssh.yaml", folder, kwargs | changes)
+    return adjusted("ssh.yaml", folder, kwargs, **top)
 
 
 def remote_processes():
@@ -106,7 +107,7 @@ def test_a_fit_over_ssh_gives_the_same_bits_and_leaves_nothing_behind(
 ):
     report_of(fit_started(tmp_path, rows, "--cluster", cluster_file(tmp_path, login)))
     assert bits(tmp_path / "model.h5") == expected
-    wait_until(lambda: not remote_processes(), "the end of what ran over SSH", 30)
+    wait_until(lambda: not remote_processes(), "the end of what ran over SSH")
 
 
 def test_the_jobs_run_over_ssh(tmp_path, rows, login):
@@ -125,10 +126,20 @@ def test_a_fit_over_ssh_that_was_stopped_goes_on(tmp_path, rows, expected, login
     fit.send_signal(signal.SIGTERM)
     _, errors = fit.communicate(timeout=60)
     assert fit.returncode == 143, errors
-    wait_until(lambda: not remote_processes(), "the end of what ran over SSH", 30)
+    wait_until(lambda: not remote_processes(), "the end of what ran over SSH")
     report = report_of(fit_started(tmp_path, rows, *place))
     assert report["resumed_shards"] >= 1
     assert bits(tmp_path / "model.h5") == expected
+
+
+def test_what_a_program_leaves_that_is_killed_ends_when_it_is_idle(tmp_path, rows, login):
+    soon = {"distributed.scheduler.idle-timeout": "20s"}
+    place = ("--cluster", cluster_file(tmp_path, login, config=soon))
+    fit = fit_started(tmp_path, rows, *place, "--checkpoint", tmp_path / "saved")
+    wait_until(lambda: list(tmp_path.glob("saved/*moments*")) or fit.poll() is not None, "a group")
+    fit.kill()
+    fit.communicate(timeout=60)
+    wait_until(lambda: not remote_processes(), "the end of what ran over SSH")
 
 
 def test_who_has_another_key_is_not_let_in(tmp_path, rows, login):
