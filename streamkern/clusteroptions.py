@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _RUNS_CODE = re.compile(
-    r"(\w+_)?(bootstrap|class|cls|command|jupyter|module|python|services|shebang|template)"
+    r"(\w+_)?(bootstrap|class|cls|command|jupyter|link|module|python|services|shebang|template)"
     r"|(\w+_)?env(iron\w*|_\w+)?|preload\w*|pre_import|job_script_\w+|logging\w*"
     r"|(\w+_)?extra(_args)?|allowed_imports|auth|config|custom_cluster_spec|docker_args"
     r"|extensions|pkcs11_provider|plugins|policies|remote_dask_worker|routes|security_loader"

@@ -68,7 +68,7 @@ def test_every_command_reads_from_a_store_and_shows_none(
         for words in (
             ("inspect", url),
             ("inspect", url, "--json"),
-            ("fit", url, "--out", "model.h5", *fast),
+            ("fit", url, "--out", "model.h5", "--report", "report.html", *fast),
             ("fit", url, "--out", "again.h5", *fast, "--json"),
             ("tune", url, "--out", "tuned.h5", *fast),
             ("predict", "model.h5", url, "--out", "pred.h5", "--quiet"),
@@ -83,7 +83,7 @@ def test_every_command_reads_from_a_store_and_shows_none(
     ]
     shown = "".join(result.output for result in results)
     assert url in shown
-    for path in [*tmp_path.rglob("*.h5"), *tmp_path.rglob("*.json")]:
+    for path in [file for end in ("h5", "json", "html") for file in tmp_path.rglob(f"*.{end}")]:
         shown += path.read_bytes().decode("latin1")
     assert SECRET not in shown
     assert KEY not in shown
@@ -93,7 +93,10 @@ def test_a_signed_url_is_shown_without_its_signature(url, bucket, tmp_path):
     signed = bucket.store.sign(url)
     signature = signed.partition("?")[2]
     done = subprocess.run(
-        [*COMMAND, "fit", signed, "--out", tmp_path / "model.h5"],
+        [
+            *(*COMMAND, "fit", signed, "--out", tmp_path / "model.h5"),
+            *("--report", tmp_path / "report.html"),
+        ],
         capture_output=True,
         text=True,
         check=False,
@@ -101,7 +104,8 @@ def test_a_signed_url_is_shown_without_its_signature(url, bucket, tmp_path):
     assert done.returncode == 0, done.stderr
     described = streamkern.load(tmp_path / "model.h5").report_["data"]["files"][0]["path"]
     assert described == f"{signed.partition('?')[0]}?..."
-    shown = done.stdout + done.stderr + (tmp_path / "model.h5").read_bytes().decode("latin1")
+    written = [(tmp_path / name).read_bytes() for name in ("model.h5", "report.html")]
+    shown = done.stdout + done.stderr + b"".join(written).decode("latin1")
     assert not any(secret in shown for secret in signature.split("&"))
 
 

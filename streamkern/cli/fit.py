@@ -69,8 +69,8 @@ def fit(say: Say, **options: Any) -> None:
             keep_moments=bool(options["report"]),
         )
         model.save(options["out"], force=options["force"])
-        drop_checkpoint(options["checkpoint"])
         write_report(say, model, options, source)
+        drop_checkpoint(options["checkpoint"])
     report_on(say, "Fitted", model, options["out"])
 
 

@@ -11,6 +11,7 @@ import click
 from click.core import ParameterSource
 
 from streamkern.errors import ParameterError
+from streamkern.urls import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -67,7 +68,10 @@ def write_report(say: Say, model: Any, options: dict[str, Any], source: Source |
 
 
 def command_line() -> str:
-    """Return the command that is running, as a shell reads it: what was given, and no more."""
+    """Return the command that is running, as a shell reads it: what was given, and no more.
+
+    What may be secret in a URL is left out.
+    """
     context = click.get_current_context()
     words, arguments = ["streamkern", context.info_name or ""], []
     for parameter in context.command.params:
@@ -85,7 +89,7 @@ def command_line() -> str:
     # Whatever begins with a dash would be taken for an option.
     dashed = any(argument.startswith("-") for argument in arguments)
     words += ["--"] * dashed + arguments
-    return " ".join(map(quoted, words))
+    return " ".join(quoted(shown(word)) for word in words)
 
 
 def quoted(word: str) -> str:

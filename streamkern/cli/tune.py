@@ -73,8 +73,8 @@ def tune(say: Say, **options: Any) -> None:
             keep_moments=bool(options["report"]),
         )
         model.save(options["out"], force=options["force"])
-        drop_checkpoint(options["checkpoint"])
         write_report(say, model, options, source)
+        drop_checkpoint(options["checkpoint"])
     tried = model.report_["tuning"]
     say.table("Tried", tuning_rows(tried), header=tuning_header(tried))
     report_on(say, "Fitted", model, options["out"])

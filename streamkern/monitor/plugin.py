@@ -32,14 +32,17 @@ class Watch(SchedulerPlugin):  # type: ignore[misc]
 
     name = "streamkern"
     idempotent = True
+    jobs: Jobs | None = None
+    collector: Any = None
 
-    def start(self, scheduler: Any) -> None:
+    async def start(self, scheduler: Any) -> None:
         """Begin to listen, with what was told before; add the page and the metrics.
 
         Nothing here waits, so that nothing is told in between, and no other one begins.
         """
+        if self.jobs is not None:  # a scheduler that starts does so for the second time
+            return
         self.jobs = Jobs()
-        self.collector: Any = None
         for when, event in scheduler.get_events(TOPIC):
             self._hear(event, ago=max(time.time() - when, 0.0))
         with _optional("the page on the dashboard"):
@@ -72,6 +75,8 @@ class Watch(SchedulerPlugin):  # type: ignore[misc]
             self._hear(msg)
 
     def _hear(self, event: Event, ago: float = 0.0) -> None:
+        if self.jobs is None:
+            return
         try:
             self.jobs.hear(event, ago)
         except (KeyError, TypeError):  # of another version
@@ -86,11 +91,13 @@ class Watch(SchedulerPlugin):  # type: ignore[misc]
         **_: Any,
     ) -> None:
         """Hear that a worker is gone."""
-        self.jobs.worker_lost(worker)
+        if self.jobs is not None:
+            self.jobs.worker_lost(worker)
 
     def remove_client(self, scheduler: Any, client: str) -> None:  # noqa: ARG002  Dask's signature
         """Hear that a client is gone, and with it its jobs."""
-        self.jobs.client_lost(client)
+        if self.jobs is not None:
+            self.jobs.client_lost(client)
 
 
 @contextmanager

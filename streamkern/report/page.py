@@ -116,7 +116,11 @@ def rendered(
     style = _style(environment)
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     known = found is not None and np.isfinite(model.normal_equations().noise_variance).all()
-    standardized = found.standardized if found is not None and known else None
+    standardized = None
+    if found is not None and known:
+        # Rows whose own model has as many degrees of freedom as rows have no deviation.
+        finite = found.standardized[np.isfinite(found.standardized).all(axis=1)]
+        standardized = finite if len(finite) else None
     return environment.get_template("report.html").render(
         title=title,
         lead=lead(model),

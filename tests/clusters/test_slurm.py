@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import dask
 import pytest
 from conftest import wait_until
+from hearing import Passes
 from places import (
     FILES,
     N_COMPONENTS,
@@ -147,23 +148,21 @@ def test_a_fit_on_slurm_jobs_gives_the_same_bits_and_leaves_no_job(tmp_path, row
     wait_until(lambda: not jobs(slurm), "the end of the jobs", 30)
 
 
-class Cancelling:
-    """An observer that cancels a job when the first rows of the main pass are reported."""
+class Cancelling(Passes):
+    """Cancels a job when the first rows of the main pass are reported."""
 
     def __init__(self, job):
+        super().__init__()
         self.job = job
         self.passes = []
 
-    def started(self, label, n_rows):  # noqa: ARG002  the observer's signature
+    def started(self, label, n_rows):  # noqa: ARG002  the listener's signature
         self.passes.append(label)
 
     def advanced(self, n_rows):  # noqa: ARG002
         if self.job and self.passes[-1] == "moments":
             subprocess.run(["scancel", self.job], check=True)
             self.job = None
-
-    def finished(self):
-        pass
 
 
 def test_a_job_that_is_cancelled_is_submitted_anew(tmp_path, rows, expected, slurm, monkeypatch):
