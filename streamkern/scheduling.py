@@ -61,7 +61,8 @@ def current_resources() -> Resources:
     client = current_client()
     if client is None:
         return Resources(0, local_threads(), available_bytes())
-    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    with _reaching():
+        workers = client.scheduler_info(n_workers=-1)["workers"].values()
     if not workers:
         return Resources(1, 1, available_bytes())
     limits = [worker["memory_limit"] or available_bytes() for worker in workers]
@@ -190,9 +191,19 @@ def shared(value: Any) -> Any:
     client = current_client()
     if client is None:
         return value
-    sent = client.scatter(value, hash=False)
-    client.replicate([sent], n=2)
+    with _reaching():
+        sent = client.scatter(value, hash=False)
+        client.replicate([sent], n=2)
     return sent
+
+
+@contextmanager
+def _reaching() -> Iterator[None]:
+    """Say in one sentence that the scheduler does not answer."""
+    try:
+        yield
+    except OSError as error:
+        raise ClusterError(_LOST) from error
 
 
 def kept(root: Any, n_threads: int | None = None) -> Any:
@@ -268,10 +279,8 @@ def _patiently(future: Any, check: Callable[[], object] | None = None) -> Any:
                 return future.result()
         if check is not None:
             check()
-        try:
+        with _reaching():
             n_threads = future.client.nthreads()
-        except OSError as error:
-            raise ClusterError(_LOST) from error
         if n_threads:
             last_seen = time.monotonic()
         elif time.monotonic() - last_seen > patience:
@@ -288,7 +297,8 @@ def stream(tasks: Iterator[Any]) -> Iterator[Any]:
     """
     client = current_client()
     if client is not None:
-        window = 2 * max(sum(client.nthreads().values()), 1)
+        with _reaching():
+            window = 2 * max(sum(client.nthreads().values()), 1)
         yield from _in_window(tasks, window, partial(_submitted, client), _result, client.cancel)
         return
     scheduler, n_threads = _local_scheduler(), local_threads()

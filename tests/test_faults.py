@@ -21,7 +21,7 @@ from streamkern.errors import ClusterError, WorkersLostError
 from streamkern.features import Identity
 from streamkern.naming import naming_rows
 from streamkern.observing import observed
-from streamkern.scheduling import _patiently
+from streamkern.scheduling import _patiently, shared
 from streamkern.statistics import Moments
 from streamkern.storage import opened_checkpoint
 
@@ -267,3 +267,18 @@ def test_what_dask_measures_does_not_grow_with_every_pass(workers):
     after = workers.run_on_scheduler(kept), sum(workers.run(measured).values())
     assert after[0] <= before[0]
     assert after[1] < 1.5 * before[1]
+
+
+@pytest.mark.cluster
+def test_a_scheduler_that_is_gone_when_something_is_sent_is_told_in_one_sentence(tmp_path):
+    arguments = ("--no-dashboard", "--nthreads", "1")
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "2s"}),
+        running_scheduler(tmp_path) as file,
+        dask_process(tmp_path / "worker.log", "worker", "--scheduler-file", file, *arguments),
+    ):
+        address = json.loads(file.read_text())["address"]
+        with streamkern.connect(scheduler=address):
+            scheduler_process(address).kill()
+            with pytest.raises(ClusterError, match="lost its workers or its scheduler"):
+                shared(1)
