@@ -49,7 +49,7 @@ from streamkern.scheduling import (
     task,
 )
 from streamkern.seats import Seats
-from streamkern.tasks import facts_of
+from streamkern.tasks import pass_facts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -204,7 +204,7 @@ def accumulate(
     check = partial(attempts.check, _LONGER if checkpoint is None else _AGAIN)
     resumed = [shard for i in found for shard in groups[i]]
     with (
-        passing(job, label, attempts.heard, **facts_of(source, shards, work)),
+        passing(job, label, attempts.heard, **pass_facts(source, shards, work)),
         naming_rows(source, shards, f"accumulate-{label}-{job}"),
         restarting_stragglers(client, job, attempts),
     ):

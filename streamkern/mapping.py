@@ -13,7 +13,7 @@ from streamkern.observing import passing
 from streamkern.scheduling import is_task, kept, local_threads, stream
 from streamkern.seats import Seats
 from streamkern.sources import Shard
-from streamkern.tasks import at_shard, facts_of
+from streamkern.tasks import at_shard, pass_facts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -66,7 +66,7 @@ def map_shards(
         )
         for shard in shards
     )
-    with passing(job, label, **facts_of(source, shards)):
+    with passing(job, label, **pass_facts(source, shards)):
         results = stream(tasks)
         for shard in shards:
             with naming_rows(source, shards, f"{label}-{job}"):

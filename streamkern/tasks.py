@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _BESIDE = ("reading", "decoding")
 
 
-def facts_of(source: Source, shards: Sequence[Shard], work: Work | None = None) -> dict[str, Any]:
+def pass_facts(source: Source, shards: Sequence[Shard], work: Work | None = None) -> dict[str, Any]:
     """Return what is told of a pass when it begins."""
     return {
         "rows": source.n_samples,
