@@ -33,7 +33,7 @@ class Say:
         Everything on standard error is JSON, an object a line.
     """
 
-    def __init__(self, *, as_json: bool, quiet: bool, log_json: bool) -> None:
+    def __init__(self, *, as_json: bool, quiet: bool, log_json: bool = False) -> None:
         self.as_json = as_json
         self.quiet = quiet
         self.log_json = log_json

@@ -9,6 +9,7 @@ import dask
 import numpy as np
 import pytest
 from conftest import wait_until
+from hearing import Passes
 from places import adjusted, bits, fit_started, report_of
 from troubles import SHARD_ROWS, SHARDS, P, Troubled
 
@@ -25,21 +26,16 @@ pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 EAGER = {"interval": "200ms", "wait-count": 3}
 
 
-class Workers:
-    """An observer that counts the workers of a scheduler when a shard is done."""
+class Workers(Passes):
+    """Counts the workers of a scheduler when a shard is done."""
 
     def __init__(self, scheduler):
+        super().__init__()
         self.scheduler = scheduler
         self.counts = []
 
-    def started(self, label, n_rows):
-        pass
-
-    def advanced(self, n_rows):  # noqa: ARG002  the observer's signature
+    def advanced(self, n_rows):  # noqa: ARG002  the listener's signature
         self.counts.append(len(self.scheduler.workers))
-
-    def finished(self):
-        pass
 
 
 def moments(*trouble):
