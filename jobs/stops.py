@@ -68,15 +68,18 @@ class Log:
 
     def __init__(self, path: Path) -> None:
         self.file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        self.labels: dict[str, str] = {}
         self.done: set[tuple[str, int]] = set()
 
     def __call__(self, event: dict[str, Any]) -> None:
-        """Write down a shard that is done."""
-        if event["kind"] == "shard done":
-            shard = event["pass"], event["shard"]
+        """Note a pass, or write down a shard that is done."""
+        if event["kind"] == "pass begun":
+            self.labels[event["pass"]] = event["label"]
+        elif event["kind"] == "shard done":
+            shard = self.labels[event["pass"]], event["shard"]
             if shard not in self.done:
                 self.done.add(shard)
-                os.write(self.file, f"{shard} {event['rows']}\n".encode())
+                os.write(self.file, f"{' '.join(map(str, shard))}\n".encode())
 
 
 def shards_in(log: Path) -> int:
