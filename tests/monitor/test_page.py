@@ -191,7 +191,7 @@ def test_a_scheduler_without_a_dashboard_runs_jobs_as_ever(tmp_path, data):
     ):
         model = streamkern.RandomFeatureRidge(n_components=16)
         assert model.fit(streamkern.open_hdf5(data)).report_["rows"] == 400_000
-    assert "Traceback" not in (tmp_path / "scheduler.log").read_text()
+    assert "does without" not in (tmp_path / "scheduler.log").read_text()
 
 
 def test_without_monitoring_there_is_no_page():
