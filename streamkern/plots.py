@@ -8,6 +8,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import ParameterError
+from streamkern.selection.penalty import CRITERIA
 from streamkern.storage import replacing
 
 if TYPE_CHECKING:
@@ -33,11 +34,6 @@ _LABEL_HEIGHT = 0.06
 # Along the horizontal axis, less what the first of them takes.
 _MOST_LABELS = 6.5
 _CAPTION_WIDTH = 138
-_CRITERIA = {
-    "cv": "cross-validation",
-    "gcv": "generalised cross-validation",
-    "evidence": "the evidence",
-}
 _STYLE = {
     "axes.labelsize": 9,
     "axes.linewidth": 0.7,
@@ -217,7 +213,7 @@ def _caption(comparison: Comparison) -> str:
             f"fitted."
         )
     else:
-        criterion = _CRITERIA[alpha] if isinstance(alpha, str) else _CRITERIA["cv"]
+        criterion = CRITERIA[alpha] if isinstance(alpha, str) else CRITERIA["cv"]
         chosen = (
             f"Every model has an alpha of its own, chosen by {criterion}, or for exact kernel "
             f"ridge by leave-one-out (LOO) on the rows fitted."

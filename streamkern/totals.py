@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 _totals: Counter[str] = Counter()
 _lock = threading.Lock()
-# The collector of this process.
-_exposed: list[object] = []
+# Whether this process was asked to expose them.
+_asked = threading.Event()
 
 
 def add_to_totals(amounts: Mapping[str, float]) -> None:
@@ -31,12 +31,12 @@ def totals() -> dict[str, float]:
 def expose_totals() -> None:
     """Have this process expose its totals, once, where the package for it is installed."""
     with _lock:
-        if _exposed or importlib.util.find_spec("prometheus_client") is None:
+        if _asked.is_set():
             return
+        _asked.set()
+    if importlib.util.find_spec("prometheus_client") is not None:
         from prometheus_client import REGISTRY  # noqa: PLC0415  where it is installed
 
         from streamkern.series import TotalsCollector  # noqa: PLC0415
 
-        collector = TotalsCollector()
-        _exposed.append(collector)
-    REGISTRY.register(collector)
+        REGISTRY.register(TotalsCollector())

@@ -13,8 +13,6 @@ from streamkern.monitor import wording
 from streamkern.wording import printable
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from streamkern.monitor.jobs import Job, Jobs
     from streamkern.monitor.passes import Pass
     from streamkern.observing import Event
@@ -48,12 +46,7 @@ class Lines(ABC):
         """Begin to look how jobs come along."""
         self._thread.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Look no more."""
         self._over.set()
         self._thread.join()

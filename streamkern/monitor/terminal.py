@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -14,8 +14,6 @@ from streamkern.monitor import wording
 from streamkern.wording import printable
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from streamkern.monitor.jobs import Job, Jobs
     from streamkern.monitor.passes import Pass
     from streamkern.observing import Event
@@ -47,14 +45,9 @@ class LiveLines:
         """Begin to show it."""
         self.live.__enter__()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: Any) -> None:
         """Show it no more."""
-        self.live.__exit__(kind, error, traceback)
+        self.live.__exit__(*raised)
 
     def told(self, event: Event) -> None:
         """Leave the lines of a job that ended; `jobs` has heard of it already."""

@@ -14,6 +14,7 @@ from streamkern.fitted import LIBRARIES
 from streamkern.machine import blas_libraries, processor
 from streamkern.memory import in_words
 from streamkern.report.wording import number, percent, seconds
+from streamkern.selection.penalty import CRITERIA
 
 if TYPE_CHECKING:
     from streamkern.model import RidgeModel
@@ -21,11 +22,6 @@ if TYPE_CHECKING:
 
 _MOST_FILES = 20
 _MOST_INPUTS = 40
-_CRITERIA = {
-    "cv": "cross-validation",
-    "gcv": "generalised cross-validation",
-    "evidence": "the evidence",
-}
 _PHASES = {
     "columns": "first reading: columns and a sample",
     "search": "search for kernel and length scale",
@@ -119,7 +115,7 @@ def penalty_by(model: RidgeModel) -> str:
     curve, report = model.report_.get("alpha_curve"), model.report_
     if not curve:
         return "given"
-    text = f"by {_CRITERIA[curve['criterion']]}"
+    text = f"by {CRITERIA[curve['criterion']]}"
     if curve["criterion"] == "cv":
         text += f" on {report['n_folds']} folds of {report['fold_by']}"
     text += f", of {len(curve['alphas'])} tried"

@@ -18,7 +18,12 @@ if TYPE_CHECKING:
     from streamkern.selection.validation import HeldOut
     from streamkern.solve import Spectrum
 
-CRITERIA = ("cv", "gcv", "evidence")
+# What a penalty is chosen by, in words.
+CRITERIA = {
+    "cv": "cross-validation",
+    "gcv": "generalised cross-validation",
+    "evidence": "the evidence",
+}
 N_ALPHAS = 30
 # Random folds of N rows differ by about sqrt(kurtosis / N); ordered ones by much more.
 _ORDERED = 0.25, 6.0

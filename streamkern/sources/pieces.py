@@ -62,13 +62,17 @@ class HDF5Reader(Reader):
                 opened(where, self.cache_bytes) as file,
                 _coming(where, self._tables(file, piece), piece, n_rows) as coming,
             ):
+                datasets = [
+                    (each, "decoding" if is_encoded(each) else "reading")
+                    for each in coming.datasets
+                ]
                 row = piece.start
                 while row < piece.stop:
                     stop = min(row + n_rows - filled, coming.until(row), piece.stop)
                     part = slice(filled, filled + stop - row)
                     coming.ready(row, stop)
-                    for dataset, into in zip(coming.datasets, (X, y), strict=False):
-                        with timed("decoding" if is_encoded(dataset) else "reading"):
+                    for (dataset, activity), into in zip(datasets, (X, y), strict=False):
+                        with timed(activity):
                             self._read(dataset, piece, slice(row, stop), into[part])
                     row, filled = stop, part.stop
                     if filled == n_rows:
