@@ -27,8 +27,8 @@ def streamkern(*arguments):
     return result
 
 
-def job(folder, name, *arguments):
-    """What a job says on standard output."""
+def job(folder, name, *arguments, dies=False):
+    """What a job says on standard output; of workers that die Dask logs on the other stream."""
     done = subprocess.run(
         [sys.executable, JOBS / name, *map(str, arguments)],
         capture_output=True,
@@ -37,8 +37,9 @@ def job(folder, name, *arguments):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "Traceback" not in done.stderr
-    assert "Warning" not in done.stderr
+    if not dies:
+        assert "Traceback" not in done.stderr
+        assert "Warning" not in done.stderr
     return done.stdout
 
 

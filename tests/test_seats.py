@@ -138,7 +138,7 @@ def test_storage_that_is_throttled_is_hidden_behind_the_work_or_hides_it(what, r
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_a_worker_reads_for_one_shard_while_it_computes_another(n_threads):
     with (
-        LocalCluster(n_workers=1, threads_per_worker=n_threads, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=1, threads_per_worker=n_threads, dashboard_address=":0") as cluster,
         Client(cluster),
     ):
         found = accumulate(rows(kind=Slow), Busy(), shard_rows=8, block_rows=8)
@@ -158,7 +158,7 @@ def test_a_pass_inside_a_task_of_somebody_else_leaves_that_task_alone():
             return model.fit(np.arange(60.0).reshape(30, 2), np.arange(30.0)).coef_
 
     with (
-        LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
         far = client.submit(fit, pure=False).result()

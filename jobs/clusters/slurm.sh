@@ -13,9 +13,12 @@ set -euo pipefail
 
 file=$PWD/scheduler-$SLURM_JOB_ID.json
 dask scheduler --scheduler-file "$file" --port 0 &
+scheduler=$!
 until [ -s "$file" ]; do sleep 1; done
 # Of the memory of a task; what Python and Dask take beside it is in the plan.
 srun dask worker --scheduler-file "$file" --nthreads 1 --memory-limit "${SLURM_MEM_PER_CPU}MiB" \
     --death-timeout 60 --no-dashboard &
+# Slurm ends what is left in the allocation; the scheduler is told, so that it can say goodbye.
+{ tail --pid=$$ --follow /dev/null; kill "$scheduler"; } &
 # In the place of this shell, so that it hears the signal a minute before the end.
 exec streamkern fit "$@" --scheduler-file "$file" --checkpoint saved

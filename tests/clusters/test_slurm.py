@@ -214,5 +214,7 @@ def test_one_job_holds_scheduler_workers_and_the_fit(tmp_path, rows, expected, s
     output_of(started(tmp_path, *batch, *fit, env=slurm))
     assert bits(tmp_path / "model.h5") == expected
     (log,) = Path(tmp_path).glob("streamkern-*.log")
-    assert "Traceback" not in log.read_text()
+    assert "fit model.h5: done in" in log.read_text()
     wait_until(lambda: not jobs(slurm), "the end of the job", 30)
+    # The scheduler removes its file when it has closed.
+    wait_until(lambda: not list(tmp_path.glob("scheduler-*.json")), "the end of the scheduler", 30)
