@@ -8,20 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.errors import DataError, ParameterError
-from streamkern.features import FeatureMap, Identity, RandomFourierFeatures
+from streamkern.features import FAMILIES, FeatureMap, Identity
 from streamkern.features.base import checked_seed
 from streamkern.kernels import Gaussian, Kernel, Linear, ShiftInvariantKernel
 from streamkern.observing import tell_of_job
 from streamkern.plan import SAMPLE_ROWS, Plan, plan_fit
 from streamkern.scheduling import current_resources
-from streamkern.selection import median_length_scale
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
     from streamkern.sources import Source
     from streamkern.statistics.centred import Precision
 
-MAPS = ("orthogonal", "iid", "identity")
 FOLDS_BY = ("auto", "shards", "rows", "blocks")
 
 
@@ -55,7 +53,7 @@ class FitOptions:
                 f"kernel must be a kernel such as Gaussian(), not {self.kernel!r}; make one."
             )
         for name, value, allowed in (
-            ("feature_map", self.feature_map, MAPS),
+            ("feature_map", self.feature_map, tuple(FAMILIES)),
             ("precision", self.precision, ("single", "double")),
             ("on_bad_rows", self.on_bad_rows, ("error", "skip")),
             ("fold_by", self.fold_by, FOLDS_BY),
@@ -75,7 +73,7 @@ class FitOptions:
                     "out, or take another map."
                 )
         if isinstance(self.kernel, ShiftInvariantKernel) and not self.is_identity:
-            self._fourier(self.kernel)
+            self.map_of(self.kernel)
 
     def parameters(self) -> dict[str, Any]:
         """Return the options as parameters of `RandomFeatureRidge`."""
@@ -94,11 +92,11 @@ class FitOptions:
             self.kernel.scales(n_features)
         return self.n_components
 
-    def _fourier(self, kernel: ShiftInvariantKernel) -> RandomFourierFeatures:
-        return RandomFourierFeatures(
+    def map_of(self, kernel: Kernel, n_components: int | None = None) -> FeatureMap:
+        """Return the map of a kernel, of D features or another number of them, not drawn yet."""
+        return FAMILIES[self.feature_map].map_of(
             kernel,
-            self.n_components,
-            orthogonal=self.feature_map == "orthogonal",
+            n_components or self.n_components,
             paired=self.paired,
             random_state=self.random_state,
         )
@@ -107,12 +105,8 @@ class FitOptions:
         """Draw the map for the inputs that are kept, with the length scale that suits `rows`."""
         if self.is_identity or not isinstance(self.kernel, ShiftInvariantKernel):
             return Identity().draw(len(kept)), Linear()
-        kernel, scale = self.kernel, self.kernel.length_scale
-        if scale == "median":
-            kernel = kernel.with_length_scale(median_length_scale(kernel, rows))
-        elif isinstance(scale, tuple):
-            kernel = kernel.with_length_scale(tuple(np.asarray(scale)[kept].tolist()))
-        return self._fourier(kernel).draw(len(kept)), kernel
+        kernel = self.kernel.restricted(kept).resolved(rows)
+        return self.map_of(kernel).draw(len(kept), rows), kernel
 
 
 def checked_n_folds(n_folds: Any) -> int:

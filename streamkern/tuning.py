@@ -25,7 +25,6 @@ from streamkern.selection import (
     PenaltyCurve,
     default_grid,
     held_out_errors,
-    median_length_scale,
 )
 from streamkern.solve import Eigenbasis
 from streamkern.sources import Block
@@ -183,7 +182,7 @@ def search(seen: Survey, options: FitOptions, kernels: Sequence[Any]) -> Search:
     y = shared(targets)
     candidates = [
         (kernel, factor)
-        for kernel in [_resolved(kernel, rows) for kernel in kernels]
+        for kernel in [kernel.resolved(rows) for kernel in kernels]
         for factor in (2.0**_OCTAVES).tolist()
     ]
     attempts: list[Attempt] = []
@@ -192,7 +191,7 @@ def search(seen: Survey, options: FitOptions, kernels: Sequence[Any]) -> Search:
         D -= D % 2 if options.paired else 0
         tasks = [
             task(
-                _Trial(options, _restricted(kernel, kept), D),
+                _Trial(options, kernel.restricted(kept), D),
                 X,
                 y,
                 factors,
@@ -207,7 +206,7 @@ def search(seen: Survey, options: FitOptions, kernels: Sequence[Any]) -> Search:
             (kernel, factor * 2.0 ** (step / 2)) for kernel, factor in best for step in steps
         ]
     kernel, factor = candidates[0]
-    return Search(_stretched(kernel, factor), tuple(attempts), time.perf_counter() - begun)
+    return Search(kernel.stretched(factor), tuple(attempts), time.perf_counter() - begun)
 
 
 def _best_of_each_kernel(
@@ -219,26 +218,6 @@ def _best_of_each_kernel(
     for i in np.argsort(scores, kind="stable").tolist():
         best.setdefault(id(candidates[i][0]), candidates[i])
     return list(best.values())
-
-
-def _resolved(kernel: ShiftInvariantKernel, rows: Floats) -> ShiftInvariantKernel:
-    """Return the kernel with a numeric length scale."""
-    if kernel.length_scale == "median":
-        return kernel.with_length_scale(median_length_scale(kernel, rows))
-    return kernel
-
-
-def _restricted(kernel: ShiftInvariantKernel, kept: Array) -> ShiftInvariantKernel:
-    """Return the kernel of the columns that are kept."""
-    scale = kernel.length_scale
-    if not isinstance(scale, tuple):
-        return kernel
-    return kernel.with_length_scale(tuple(np.asarray(scale)[kept].tolist()))
-
-
-def _stretched(kernel: ShiftInvariantKernel, factor: float) -> ShiftInvariantKernel:
-    scale = np.asarray(kernel.length_scale, dtype=float) * factor
-    return kernel.with_length_scale(scale.item() if scale.ndim == 0 else tuple(scale.tolist()))
 
 
 def _shared_projections(
@@ -303,7 +282,7 @@ class _Trial:
         curve = PenaltyCurve.of_folds(alphas, held_out, np.ones(y.shape[1]))
         chosen = curve.choose()
         score, error = curve.combined(chosen)
-        kernel = _stretched(drawn.kernel, factor)
+        kernel = drawn.kernel.stretched(factor)
         return Attempt(
             kernel.name,
             kernel.length_scale,

@@ -9,6 +9,7 @@ import click
 from click.core import ParameterSource
 
 from streamkern.errors import ParameterError
+from streamkern.features import FAMILIES
 from streamkern.kernels import KERNELS, Kernel, ShiftInvariantKernel, kernel_from
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def kernel_options(command: Any, *, several: bool = False) -> Any:
         click.option(
             "--map",
             "feature_map",
-            type=click.Choice(["orthogonal", "iid", "identity"]),
+            type=click.Choice(list(FAMILIES)),
             default="orthogonal",
             show_default=True,
             help="How frequencies are drawn.",

@@ -17,8 +17,8 @@ from streamkern.comparison.trials import Comparison, Run, Trial
 from streamkern.errors import ParameterError, StreamkernWarning
 from streamkern.estimators import RandomFeatureRidge
 from streamkern.exact import ExactKernelRidge
-from streamkern.features import Standardized
-from streamkern.fitoptions import MAPS, plan_for
+from streamkern.features import FAMILIES, Standardized
+from streamkern.fitoptions import plan_for
 from streamkern.kernels import Linear, ShiftInvariantKernel
 from streamkern.observing import current_listener, observed, passing, tell, unheard
 from streamkern.scheduling import run, task
@@ -38,9 +38,9 @@ COMPONENTS = (64, 128, 256, 512, 1024, 2048)
 # What a comparison calls a map, and the options of a model that draw it.
 COMPARED_MAPS = {
     name + form: {"feature_map": name, "paired": not form}
-    for name in MAPS
+    for name, family in FAMILIES.items()
     if name != "identity"
-    for form in ("", "-phase")
+    for form in ("", *(["-phase"] if family.has_phases else []))
 }
 _KERNEL_ROWS = 512
 

@@ -2,13 +2,16 @@
 
 from streamkern.features.base import FeatureMap
 from streamkern.features.cosines import Cosines
+from streamkern.features.families import FAMILIES, Family
 from streamkern.features.fourier import RandomFourierFeatures
 from streamkern.features.identity import Identity
 from streamkern.features.standardized import Standardized, Standardizer
 
 __all__ = [
+    "FAMILIES",
     "MAPS",
     "Cosines",
+    "Family",
     "FeatureMap",
     "Identity",
     "RandomFourierFeatures",

@@ -27,8 +27,8 @@ class FeatureMap(ABC):
 
     A map is drawn once, for a number of inputs, and is from then on a plain function: `evaluate`
     for programs that own the memory, `evaluated` for those that use the features while they are in
-    cache, `transform` for everyone else.  A new map is one class with
-    the methods that are abstract here, and one entry in `MAPS`.
+    cache, `transform` for everyone else.  A new map is one class with the methods that are abstract
+    here, one entry in `MAPS`, and one in `FAMILIES` for every way that options ask for it.
 
     Attributes
     ----------
@@ -47,8 +47,20 @@ class FeatureMap(ABC):
     scale: float
 
     @abstractmethod
-    def draw(self, n_features: int) -> Self:
-        """Draw what is random, for rows of `n_features` inputs, and return the map itself."""
+    def draw(self, n_features: int, rows: Array | None = None) -> Self:
+        """Draw what is random, for rows of `n_features` inputs, and return the map itself.
+
+        Parameters
+        ----------
+        n_features : int
+        rows : ndarray of shape (m, p), optional
+            Spread over the data, for maps that are made from rows.
+
+        Raises
+        ------
+        ParameterError
+            If there are no inputs, or no rows where the map is made from them.
+        """
 
     def evaluate(self, X: Array, out: Array, shift: Array | float = 0.0) -> None:
         """Write phi(X) / scale - shift into `out`; parameters as of `evaluated`."""
@@ -121,6 +133,32 @@ class FeatureMap(ABC):
         """
         return self, coef
 
+    def gradients(
+        self,
+        X: Array,  # noqa: ARG002  of those that have some
+        coef: Floats,  # noqa: ARG002
+        scratch: Scratch | None = None,  # noqa: ARG002
+    ) -> Array:
+        """Return the gradients (n, p) of the function (phi(x) / scale)^T coef at some rows.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, p), float32 or float64
+            Its dtype is the precision that gradients are computed in.
+        coef : ndarray of shape (D,)
+        scratch : Scratch, optional
+            Memory to work in, and for the gradients, which the next call overwrites.
+
+        Raises
+        ------
+        ParameterError
+            If the features have no gradients.
+        """
+        raise ParameterError(
+            f"the features of the map {self.name!r} have no gradients; take a map of Fourier "
+            f"features or landmarks."
+        )
+
     @abstractmethod
     def parameters(self) -> dict[str, Any]:
         """Return what describes the map as plain JSON values."""
@@ -135,8 +173,9 @@ class FeatureMap(ABC):
         """Rebuild a map from `parameters()` and `arrays()`, bit for bit."""
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002  scikit-learn's signature
-        """Draw the map for the number of columns of `X`, whose values do not matter."""
-        return self.draw(np.shape(X)[1])
+        """Draw the map for rows such as those of `X`."""
+        rows = np.asarray(X, dtype=float)
+        return self.draw(rows.shape[1], rows)
 
     def transform(self, X: ArrayLike, dtype: type[np.floating[Any]] = np.float64) -> Floats:
         """Return the features of some rows.

@@ -83,7 +83,7 @@ class Cosines(ProjectedFeatures):
         self.scale = scale
         self.n_components, self.n_features = frequencies.shape
 
-    def draw(self, n_features: int) -> Self:
+    def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  nothing is drawn
         """Check the number of inputs; nothing is random."""
         self.check((0, n_features))
         return self

@@ -80,12 +80,12 @@ class RandomFourierFeatures(ProjectedFeatures):
         self.random_state = checked_seed(random_state)
         self.scale = math.sqrt(2.0 / self.n_components)  # L = D / 2 pairs, or L = D times sqrt(2)
 
-    def draw(self, n_features: int) -> Self:
+    def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  rows do not matter
         """Draw frequencies and phases for rows of `n_features` inputs."""
         if n_features < 1:
             raise ParameterError(f"a map needs at least 1 input, not {n_features}; give some.")
-        rows = orthogonal_rows if self.orthogonal else independent_rows
-        normal = rows(self.n_draws, n_features, self.random_state)
+        normals = orthogonal_rows if self.orthogonal else independent_rows
+        normal = normals(self.n_draws, n_features, self.random_state)
         # 1 - [0, 1) keeps the quantile functions away from 0.
         uniform = 1.0 - _stream(self.random_state, _UNIFORMS).random(self.n_draws)
         phases = 2.0 * math.pi * _stream(self.random_state, _PHASES).random(self.n_draws)

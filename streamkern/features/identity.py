@@ -23,7 +23,7 @@ class Identity(FeatureMap):
     name: ClassVar[str] = "identity"
     scale = 1.0
 
-    def draw(self, n_features: int) -> Self:
+    def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  nothing is drawn
         """Note the number of inputs, which is the number of features."""
         self.n_features = self.n_components = n_features
         return self

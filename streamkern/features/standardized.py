@@ -82,10 +82,11 @@ class Standardized(FeatureMap):
         self.n_components = inner.n_components
         self.scale = inner.scale
 
-    def draw(self, n_features: int) -> Self:
+    def draw(self, n_features: int, rows: Array | None = None) -> Self:
         """Draw the inner map for the columns that are kept."""
         self.check((0, n_features))
-        self.inner.draw(len(self.standardizer.columns))
+        standardized = None if rows is None else self.standardizer(rows)
+        self.inner.draw(len(self.standardizer.columns), standardized)
         return self
 
     def evaluated(

@@ -1,6 +1,5 @@
 """Choosing what the data can choose, from statistics alone."""
 
-from streamkern.selection.length_scale import median_length_scale
 from streamkern.selection.penalty import PenaltyCurve, checked_penalty, default_grid
 from streamkern.selection.progressive import progressive_error
 from streamkern.selection.sparsity import SparsityCurve, sparse_errors, sparse_sizes
@@ -13,7 +12,6 @@ __all__ = [
     "checked_penalty",
     "default_grid",
     "held_out_errors",
-    "median_length_scale",
     "progressive_error",
     "sparse_errors",
     "sparse_sizes",

@@ -1,4 +1,4 @@
-"""Choosing what the data can choose: the length scale, so far."""
+"""The length scale that the rows suggest."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from streamkern.errors import DataError
 
 if TYPE_CHECKING:
     from streamkern._typing import Floats
-    from streamkern.kernels import ShiftInvariantKernel
+    from streamkern.kernels.base import ShiftInvariantKernel
 
 # Rows whose pairs the median is taken over: half a million pairs.
 MEDIAN_ROWS = 1024
 
 
-def median_length_scale(kernel: ShiftInvariantKernel, rows: Floats) -> float:
+def median_distance(kernel: ShiftInvariantKernel, rows: Floats) -> float:
     """Return the median distance between pairs of distinct rows, in the kernel's own metric.
 
     Parameters

@@ -1,10 +1,4 @@
-"""Kernels: exact evaluation on two sets of rows, and their spectral distributions.
-
-A shift-invariant kernel with k(x, x) = 1 is the characteristic function of a distribution of
-frequencies w: k(x, x') = E cos(w^T (x - x')).  Each kernel here turns standard normal rows into
-draws of that distribution, so that a feature map decides how the normal rows are made
-(independent, orthogonal, quasi-random) and the kernel decides what becomes of them.
-"""
+"""What every kernel offers, and what those of differences have in common."""
 
 from __future__ import annotations
 
@@ -16,13 +10,14 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from streamkern.errors import ParameterError
+from streamkern.kernels.median import median_distance
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Sequence
 
     from numpy.typing import ArrayLike
 
-    from streamkern._typing import Floats
+    from streamkern._typing import Array, Floats
 
 LengthScale = float | tuple[float, ...] | str
 
@@ -174,168 +169,29 @@ class ShiftInvariantKernel(Kernel):
         """Return this kernel with another length scale."""
         return replace(self, length_scale=length_scale)
 
+    def resolved(self, rows: Floats) -> Self:
+        """Return this kernel with a number for the length scale 'median', that of some rows."""
+        if self.length_scale != "median":
+            return self
+        return self.with_length_scale(median_distance(self, rows))
 
-def _distances(X: Floats, Z: Floats, metric: str) -> Floats:
+    def stretched(self, factor: float) -> Self:
+        """Return this kernel with all length scales, which are numbers, times a factor."""
+        scale = np.asarray(self.length_scale, dtype=float) * factor
+        return self.with_length_scale(scale.item() if scale.ndim == 0 else tuple(scale.tolist()))
+
+    def restricted(self, columns: Array | Sequence[int]) -> Self:
+        """Return this kernel for rows of which only some columns are kept, in their order."""
+        scale = self.length_scale
+        if not isinstance(scale, tuple):
+            return self
+        return self.with_length_scale(tuple(np.asarray(scale)[columns].tolist()))
+
+
+def distances(X: Floats, Z: Floats, metric: str) -> Floats:
+    """Return the distances (n, m) of rows in one of SciPy's metrics."""
     # Not by |x|^2 - 2 x z + |z|^2, which leaves equal rows a distance of their rounding.
     from scipy.spatial.distance import cdist  # noqa: PLC0415  imported where it is needed
 
     distances: Floats = cdist(X, Z, metric=metric)
     return distances
-
-
-@dataclass(frozen=True)
-class Gaussian(ShiftInvariantKernel):
-    """The Gaussian kernel exp(-|x - x'|^2 / (2 l^2)); frequencies are N(0, I / l^2).
-
-    exp(-gamma |x - x'|^2) is the same kernel at l = 1 / sqrt(2 gamma).
-
-    References
-    ----------
-    Rahimi and Recht (2007), "Random features for large-scale kernel machines".
-    """
-
-    name = "gaussian"
-
-    def distance(self, X: Floats, Z: Floats) -> Floats:
-        """Return Euclidean distances (n, m)."""
-        return _distances(X, Z, "euclidean")
-
-    def profile(self, distances: Floats) -> Floats:
-        """Return exp(-r^2 / 2)."""
-        values: Floats = np.exp(-0.5 * distances**2)
-        return values
-
-    def spectral(self, normal: Floats, uniform: Floats) -> Floats:  # noqa: ARG002
-        """Return the normal rows themselves, over the length scale."""
-        frequencies: Floats = normal / self.scales(normal.shape[1])
-        return frequencies
-
-
-@dataclass(frozen=True)
-class Matern(ShiftInvariantKernel):
-    """The Matern kernel of smoothness nu = 1/2, 3/2 or 5/2.
-
-    exp(-r / l) for nu = 1/2, (1 + a) exp(-a) with a = sqrt(3) r / l for nu = 3/2 and
-    (1 + a + a^2 / 3) exp(-a) with a = sqrt(5) r / l for nu = 5/2.  Its frequencies follow the
-    multivariate Student distribution with 2 nu degrees of freedom.
-
-    Parameters
-    ----------
-    length_scale : float, sequence of float, or 'median'
-    nu : {0.5, 1.5, 2.5}
-
-    Raises
-    ------
-    ParameterError
-        If nu is another number, or a length scale is not positive.
-
-    References
-    ----------
-    Rasmussen and Williams (2006), "Gaussian processes for machine learning", section 4.2.
-    """
-
-    nu: float = 1.5
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.nu not in (0.5, 1.5, 2.5):
-            raise ParameterError(f"nu must be 0.5, 1.5 or 2.5, not {self.nu!r}; give one of them.")
-
-    @property
-    def name(self) -> str:
-        """matern12, matern32 or matern52."""
-        return f"matern{2 * self.nu:.0f}2"
-
-    def distance(self, X: Floats, Z: Floats) -> Floats:
-        """Return Euclidean distances (n, m)."""
-        return _distances(X, Z, "euclidean")
-
-    def profile(self, distances: Floats) -> Floats:
-        """Return the polynomial of sqrt(2 nu) r times exp(-sqrt(2 nu) r)."""
-        a = math.sqrt(2.0 * self.nu) * distances
-        polynomial = {0.5: 1.0, 1.5: 1.0 + a, 2.5: 1.0 + a + a**2 / 3.0}[self.nu]
-        values: Floats = polynomial * np.exp(-a)
-        return values
-
-    def spectral(self, normal: Floats, uniform: Floats) -> Floats:
-        """Return z sqrt(2 nu / chi2) / l, chi2 being the quantile of `uniform`."""
-        from scipy.special import gammaincinv  # noqa: PLC0415  imported where it is needed
-
-        chi2 = 2.0 * gammaincinv(self.nu, uniform)
-        stretched: Floats = normal * np.sqrt(2.0 * self.nu / chi2)[:, None]
-        return stretched / self.scales(normal.shape[1])
-
-
-@dataclass(frozen=True)
-class Laplacian(ShiftInvariantKernel):
-    """The Laplacian kernel exp(-sum_j |x_j - x'_j| / l_j); frequencies are Cauchy(0, 1 / l_j).
-
-    References
-    ----------
-    Rahimi and Recht (2007), "Random features for large-scale kernel machines".
-    """
-
-    name = "laplacian"
-
-    def distance(self, X: Floats, Z: Floats) -> Floats:
-        """Return Manhattan distances (n, m)."""
-        return _distances(X, Z, "cityblock")
-
-    def profile(self, distances: Floats) -> Floats:
-        """Return exp(-r)."""
-        values: Floats = np.exp(-distances)
-        return values
-
-    def spectral(self, normal: Floats, uniform: Floats) -> Floats:  # noqa: ARG002
-        """Return each normal number carried to the Cauchy number of the same quantile."""
-        from scipy.special import ndtr  # noqa: PLC0415  imported where it is needed
-
-        # Quantiles are taken in the lower half, where they keep their digits, and mirrored.
-        cauchy: Floats = np.copysign(1.0 / np.tan(math.pi * ndtr(-np.abs(normal))), normal)
-        return cauchy / self.scales(normal.shape[1])
-
-
-@dataclass(frozen=True)
-class Linear(Kernel):
-    """The linear kernel x^T x'; its features are the inputs themselves."""
-
-    name = "linear"
-
-    def __call__(self, X: ArrayLike, Z: ArrayLike) -> Floats:
-        """Evaluate the kernel on every pair of rows; see `Kernel`."""
-        product: Floats = np.asarray(X, dtype=float) @ np.asarray(Z, dtype=float).T
-        return product
-
-
-KERNELS: dict[str, Kernel] = {
-    kernel.name: kernel
-    for kernel in (
-        Gaussian(),
-        Laplacian(),
-        Matern(nu=0.5),
-        Matern(nu=1.5),
-        Matern(nu=2.5),
-        Linear(),
-    )
-}
-
-
-def kernel_from(name: str, parameters: Mapping[str, Any]) -> Kernel:
-    """Build a kernel from its name and parameters, as a model file holds them.
-
-    Raises
-    ------
-    ParameterError
-        If there is no kernel of that name, or it does not take these parameters.
-    """
-    if name not in KERNELS:
-        raise ParameterError(
-            f"kernel must be one of {', '.join(KERNELS)}, not {name!r}; choose one of them."
-        )
-    known = KERNELS[name].parameters()
-    if not set(parameters) <= set(known):
-        raise ParameterError(
-            f"the kernel {name!r} takes {sorted(known)}, not {sorted(parameters)}; leave out the "
-            f"others."
-        )
-    return replace(KERNELS[name], **parameters)

@@ -14,7 +14,7 @@ from tolerances import assert_close
 
 from streamkern.errors import DataError
 from streamkern.kernels import Gaussian, Laplacian, Matern
-from streamkern.selection.length_scale import MEDIAN_ROWS, median_length_scale
+from streamkern.kernels.median import MEDIAN_ROWS, median_distance
 
 
 def manhattan(x, z) -> float:
@@ -40,15 +40,15 @@ def rows(n: int = 30, p: int = 5) -> np.ndarray:
 @pytest.mark.parametrize("n", [2, 3, 4, 31, 60])
 def test_the_median_is_over_all_pairs(kernel, distance, n):
     expected = naive.median_distance(distance, rows(n))
-    assert_close(median_length_scale(kernel, rows(n)), expected)
+    assert_close(median_distance(kernel, rows(n)), expected)
 
 
 @every_kernel
 @naive.quick
 @given(order=st.permutations(range(12)), unit=st.floats(1e-3, 1e3))
 def test_the_median_follows_the_unit_and_not_the_order(kernel, distance, order, unit):
-    expected = unit * median_length_scale(kernel, rows(12))
-    assert_close(median_length_scale(kernel, unit * rows(12)[order]), expected)
+    expected = unit * median_distance(kernel, rows(12))
+    assert_close(median_distance(kernel, unit * rows(12)[order]), expected)
 
 
 @every_kernel
@@ -56,13 +56,13 @@ def test_the_median_follows_the_unit_and_not_the_order(kernel, distance, order, 
 @given(repeats=st.lists(st.integers(1, 9), min_size=8, max_size=8))
 def test_pairs_of_equal_rows_do_not_count(kernel, distance, repeats):
     X = np.repeat(rows(8), repeats, axis=0)
-    assert_close(median_length_scale(kernel, X), naive.median_distance(distance, X))
+    assert_close(median_distance(kernel, X), naive.median_distance(distance, X))
 
 
 @every_kernel
 def test_a_table_of_mostly_equal_rows_has_the_scale_of_the_others(kernel, distance):
     X = np.repeat(rows(3), [100, 1, 1], axis=0)
-    assert_close(median_length_scale(kernel, X), naive.median_distance(distance, X))
+    assert_close(median_distance(kernel, X), naive.median_distance(distance, X))
 
 
 @every_kernel
@@ -71,7 +71,7 @@ def test_the_first_thousand_rows_are_used_and_no_more(kernel, distance):
     X[MEDIAN_ROWS:] = 1e9
     metric = "euclidean" if distance is math.dist else "cityblock"
     expected = np.median(pdist(X[:MEDIAN_ROWS], metric))
-    assert_close(median_length_scale(kernel, X), expected)
+    assert_close(median_distance(kernel, X), expected)
 
 
 @every_kernel
@@ -79,17 +79,17 @@ def test_the_first_thousand_rows_are_used_and_no_more(kernel, distance):
 def test_rows_that_are_all_equal_are_refused(kernel, distance, far):
     X = np.repeat(rows(1) + far, 20, axis=0) if far else np.zeros((20, 5))
     with pytest.raises(DataError, match="needs two different rows, but all sampled rows are equal"):
-        median_length_scale(kernel, X)
+        median_distance(kernel, X)
 
 
 @every_kernel
 @pytest.mark.parametrize("n", [0, 1])
 def test_fewer_than_two_rows_are_refused(kernel, distance, n):
     with pytest.raises(DataError, match="needs two different rows"):
-        median_length_scale(kernel, rows(n))
+        median_distance(kernel, rows(n))
 
 
 @every_kernel
 def test_the_median_of_rows_far_from_the_origin_keeps_its_digits(kernel, distance):
     X = 1e6 + rows()
-    assert_close(median_length_scale(kernel, X), naive.median_distance(distance, X), size=1e6)
+    assert_close(median_distance(kernel, X), naive.median_distance(distance, X), size=1e6)
