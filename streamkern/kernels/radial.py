@@ -55,6 +55,12 @@ class Gaussian(RadialKernel):
         """Return ones."""
         return np.ones(len(uniform))
 
+    def unit_log_density(self, frequencies: Floats) -> Floats:
+        """Return that of N(0, I)."""
+        squares = (frequencies**2).sum(axis=1)
+        values: Floats = -0.5 * (squares + frequencies.shape[1] * math.log(2.0 * math.pi))
+        return values
+
 
 @dataclass(frozen=True)
 class Matern(RadialKernel):
@@ -104,3 +110,11 @@ class Matern(RadialKernel):
 
         factors: Floats = np.sqrt(self.nu / gammaincinv(self.nu, uniform))
         return factors
+
+    def unit_log_density(self, frequencies: Floats) -> Floats:
+        """Return that of the multivariate Student distribution with 2 nu degrees of freedom."""
+        p, nu = frequencies.shape[1], self.nu
+        constant = math.lgamma(nu + p / 2) - math.lgamma(nu) - p / 2 * math.log(2 * math.pi * nu)
+        squares = (frequencies**2).sum(axis=1)
+        values: Floats = constant - (nu + p / 2) * np.log1p(squares / (2 * nu))
+        return values
