@@ -30,8 +30,7 @@ def log_bessel_k(order: float, x: Floats) -> Floats:
     from scipy.special import kve  # noqa: PLC0415  imported where it is needed
 
     v = abs(order)
-    x = np.minimum(x, _LARGE)
-    scaled = kve(v, x)
+    scaled = kve(v, np.minimum(x, _LARGE))
     is_known = np.isfinite(scaled) & (scaled > 0)
     values = np.log(np.where(is_known, scaled, 1.0)) - x
     if is_known.all():

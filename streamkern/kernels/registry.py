@@ -68,7 +68,9 @@ def restored_kernel(name: str, parameters: Mapping[str, Any]) -> Kernel:
     """
     try:
         kernel = _restored(name, parameters)
-    except (KeyError, TypeError) as error:
+    except ParameterError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ParameterError(
             f"the kernel {name!r} lacks parameters; the file is damaged."
         ) from error
