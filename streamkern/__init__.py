@@ -18,7 +18,18 @@ if TYPE_CHECKING:
     from streamkern.estimators import RandomFeatureRidge, load
     from streamkern.exact import ExactKernelRidge
     from streamkern.features import FeatureMap, Identity, RandomFourierFeatures
-    from streamkern.kernels import Gaussian, Kernel, Laplacian, Linear, Matern
+    from streamkern.kernels import (
+        Cauchy,
+        Gaussian,
+        InverseMultiquadric,
+        Kernel,
+        Laplacian,
+        Linear,
+        Matern,
+        Periodic,
+        Polynomial,
+        RationalQuadratic,
+    )
     from streamkern.monitor import progress
     from streamkern.report import write_report
     from streamkern.sources import open_hdf5
@@ -26,19 +37,24 @@ if TYPE_CHECKING:
     from streamkern.statistics import ColumnStatistics, Moments
 
 _HOMES = {
+    "Cauchy": "kernels",
     "ColumnStatistics": "statistics",
     "DataMoments": "datamoments",
     "ExactKernelRidge": "exact",
     "FeatureMap": "features",
     "Gaussian": "kernels",
     "Identity": "features",
+    "InverseMultiquadric": "kernels",
     "Kernel": "kernels",
     "Laplacian": "kernels",
     "Linear": "kernels",
     "Matern": "kernels",
     "Moments": "statistics",
+    "Periodic": "kernels",
+    "Polynomial": "kernels",
     "RandomFeatureRidge": "estimators",
     "RandomFourierFeatures": "features",
+    "RationalQuadratic": "kernels",
     "accumulate": "engine",
     "compare": "comparison",
     "connect": "cluster",
@@ -51,19 +67,24 @@ _HOMES = {
 }
 
 __all__ = [
+    "Cauchy",
     "ColumnStatistics",
     "DataMoments",
     "ExactKernelRidge",
     "FeatureMap",
     "Gaussian",
     "Identity",
+    "InverseMultiquadric",
     "Kernel",
     "Laplacian",
     "Linear",
     "Matern",
     "Moments",
+    "Periodic",
+    "Polynomial",
     "RandomFeatureRidge",
     "RandomFourierFeatures",
+    "RationalQuadratic",
     "__version__",
     "accumulate",
     "compare",

@@ -18,7 +18,7 @@ import numpy as np
 from streamkern.errors import DataError, ParameterError
 from streamkern.features import Identity, RandomFourierFeatures
 from streamkern.features.base import cached_slices
-from streamkern.kernels import ShiftInvariantKernel
+from streamkern.kernels import Combined, ShiftInvariantKernel
 from streamkern.scheduling import current_resources, run_all, shared, task
 from streamkern.scratch import Scratch
 from streamkern.selection import (
@@ -100,22 +100,30 @@ class Search:
     ----------
     kernel : ShiftInvariantKernel
         With the chosen length scale.
+    tried : ShiftInvariantKernel
+        The same as it is among the attempts: without columns that are constant.
     attempts : tuple of Attempt
         In the order of the rungs, each in the order of length scales.
     seconds : float
     """
 
     kernel: ShiftInvariantKernel
+    tried: ShiftInvariantKernel
     attempts: tuple[Attempt, ...]
     seconds: float
 
     @property
     def note(self) -> str:
         """One sentence where the chosen length scale is the shortest or longest tried, else ''."""
-        scales = [_first(a.length_scale) for a in self.attempts if a.kernel == self.kernel.name]
-        chosen = _first(self.kernel.length_scale)
+        scales = [_first(a.length_scale) for a in self.attempts if a.kernel == self.tried.name]
+        chosen = _first(self.tried.length_scale)
         if min(scales) < chosen < max(scales):
             return ""
+        if isinstance(self.tried, Combined):
+            return (
+                f"the best length scales, {chosen:.4g} and those in proportion to it, are at the "
+                f"edge of those tried; search again with length scales about them in --kernel."
+            )
         return (
             f"the best length scale, {chosen:.4g}, is at the edge of those tried; search again "
             f"about it with --length-scale {chosen:.4g}."
@@ -205,7 +213,9 @@ def search(seen: Survey, options: FitOptions, kernels: Sequence[Any]) -> Search:
             (kernel, factor * 2.0 ** (step / 2)) for kernel, factor in best for step in steps
         ]
     kernel, factor = candidates[0]
-    return Search(kernel.stretched(factor), tuple(attempts), time.perf_counter() - begun)
+    chosen = kernel.stretched(factor)
+    tried = chosen.restricted(kept)
+    return Search(chosen, tried, tuple(attempts), time.perf_counter() - begun)
 
 
 def _best_of_each_kernel(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import naive
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import Matern as SklearnMatern
+from sklearn.gaussian_process.kernels import RationalQuadratic as SklearnRationalQuadratic
 from sklearn.kernel_ridge import KernelRidge
 from tolerances import assert_close
 
@@ -17,7 +20,17 @@ from streamkern.errors import (
 )
 from streamkern.exact import ExactKernelRidge
 from streamkern.features import RandomFourierFeatures
-from streamkern.kernels import Gaussian, Laplacian, Linear, Matern
+from streamkern.kernels import (
+    Cauchy,
+    Gaussian,
+    InverseMultiquadric,
+    Laplacian,
+    Linear,
+    Matern,
+    Periodic,
+    Polynomial,
+    RationalQuadratic,
+)
 from streamkern.solve import solve_ridge
 from streamkern.statistics import Moments
 
@@ -29,6 +42,16 @@ KERNELS = {
     "matern12": (Matern(1.5, nu=0.5), {"kernel": SklearnMatern(1.5, nu=0.5)}),
     "matern32": (Matern(1.5, nu=1.5), {"kernel": SklearnMatern(1.5, nu=1.5)}),
     "matern52": (Matern(1.5, nu=2.5), {"kernel": SklearnMatern(1.5, nu=2.5)}),
+    "matern": (Matern(1.5, nu=2.0), {"kernel": SklearnMatern(1.5, nu=2.0)}),
+    "rational quadratic": (
+        RationalQuadratic(1.5, shape=0.7),
+        {"kernel": SklearnRationalQuadratic(1.5, alpha=0.7)},
+    ),
+    "inverse multiquadric": (
+        InverseMultiquadric(2.0),
+        {"kernel": SklearnRationalQuadratic(2.0, alpha=0.5)},
+    ),
+    "polynomial": (Polynomial(3, 0.5), {"kernel": "poly", "degree": 3, "gamma": 1, "coef0": 0.5}),
     "linear": (Linear(), {"kernel": "linear"}),
 }
 every_kernel = pytest.mark.parametrize(
@@ -70,6 +93,32 @@ def test_a_kernel_matrix_computed_in_plain_loops_gives_the_same_predictions():
     other = KernelRidge(kernel="precomputed", alpha=0.1).fit(K, y)
     expected = other.predict(naive.kernel_matrix(naive.gaussian, new_rows(), X, (1.5,) * P))
     model = ExactKernelRidge(Gaussian(1.5), alpha=0.1, fit_intercept=False).fit(X, y)
+    np.testing.assert_allclose(model.predict(new_rows()), expected, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "formula"),
+    [
+        pytest.param(Cauchy(2.0), naive.cauchy, id="cauchy"),
+        pytest.param(
+            Periodic(2.0, period=3.0), partial(naive.periodic, periods=(3.0,) * P), id="periodic"
+        ),
+        pytest.param(
+            Gaussian(2.0).on([0]) * Cauchy(2.0).on([2]) + 3.0 * Laplacian(2.0),
+            lambda x, z, s: (
+                0.25 * naive.gaussian(x[:1], z[:1], s[:1]) * naive.cauchy(x[2:], z[2:], s[2:])
+                + 0.75 * naive.laplacian(x, z, s)
+            ),
+            id="sum of a product",
+        ),
+    ],
+)
+def test_other_kernels_in_plain_loops_give_the_same_predictions(kernel, formula):
+    X, y = rows()
+    other = KernelRidge(kernel="precomputed", alpha=0.1)
+    other.fit(naive.kernel_matrix(formula, X, X, (2.0,) * P), y)
+    expected = other.predict(naive.kernel_matrix(formula, new_rows(), X, (2.0,) * P))
+    model = ExactKernelRidge(kernel, alpha=0.1, fit_intercept=False).fit(X, y)
     np.testing.assert_allclose(model.predict(new_rows()), expected, rtol=0, atol=1e-8)
 
 

@@ -12,7 +12,15 @@ import numpy as np
 import pytest
 
 import streamkern
-from streamkern import Gaussian, Laplacian, Linear, Matern, RandomFeatureRidge, tuning
+from streamkern import (
+    Gaussian,
+    Laplacian,
+    Linear,
+    Matern,
+    Periodic,
+    RandomFeatureRidge,
+    tuning,
+)
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.features import RandomFourierFeatures
 from streamkern.tuning import SEARCH_ROWS, _Trial, search_rows
@@ -314,6 +322,42 @@ def test_single_and_double_precision_find_the_same():
     assert scores[0].min() == pytest.approx(scores[1].min(), rel=1e-2)
     # Smaller penalties than single precision allows do better for long length scales only.
     assert (scores[0] >= 0.99 * scores[1]).all()
+
+
+def test_a_combination_is_searched_with_the_scale_of_every_part_and_without_constant_columns():
+    X, y = smooth(400)
+    wide = np.insert(X, 1, 7.0, axis=1)
+    kernel = Gaussian("median").on([0, 2]) * Laplacian("median").on([1]) + Matern("median")
+    with pytest.warns(StreamkernWarning, match="constant"):
+        model = ridge().tune(wide, y, kernels=[kernel, Gaussian()])
+    names = {attempt["kernel"] for attempt in model.report_["tuning"]}
+    assert names == {"gaussian[0,1]+matern32", "gaussian"}
+    both = Gaussian("median").on([0, 1]) + Matern("median")
+    expected = ridge().tune(X, y, kernels=[both, Gaussian()])
+    assert same_bits(model, expected)
+    assert model.kernel_ == expected.kernel_
+
+
+def test_length_scales_of_a_combination_at_the_edge_are_said_for_columns_that_are_left():
+    X, y = smooth(400)
+    wide = np.insert(X, 0, 7.0, axis=1)
+    kernel = Gaussian(1.0).on([0]) + Gaussian(1e-3).on([1]) * Laplacian(1e-3).on([2])
+    with pytest.warns(StreamkernWarning, match="constant"):
+        model = ridge(kernel=kernel).tune(wide, y)
+    assert "best length scales, 0.008 and those in proportion to it" in model.report_["note"]
+
+
+def test_a_periodic_kernel_is_searched_though_its_frequencies_do_not_stretch():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.0, 10.0, (1500, 1))
+    y = np.exp(np.sin(2 * np.pi * X[:, 0])) + 0.1 * rng.standard_normal(1500)
+    kernel = Periodic("median", period=1.0)
+    tuned = ridge(kernel=kernel, standardize=False).tune(X, y)
+    scales = {a["length_scale"] for a in tuned.report_["tuning"]}
+    assert len(scales) >= 13
+    assert tuned.report_["cv_rmse"] < 0.12
+    fitted = ridge(kernel=tuned.kernel_, standardize=False).fit(X, y)
+    assert same_bits(tuned, fitted)
 
 
 @pytest.mark.parametrize(

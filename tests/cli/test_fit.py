@@ -77,6 +77,12 @@ KERNELS = {
     "matern12": library.Matern(2.0, nu=0.5),
     "matern32": library.Matern(2.0, nu=1.5),
     "matern52": library.Matern(2.0, nu=2.5),
+    "matern": library.Matern(2.0, nu=1.5),
+    "matern(nu=2)": library.Matern(2.0, nu=2.0),
+    "rational-quadratic": library.RationalQuadratic(2.0),
+    "inverse-multiquadric": library.InverseMultiquadric(2.0),
+    "cauchy": library.Cauchy(2.0),
+    "periodic(period=3)": library.Periodic(2.0, period=3.0),
     "linear": library.Linear(),
 }
 
@@ -90,6 +96,40 @@ def test_every_kernel_has_a_name(name):
     assert same_bits(model, ridge(KERNELS[name]))
     assert report["kernel"] == KERNELS[name].name
     assert report["length_scale"] == (None if name == "linear" else 2.0)
+
+
+def test_a_sum_of_products_is_that_of_python():
+    text = "gaussian(length_scale=3)[0,1]*periodic(period=3)[2]+0.5*laplacian"
+    report = report_of(*FIT, "--kernel", text, "--length-scale", 2)
+    kernel = library.Gaussian(3.0).on([0, 1]) * library.Periodic(2.0, period=3.0).on([2])
+    kernel = kernel + 0.5 * library.Laplacian(2.0)
+    model = library.load("model.h5")
+    assert model.kernel == model.kernel_ == kernel
+    assert same_bits(model, ridge(kernel))
+    assert report["kernel"] == "gaussian[0,1]*periodic(period=3)[2]+0.5*laplacian"
+    assert report["length_scale"] == [3.0, 2.0, 2.0]
+    shown = streamkern("show", "model.h5").stdout
+    assert "gaussian[0,1]*periodic(period=3)[2]+0.5*laplacian" in shown.replace("\n", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--kernel", "multiquadric"), "not positive definite"),
+        (("--kernel", "gaussian[0]*"), "expected the name of a kernel"),
+        (("--kernel", "gaussian[3]"), "one of column 3, but columns go from 0 to 2"),
+        (("--kernel", "polynomial"), "need a shift-invariant kernel"),
+        (("--kernel", "linear", "--length-scale", "2"), "has no length scale; leave --length"),
+        (
+            ("--kernel", "gaussian(length_scale=1)", "--length-scale", "2"),
+            "has its own length scale; leave --length-scale out",
+        ),
+    ],
+)
+def test_a_kernel_that_cannot_be_is_wrong_usage(arguments, message):
+    result = CliRunner().invoke(main, [*map(str, FIT), *arguments])
+    assert result.exit_code == 2
+    assert message in result.stderr.replace("\n", " ")
 
 
 def test_the_json_has_every_key_of_the_contract():
