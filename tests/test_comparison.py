@@ -260,6 +260,18 @@ def test_the_median_length_scale_is_resolved_once_for_all_models():
     assert 0.5 < found.kernel["length_scale"] < 5
 
 
+def test_a_combination_is_compared_with_its_exact_kernel():
+    kernel = Gaussian("median").on([0]) * Matern("median").on([1]) + 0.5 * Gaussian("median")
+    found = compare(
+        ArraySource(*rows()), model(kernel), n_components=(8, 512), maps=("orthogonal",), n_seeds=1
+    )
+    assert found.kernel["name"] == "gaussian[0]*matern32[1]+0.5*gaussian"
+    assert len(found.kernel["length_scale"]) == 3
+    few, many = (trial.kernel_error for trial in found.trials[2:])
+    assert many < 0.25 * few
+    json.dumps(found.as_dict(), allow_nan=False)
+
+
 def test_the_same_seed_gives_the_same_errors():
     first, second, other = (
         compare(ArraySource(*rows()), model(random_state=seed), n_components=(8,), n_seeds=1)

@@ -19,7 +19,7 @@ from streamkern.estimators import RandomFeatureRidge
 from streamkern.exact import ExactKernelRidge
 from streamkern.features import FAMILIES, Standardized
 from streamkern.fitoptions import plan_for
-from streamkern.kernels import Linear, ShiftInvariantKernel, length_scale_of
+from streamkern.kernels import Kernel, Linear, ShiftInvariantKernel, length_scale_of
 from streamkern.observing import current_listener, observed, passing, tell, unheard
 from streamkern.scheduling import run, task
 from streamkern.sources import ArraySource
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from streamkern._typing import Floats
     from streamkern.comparison.split import Split
-    from streamkern.kernels import Kernel
     from streamkern.solving import PenaltyOptions
     from streamkern.sources import Source
 
@@ -162,7 +161,9 @@ def checked_comparison(
 ) -> PenaltyOptions:
     """Return how alpha is chosen, or raise ParameterError; parameters are those of `compare`."""
     if not isinstance(model.kernel, ShiftInvariantKernel) or model.feature_map == "identity":
-        raise ParameterError("the linear kernel has no random features; compare another kernel.")
+        is_other = isinstance(model.kernel, Kernel) and model.feature_map != "identity"
+        name = model.kernel.name if is_other else "linear"
+        raise ParameterError(f"the {name} kernel has no random features; compare another kernel.")
     if model.per_target or model.one_standard_error:
         raise ParameterError(
             "a comparison takes the one alpha of least error for all targets; leave per_target and "

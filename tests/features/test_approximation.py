@@ -37,35 +37,34 @@ def product_of_the_same_inputs(x, z, scales) -> float:
     return smooth * naive.laplacian(x, z, [3.0 * s for s in scales])
 
 
-every_kernel = pytest.mark.parametrize(
-    ("kernel", "formula"),
-    [
-        pytest.param(Gaussian(), naive.gaussian, id="gaussian"),
-        pytest.param(Laplacian(), naive.laplacian, id="laplacian"),
-        pytest.param(Matern(nu=0.5), partial(naive.matern, nu=0.5), id="matern12"),
-        pytest.param(Matern(nu=1.5), partial(naive.matern, nu=1.5), id="matern32"),
-        pytest.param(Matern(nu=2.5), partial(naive.matern, nu=2.5), id="matern52"),
-        pytest.param(Matern(nu=4.0), partial(naive.matern, nu=4.0), id="matern4"),
-        pytest.param(
-            RationalQuadratic(shape=2.0),
-            partial(naive.rational_quadratic, shape=2.0),
-            id="rational",
-        ),
-        pytest.param(
-            InverseMultiquadric(), partial(naive.rational_quadratic, shape=0.5), id="multiquadric"
-        ),
-        pytest.param(Cauchy(), naive.cauchy, id="cauchy"),
-        pytest.param(
-            Periodic(period=3.0), partial(naive.periodic, periods=(3.0,) * P), id="periodic"
-        ),
-        pytest.param(
-            Gaussian().on([0, 1, 2]) * Laplacian().on([5]) + 0.5 * Matern(nu=1.5),
-            sum_of_product,
-            id="sum",
-        ),
-        pytest.param(Gaussian(2.0) * Laplacian(3.0), product_of_the_same_inputs, id="product"),
-    ],
-)
+SIMPLE = [
+    pytest.param(Gaussian(), naive.gaussian, id="gaussian"),
+    pytest.param(Laplacian(), naive.laplacian, id="laplacian"),
+    pytest.param(Matern(nu=0.5), partial(naive.matern, nu=0.5), id="matern12"),
+    pytest.param(Matern(nu=1.5), partial(naive.matern, nu=1.5), id="matern32"),
+    pytest.param(Matern(nu=2.5), partial(naive.matern, nu=2.5), id="matern52"),
+]
+OTHERS = [
+    pytest.param(Matern(nu=4.0), partial(naive.matern, nu=4.0), id="matern4"),
+    pytest.param(
+        RationalQuadratic(shape=2.0),
+        partial(naive.rational_quadratic, shape=2.0),
+        id="rational",
+    ),
+    pytest.param(
+        InverseMultiquadric(), partial(naive.rational_quadratic, shape=0.5), id="multiquadric"
+    ),
+    pytest.param(Cauchy(), naive.cauchy, id="cauchy"),
+    pytest.param(Periodic(period=3.0), partial(naive.periodic, periods=(3.0,) * P), id="periodic"),
+    pytest.param(
+        Gaussian().on([0, 1, 2]) * Laplacian().on([5]) + 0.5 * Matern(nu=1.5),
+        sum_of_product,
+        id="sum",
+    ),
+    pytest.param(Gaussian(2.0) * Laplacian(3.0), product_of_the_same_inputs, id="product"),
+]
+some_kernels = pytest.mark.parametrize(("kernel", "formula"), [*SIMPLE, OTHERS[-2]])
+every_kernel = pytest.mark.parametrize(("kernel", "formula"), [*SIMPLE, *OTHERS])
 
 
 def pairs(n: int, length: float | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -87,7 +86,7 @@ def errors(kernel, formula, D, seeds, rows, **options) -> np.ndarray:
     return np.array(approximate) - exact
 
 
-@every_kernel
+@some_kernels
 @pytest.mark.parametrize("orthogonal", [True, False], ids=["orthogonal", "iid"])
 @pytest.mark.parametrize("paired", [True, False], ids=["paired", "phase"])
 def test_the_error_falls_as_the_root_of_the_number_of_features(kernel, formula, orthogonal, paired):
@@ -111,7 +110,7 @@ def test_features_have_no_bias(kernel, formula, orthogonal, paired):
     assert (np.abs(apart.mean(axis=0)) < 4 * apart.std(axis=0) / np.sqrt(len(apart))).all()
 
 
-@every_kernel
+@some_kernels
 @pytest.mark.parametrize("length", [0.4, 1.0, 2.5])
 @pytest.mark.parametrize("paired", [True, False], ids=["paired", "phase"])
 def test_the_variance_of_independent_draws_is_that_of_the_formula(kernel, formula, length, paired):

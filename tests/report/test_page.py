@@ -15,7 +15,16 @@ from commandline import small_files
 from pages import Page
 
 import streamkern
-from streamkern import Gaussian, Laplacian, Matern, RandomFeatureRidge, open_hdf5, write_report
+from streamkern import (
+    Cauchy,
+    Gaussian,
+    Laplacian,
+    Matern,
+    Periodic,
+    RandomFeatureRidge,
+    open_hdf5,
+    write_report,
+)
 from streamkern.errors import OutputError, ParameterError, StreamkernWarning
 from streamkern.report import page, wording
 from streamkern.sources.hdf5 import HDF5Reader
@@ -65,6 +74,7 @@ def undated(path):
     return re.sub(besides, r"\1", html, flags=re.DOTALL)
 
 
+COMBINATION = Gaussian("median").on([0, 1]) * Matern("median").on([2]) + 0.5 * Cauchy("median")
 CASES = {
     "cross-validation": {},
     "a given penalty": {"alpha": 0.5},
@@ -81,6 +91,8 @@ CASES = {
     "double": {"precision": "double"},
     "blocks": {"fold_by": "blocks"},
     "a search": {"tune": True, "kernels": [Gaussian("median"), Laplacian("median")]},
+    "a combination": {"kernel": COMBINATION},
+    "a search of combinations": {"tune": True, "kernels": [COMBINATION, Periodic(period=9.0)]},
     "more features than rows": {"n_components": 1024, "alpha": 1e-8},
 }
 
@@ -303,12 +315,13 @@ def test_what_was_skipped_and_dropped_is_shown(tmp_path, path):
 
 
 @pytest.mark.parametrize("tune", [False, True])
-def test_the_call_makes_the_same_model(tune, tmp_path, path):
+@pytest.mark.parametrize("kernel", [Laplacian(2.0), COMBINATION], ids=["simple", "combined"])
+def test_the_call_makes_the_same_model(tune, kernel, tmp_path, path):
     X, y = rows()
     with h5py.File(tmp_path / "it's.h5", "w") as file:
         file["in puts"], file["y"] = X, y
     source = open_hdf5(tmp_path / "it's.h5", "in puts")
-    model = RandomFeatureRidge(Laplacian(2.0), n_components=32, alpha=[0.1, 1.0], random_state=3)
+    model = RandomFeatureRidge(kernel, n_components=32, alpha=[0.1, 1.0], random_state=3)
     made = {True: model.tune, False: model.fit}[tune](source)
     found = written(made, path, source)
     (call,) = [words for words in found.words if words.startswith("import streamkern")]
