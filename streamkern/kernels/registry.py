@@ -89,7 +89,7 @@ def _restored(name: str, parameters: Mapping[str, Any]) -> Kernel:
     if "factors" in parameters:
         return Product(tuple(_part(factor) for factor in parameters["factors"]))
     if "columns" in parameters:
-        kernel = _part(parameters)
+        kernel = _part(parameters["kernel"])
         if not isinstance(kernel, ScaledKernel):
             raise TypeError(kernel)
         return OnColumns(kernel, tuple(parameters["columns"]))

@@ -30,6 +30,7 @@ from streamkern.kernels import (
     parsed_kernel,
     simple_kernels,
 )
+from streamkern.kernels.combined.base import reduced
 
 P = 4
 # sin(x) of one input beside a Gaussian of two, and a rough part of all.
@@ -125,7 +126,7 @@ def test_a_stretched_combination_has_stretched_parts(kernel, factor):
 
 @naive.quick
 @given(kernel=kernels, kept=columns)
-def test_without_constant_columns_rows_are_as_near_up_to_terms_that_are_constant(kernel, kept):
+def test_without_constant_columns_the_kernel_is_the_same_up_to_a_constant(kernel, kept):
     kept = sorted(kept)
     X, Z = rows(6), rows(4, seed=1)
     constant = [j for j in range(P) if j not in kept]
@@ -134,23 +135,19 @@ def test_without_constant_columns_rows_are_as_near_up_to_terms_that_are_constant
         with pytest.raises(ParameterError, match="are constant, so rows do not differ for it"):
             kernel.restricted(kept)
         return
-    whole, part = kernel(X, Z), kernel.restricted(kept)(X[:, kept], Z[:, kept])
-    # A constant term is a share of 1: what is left differs between rows in proportion.
-    if isinstance(kernel, Sum):
-        share = sum(
-            w for w, term in zip(kernel.shares, kernel.terms, strict=True) if term.remains(kept)
-        )
-        assume_flat = all(_is_flat(term) for term in kernel.terms)
-        if assume_flat:
-            assert_close(whole, share * part + (1 - share), steps=1000)
-    elif _is_flat(kernel):
-        assert_close(whole, part, steps=1000)
+    constant, _ = reduced(kernel, kept)
+    part = kernel.restricted(kept)(X[:, kept], Z[:, kept])
+    # What is constant is for the intercept, and the rest differs between rows in proportion.
+    assert_close(kernel(X, Z), constant + (1.0 - constant) * part, steps=1000)
 
 
-def _is_flat(kernel) -> bool:
-    """Whether no sum is a factor within, whose constant terms leave the whole another kernel."""
-    parts = getattr(kernel, "parts", ())
-    return not isinstance(kernel, Sum) and all(_is_flat(part) for part in parts)
+def test_a_constant_term_of_a_factor_leaves_the_other_factor():
+    kernel = (Gaussian().on([0]) + 3 * Laplacian().on([1])) * Cauchy().on([2])
+    assert kernel.restricted([1, 2]) == (
+        0.75 * (Laplacian().on([0]) * Cauchy().on([1])) + 0.25 * Cauchy().on([1])
+    )
+    nothing_left = (Gaussian().on([0]) + Gaussian().on([1])) * Cauchy().on([0])
+    assert nothing_left.reduced([1]) == (0.5, Gaussian().on([0]))
 
 
 def test_weights_count_by_their_share():
@@ -295,8 +292,10 @@ def test_only_kernels_are_added(other):
     [
         ("gaussian+laplacian", {"terms": [{"name": "gaussian", "parameters": {}}]}),
         ("gaussian+laplacian", {"terms": 3, "weights": [1.0]}),
-        ("linear[0]", {"name": "linear", "parameters": {}, "columns": [0]}),
-        ("gaussian[0]", {"name": "gaussian", "parameters": [], "columns": 0}),
+        ("linear[0]", {"kernel": {"name": "linear", "parameters": {}}, "columns": [0]}),
+        ("gaussian[0]", {"kernel": {"name": "gaussian", "parameters": []}, "columns": 0}),
+        ("gaussian[0]", {"kernel": {"name": "cauchy", "parameters": {}}, "columns": [0]}),
+        ("gaussian[0]", {"kernel": "gaussian", "columns": [0]}),
         ("gaussian*linear", {"factors": [{"name": "linear", "parameters": {}}] * 2}),
         ("gaussian*linear", {"factors": [{"name": "linear"}]}),
         ("gaussian*cauchy", {"factors": [{"name": 3, "parameters": {}}]}),

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from streamkern._typing import Array
 
 
+Reduced = tuple[float, ShiftInvariantKernel | None]
+
+
 class Combined(ShiftInvariantKernel):
     """A kernel that is made of others.
 
@@ -47,6 +50,31 @@ class Combined(ShiftInvariantKernel):
         """Return this kernel with the length scales of all parts times a factor."""
         return self.of_parts([part.stretched(factor) for part in self.parts])
 
+    @abstractmethod
+    def reduced(self, columns: Array | Sequence[int]) -> Reduced:
+        """Return what the kernel is of rows that are alike in all other columns.
+
+        Returns
+        -------
+        constant : float
+            c, from 0 to 1: the kernel is c + (1 - c) k.
+        kernel : ShiftInvariantKernel or None
+            k, its columns counted among those that are kept; None if c is 1.
+        """
+
+    def restricted(self, columns: Array | Sequence[int]) -> ShiftInvariantKernel:
+        """Return this kernel for rows of which only some columns are kept, in their order.
+
+        Terms that are constant on such rows are left out: the intercept stands for them.
+        """
+        _, kernel = self.reduced(columns)
+        if kernel is None:
+            raise ParameterError(
+                f"all columns that the kernel {self.name} is one of are constant, so rows do not "
+                f"differ for it; put it on others."
+            )
+        return kernel
+
     def remains(self, columns: Array | Sequence[int]) -> bool:
         """Say whether any part is one of any of these columns."""
         return any(part.remains(columns) for part in self.parts)
@@ -72,9 +100,8 @@ def described(kernel: ShiftInvariantKernel) -> dict[str, Any]:
     return {"name": kernel.name, "parameters": kernel.parameters()}
 
 
-def without_inputs(kernel: Combined) -> ParameterError:
-    """Return the error of a kernel in whose columns rows do not differ."""
-    return ParameterError(
-        f"all columns that the kernel {kernel.name} is one of are constant, so rows do not differ "
-        f"for it; put it on others."
-    )
+def reduced(kernel: ShiftInvariantKernel, columns: Array | Sequence[int]) -> Reduced:
+    """Return what any kernel is of rows that are alike in all other columns."""
+    if isinstance(kernel, Combined):
+        return kernel.reduced(columns)
+    return (0.0, kernel.restricted(columns)) if kernel.remains(columns) else (1.0, None)

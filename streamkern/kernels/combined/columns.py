@@ -9,7 +9,7 @@ import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.kernels.base import ShiftInvariantKernel, checked_rows
-from streamkern.kernels.combined.base import Combined, described, without_inputs
+from streamkern.kernels.combined.base import Combined, Reduced, described
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,7 +59,7 @@ class OnColumns(Combined):
 
     def parameters(self) -> dict[str, Any]:
         """Return the kernel and its columns as plain JSON values."""
-        return {**described(self.kernel), "columns": list(self.columns)}
+        return {"kernel": described(self.kernel), "columns": list(self.columns)}
 
     def __call__(self, X: ArrayLike, Z: ArrayLike) -> Floats:
         """Evaluate the kernel on every pair of rows; see `Kernel`."""
@@ -103,12 +103,12 @@ class OnColumns(Combined):
         is_known = not isinstance(self.kernel.length_scale, str)
         return self if is_known else self.of_parts([self.kernel.with_length_scale(1.0)])
 
-    def restricted(self, columns: Array | Sequence[int]) -> Self:
+    def reduced(self, columns: Array | Sequence[int]) -> Reduced:
         """Return this kernel with its columns counted among those that are kept."""
         there, places = self._kept(columns)
         if not there:
-            raise without_inputs(self)
-        return replace(self, kernel=self.kernel.restricted(there), columns=tuple(places))
+            return 1.0, None
+        return 0.0, replace(self, kernel=self.kernel.restricted(there), columns=tuple(places))
 
     def remains(self, columns: Array | Sequence[int]) -> bool:
         """Say whether any of its columns is among these."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.kernels.combined.base import Combined, described, without_inputs
+from streamkern.kernels.combined.base import Combined, Reduced, described, reduced
 from streamkern.kernels.combined.columns import columns_of
 from streamkern.kernels.combined.sums import Sum
 
@@ -139,10 +139,33 @@ class Product(Combined):
         """Return this kernel with a length scale for every factor; see `ShiftInvariantKernel`."""
         return self.of_parts([factor.resolved(rows, columns) for factor in self.factors])
 
-    def restricted(self, columns: Array | Sequence[int]) -> ShiftInvariantKernel:
-        """Return this kernel without the factors that are 1."""
-        left = [factor for factor in self.factors if factor.remains(columns)]
-        if not left:
-            raise without_inputs(self)
-        factors = tuple(factor.restricted(columns) for factor in left)
-        return Product(factors) if len(factors) > 1 else factors[0]
+    def reduced(self, columns: Array | Sequence[int]) -> Reduced:
+        """Return the product of the factors that differ, multiplied out where a part is constant.
+
+        (c + (1 - c) k) m is the sum of m and k m with weights c and 1 - c.
+        """
+        products: list[tuple[float, tuple[ShiftInvariantKernel, ...]]] = [(1.0, ())]
+        for factor in self.factors:
+            c, kernel = reduced(factor, columns)
+            with_it = [
+                (weight * (1.0 - c), (*some, *factors_of(kernel)))
+                for weight, some in products
+                if kernel is not None
+            ]
+            products = with_it + [(weight * c, some) for weight, some in products if c > 0.0]
+        constant = sum(weight for weight, some in products if not some)
+        weights = tuple(weight for weight, some in products if some)
+        terms = tuple(product_of(some) for _, some in products if some)
+        if len(terms) > 1:
+            return constant, Sum(terms, weights)
+        return (constant, terms[0]) if terms else (1.0, None)
+
+
+def factors_of(kernel: ShiftInvariantKernel) -> tuple[ShiftInvariantKernel, ...]:
+    """Return the factors of a product, or any other kernel as the only one."""
+    return kernel.factors if isinstance(kernel, Product) else (kernel,)
+
+
+def product_of(factors: tuple[ShiftInvariantKernel, ...]) -> ShiftInvariantKernel:
+    """Return the product of some factors, or the only one."""
+    return Product(factors) if len(factors) > 1 else factors[0]

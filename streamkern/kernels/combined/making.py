@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from streamkern.errors import ParameterError
 from streamkern.kernels.combined.base import Combined
 from streamkern.kernels.combined.columns import OnColumns, checked_columns
-from streamkern.kernels.combined.factors import Product
+from streamkern.kernels.combined.factors import Product, factors_of
 from streamkern.kernels.combined.sums import Sum
 from streamkern.kernels.scaled import ScaledKernel
 
@@ -51,16 +51,12 @@ def multiplied(left: ShiftInvariantKernel, right: ShiftInvariantKernel) -> Combi
     for kernel in (left, right):
         if isinstance(kernel, Sum) and len(kernel.terms) == 1:
             weight *= kernel.weights[0]
-            factors += _factors(kernel.terms[0])
+            factors += factors_of(kernel.terms[0])
         else:
-            factors += _factors(kernel)
+            factors += factors_of(kernel)
     product = Product(tuple(factors))
     return product if weight == 1.0 else Sum((product,), (weight,))
 
 
 def _as_sum(kernel: ShiftInvariantKernel) -> Sum:
     return kernel if isinstance(kernel, Sum) else Sum((kernel,), (1.0,))
-
-
-def _factors(kernel: ShiftInvariantKernel) -> tuple[ShiftInvariantKernel, ...]:
-    return kernel.factors if isinstance(kernel, Product) else (kernel,)

@@ -10,7 +10,7 @@ import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.kernels.base import ShiftInvariantKernel, number_text
-from streamkern.kernels.combined.base import Combined, described, without_inputs
+from streamkern.kernels.combined.base import Combined, Reduced, described, reduced
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -125,14 +125,23 @@ class Sum(Combined):
         """Return this kernel with a length scale for every term; see `ShiftInvariantKernel`."""
         return self.of_parts([term.resolved(rows, columns) for term in self.terms])
 
-    def restricted(self, columns: Array | Sequence[int]) -> ShiftInvariantKernel:
-        """Return this kernel without the terms that are constant, which the intercept stands for.
-
-        The shares of the others grow.
-        """
-        pairs = zip(self.terms, self.weights, strict=True)
-        left = [(term, weight) for term, weight in pairs if term.remains(columns)]
-        if not left:
-            raise without_inputs(self)
-        terms, weights = zip(*left, strict=True)
-        return Sum(tuple(term.restricted(columns) for term in terms), weights)
+    def reduced(self, columns: Array | Sequence[int]) -> Reduced:
+        """Return the sum of the terms that differ, and the share of what is constant."""
+        constant = 0.0
+        terms: list[ShiftInvariantKernel] = []
+        weights: list[float] = []
+        for term, weight, share in zip(self.terms, self.weights, self.shares, strict=True):
+            c, kernel = reduced(term, columns)
+            constant += share * c
+            inner = kernel if isinstance(kernel, Sum) else None
+            if inner is not None:
+                terms += inner.terms
+                weights += [weight * (1.0 - c) * part for part in inner.shares]
+            elif kernel is not None:
+                terms.append(kernel)
+                weights.append(weight * (1.0 - c))
+        if not terms:
+            return 1.0, None
+        if len(terms) == 1 < len(self.terms):
+            return constant, terms[0]
+        return constant, Sum(tuple(terms), tuple(weights))
