@@ -306,7 +306,7 @@ def prepared(
         fold_by=checked.fold_by,
         indexed=indexed,
         fixed_alpha=fixed_alpha,
-        can_strip=not checked.is_identity,
+        can_strip=checked.is_nested,
         n_workers=place.workers,
     )
     if options["dry_run"]:
