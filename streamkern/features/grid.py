@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _MOST_INPUTS = 3
 # Errors that may be balanced: there is no better one in double, and no use in a worse one.
 _ERRORS = (1e-12, 0.9)
-_HALVINGS = 24
+_HALVINGS = 16
 # The farthest that waves may repeat, in ranges of an input, where the kernel hardly falls off.
 _FARTHEST = 100.0
 # Points of the box that a grid is chosen from, for every one that is chosen.

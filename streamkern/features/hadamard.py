@@ -60,12 +60,15 @@ def small_matrices(order: int) -> tuple[Array, ...]:
     matrices = [] if other == 1 else [_paley(other - 1)]
     bits = power.bit_length() - 1
     n_factors = -(-bits // _BITS)
-    for factor in range(n_factors):
-        matrix: Floats = np.ones((1, 1))
-        for _ in range((bits + factor) // n_factors):
-            matrix = np.kron([[1.0, 1.0], [1.0, -1.0]], matrix)
-        matrices.append(matrix)
+    matrices += [_sylvester((bits + factor) // n_factors) for factor in range(n_factors)]
     return tuple(matrix.astype(np.float32) for matrix in matrices)
+
+
+def _sylvester(bits: int) -> Floats:
+    """Return the Hadamard matrix (-1)^(number of bits that i and j share), of order 2^bits."""
+    numbers = np.arange(1 << bits)
+    shared = np.bitwise_count(numbers[:, None] & numbers[None, :])
+    return np.where(shared % 2, -1.0, 1.0)
 
 
 def _paley(prime: int) -> Floats:
