@@ -125,20 +125,34 @@ def _bisected(below: Callable[[float], bool], low: float, high: float) -> float:
 
 
 def _periods(kernel: ShiftInvariantKernel, ranges: Floats, error: float) -> Floats:
-    """Return the periods (p,) with which rows at the ends of a range have this covariance."""
+    """Return the periods (p,) with which rows at the ends of all ranges have this covariance.
+
+    Beside a range that is short they are longer, for a row to have little more with itself.
+    """
     p = len(ranges)
-    widest = np.where(ranges > 0, ranges, 1.0)
-    periods = np.empty(p)
-    for j in range(p):
-        zero, apart = np.zeros((1, p)), np.zeros((1, p))
+    return np.array(
+        [
+            max(
+                ranges[j] + _distance(kernel, p, j, ranges[j], error / p),
+                _distance(kernel, p, j, ranges[j], error / (4 * p)),
+            )
+            for j in range(p)
+        ]
+    )
 
-        def above(distance: float, j: int = j, zero: Array = zero, apart: Array = apart) -> bool:
-            apart[0, j] = distance
-            return bool(kernel(apart, zero)[0, 0] > error)
 
-        farthest = _FARTHEST * widest[j]
-        periods[j] = ranges[j] + _bisected(above, 1e-9 * farthest, farthest)
-    return periods
+def _distance(
+    kernel: ShiftInvariantKernel, n_features: int, j: int, sides: float, covariance: float
+) -> float:
+    """Return how far along an input rows have this covariance, or a bound of that."""
+    zero, apart = np.zeros((2, 1, n_features))
+
+    def above(distance: float) -> bool:
+        apart[0, j] = distance
+        return bool(kernel(apart, zero)[0, 0] > covariance)
+
+    farthest = _FARTHEST * (sides if sides > 0 else 1.0)
+    return _bisected(above, 1e-9 * farthest, farthest)
 
 
 def _weighted_grid(

@@ -15,12 +15,12 @@ import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.features.projection import Projection
+from streamkern.scratch import Scratch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from streamkern._typing import Array, Floats
-    from streamkern.scratch import Scratch
 
 # Orders of matrices that are no products of smaller ones, by which sizes can be near any number.
 _OTHER_ORDERS = (1, 12, 20)
@@ -216,13 +216,22 @@ class HadamardProjection(Projection):
 
     def rows(self, indices: Array) -> Floats:
         """Return some frequencies (K, p), from slopes that are 1 for one of them."""
-        from streamkern.scratch import Scratch  # noqa: PLC0415  for its type elsewhere
-
-        pull_back = self.pulled_back(np.dtype(np.float64), Scratch())
         frequencies = np.empty((len(indices), self.n_features))
-        for start in range(0, len(indices), _ROWS):
-            chosen = indices[start : start + _ROWS]
-            slopes = np.zeros((len(chosen), self.n_draws))
+        blocks, places = np.divmod(indices, self.signs.shape[2])
+        for block in np.unique(blocks):
+            mine = np.flatnonzero(blocks == block)
+            frequencies[mine] = self._rows_of_block(block, places[mine])
+        return frequencies
+
+    def _rows_of_block(self, block: int, places: Array) -> Floats:
+        P, of_block = self.signs.shape[2], slice(block, block + 1)
+        lengths = self.lengths[block * P : (block + 1) * P]
+        alone = HadamardProjection(self.inputs[of_block], self.signs[of_block], lengths)
+        pull_back = alone.pulled_back(np.dtype(np.float64), Scratch())
+        frequencies = np.empty((len(places), self.n_features))
+        for start in range(0, len(places), _ROWS):
+            chosen = places[start : start + _ROWS]
+            slopes = np.zeros((len(chosen), len(lengths)))
             slopes[np.arange(len(chosen)), chosen] = 1.0
             pull_back(slopes, frequencies[start : start + _ROWS])
         return frequencies
