@@ -81,7 +81,9 @@ def field(n: int, D: int, length_scale: float) -> None:
     for nu in (0.5, 1.5):
         kernel = Matern(length_scale, nu=nu)
         # A sum of many waves of the spectral distribution is nearly a Gaussian field.
-        w = kernel.spectral(rng.standard_normal((WAVES, 2)), 1.0 - rng.random(WAVES))
+        w = kernel.spectral(
+            rng.standard_normal((WAVES, 2)), 1.0 - rng.random((WAVES, kernel.n_uniforms))
+        )
         phases = 2 * np.pi * rng.random(WAVES)
         f = np.empty(n)
         for start in range(0, n, BLOCK):

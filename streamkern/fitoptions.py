@@ -72,7 +72,7 @@ class FitOptions:
                     "the identity map has no kernel but the linear one, and no phases; leave them "
                     "out, or take another map."
                 )
-        if isinstance(self.kernel, ShiftInvariantKernel) and not self.is_identity:
+        if not self.is_identity:
             self.map_of(self.kernel)
 
     def parameters(self) -> dict[str, Any]:
@@ -93,8 +93,8 @@ class FitOptions:
         """Return D for rows of p inputs, and check that the length scales fit them."""
         if self.is_identity:
             return n_features
-        if isinstance(self.kernel, ShiftInvariantKernel) and self.kernel.length_scale != "median":
-            self.kernel.scales(n_features)
+        if isinstance(self.kernel, ShiftInvariantKernel):
+            self.kernel.check_inputs(n_features)
         return self.n_components
 
     def map_of(self, kernel: Kernel, n_components: int | None = None) -> FeatureMap:

@@ -46,6 +46,31 @@ def matern(x: Any, z: Any, scales: Any, nu: float) -> float:
     return 2 ** (1 - nu) / math.gamma(nu) * a**nu * float(kv(nu, a))
 
 
+def rational_quadratic(x: Any, z: Any, scales: Any, shape: float) -> float:
+    """(1 + r^2 / (2 a l^2))^-a."""
+    square = sum(((a - b) / s) ** 2 for a, b, s in zip(x, z, scales, strict=True))
+    return (1 + square / (2 * shape)) ** -shape
+
+
+def cauchy(x: Any, z: Any, scales: Any) -> float:
+    """prod_j 1 / (1 + (x_j - z_j)^2 / l_j^2)."""
+    value = 1.0
+    for a, b, s in zip(x, z, scales, strict=True):
+        value /= 1 + ((a - b) / s) ** 2
+    return value
+
+
+def periodic(x: Any, z: Any, scales: Any, periods: Any) -> float:
+    """exp(-2 sum_j sin^2(pi (x_j - z_j) / P_j) / l_j^2)."""
+    inputs = zip(x, z, scales, periods, strict=True)
+    return math.exp(-2 * sum((math.sin(math.pi * (a - b) / P) / s) ** 2 for a, b, s, P in inputs))
+
+
+def polynomial(x: Any, z: Any, degree: int, constant: float) -> float:
+    """(c + x^T z)^d."""
+    return (constant + sum(a * b for a, b in zip(x, z, strict=True))) ** degree
+
+
 def laplacian(x: Any, z: Any, scales: Any) -> float:
     """exp(-sum_j |x_j - z_j| / l_j)."""
     return math.exp(-sum(abs(a - b) / s for a, b, s in zip(x, z, scales, strict=True)))

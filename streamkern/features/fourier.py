@@ -77,10 +77,12 @@ class RandomFourierFeatures(SpectralFeatures):
         if n_features < 1:
             raise ParameterError(f"a map needs at least 1 input, not {n_features}; give some.")
         normals = orthogonal_rows if self.orthogonal else independent_rows
-        normal = normals(self.n_draws, n_features, self.random_state)
-        uniform = drawn_uniforms(self.random_state, self.n_draws)
+        kernel = self.kernel
+        kernel.check_inputs(n_features)
+        normal = normals(self.n_draws, kernel.normal_sets * n_features, self.random_state)
+        uniform = drawn_uniforms(self.random_state, self.n_draws, kernel.n_uniforms)
         phases = drawn_phases(self.random_state, self.n_draws)
-        return self._drawn(Frequencies(self.kernel.spectral(normal, uniform)), phases)
+        return self._drawn(Frequencies(kernel.spectral(normal, uniform)), phases)
 
     def options(self) -> dict[str, Any]:
         """Return how frequencies are drawn."""

@@ -80,6 +80,7 @@ class GridFourierFeatures(SpectralFeatures):
                 "a grid of frequencies follows from the range of the rows, but there are none; "
                 "draw it with some."
             )
+        self.kernel.check_inputs(n_features)
         # Of uniform rows, the range of all is so much larger than that of some.
         ranges = np.ptp(rows, axis=0) * (len(rows) + 1) / max(len(rows) - 1, 1)
         frequencies, weights = balanced_grid(self.kernel, self.n_draws, ranges)

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from streamkern.kernels import ShiftInvariantKernel
 
 SEQUENCES = ("sobol", "halton")
-# Coordinates of a point besides the inputs': the number that a kernel mixes by, and the phase.
-_OTHERS = 2
 # Dimensions that SciPy has direction numbers for.
 _MOST_DIMENSIONS = 21201
 # Points are this far from 0 and 1, where quantiles are infinite.
@@ -29,7 +27,7 @@ class QuasiRandomFourierFeatures(SpectralFeatures):
     """Fourier features at the points of a scrambled low-discrepancy sequence.
 
     Coordinates of the points become normal numbers by their quantile function, and those
-    frequencies; the number that a kernel mixes by, and the phase, are coordinates of their own.
+    frequencies; numbers that a kernel mixes by, and the phase, are coordinates of their own.
     Every point alone is uniform, so there is no bias, and points together are more even than random
     ones: the error is lower in few dimensions, most at powers of 2.
 
@@ -80,17 +78,19 @@ class QuasiRandomFourierFeatures(SpectralFeatures):
         """Take the first points of the sequence for rows of `n_features` inputs."""
         from scipy.special import ndtri  # noqa: PLC0415  imported where it is needed
 
-        if not 1 <= n_features <= _MOST_DIMENSIONS - _OTHERS:
+        kernel = self.kernel
+        kernel.check_inputs(n_features)
+        n_normals = kernel.normal_sets * n_features
+        n_dimensions = n_normals + kernel.n_uniforms + 1
+        if n_features < 1 or n_dimensions > _MOST_DIMENSIONS:
             raise ParameterError(
-                f"quasi-random points are for 1 to {_MOST_DIMENSIONS - _OTHERS:,} inputs, not "
-                f"{n_features:,}; take the orthogonal map."
+                f"quasi-random points of up to {_MOST_DIMENSIONS:,} numbers are known, but this "
+                f"kernel of {n_features:,} inputs takes {n_dimensions:,}; take the orthogonal map."
             )
-        points = quasi_random_points(
-            self.sequence, self.n_draws, n_features + _OTHERS, self.random_state
-        )
-        normal, uniform, phases = ndtri(points[:, :-2]), points[:, -2], points[:, -1]
-        frequencies = self.kernel.spectral(normal, uniform)
-        return self._drawn(Frequencies(frequencies), 2.0 * math.pi * phases)
+        points = quasi_random_points(self.sequence, self.n_draws, n_dimensions, self.random_state)
+        normal, uniform = ndtri(points[:, :n_normals]), points[:, n_normals:-1]
+        frequencies = Frequencies(kernel.spectral(normal, uniform))
+        return self._drawn(frequencies, 2.0 * math.pi * points[:, -1])
 
     def options(self) -> dict[str, Any]:
         """Return the sequence, the form and the seed."""

@@ -181,10 +181,10 @@ def stream(seed: int, *key: int) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
 
 
-def drawn_uniforms(seed: int, n_draws: int) -> Floats:
-    """Return numbers (L,) in (0, 1], by which kernels mix over scales."""
+def drawn_uniforms(seed: int, n_draws: int, n_uniforms: int) -> Floats:
+    """Return numbers (L, n_uniforms) in (0, 1], by which kernels mix."""
     # 1 - [0, 1) keeps the quantile functions away from 0.
-    return 1.0 - stream(seed, UNIFORMS).random(n_draws)
+    return 1.0 - stream(seed, UNIFORMS).random((n_draws, n_uniforms))
 
 
 def drawn_phases(seed: int, n_draws: int) -> Floats:

@@ -75,13 +75,13 @@ class StructuredFourierFeatures(SpectralFeatures):
         """Draw signs, lengths and phases for rows of `n_features` inputs."""
         if n_features < 1:
             raise ParameterError(f"a map needs at least 1 input, not {n_features}; give some.")
+        assert isinstance(self.kernel, RadialKernel)  # noqa: S101  for the type checker
         L, P, seed = self.n_draws, block_size(n_features), self.random_state
         n_blocks = -(-L // P)
         signs = np.stack([_signs(seed, block, P) for block in range(n_blocks)])
         inputs = signs[:, 2, :n_features] / self.kernel.scales(n_features)
         lengths = np.concatenate([_lengths(seed, block, P) for block in range(n_blocks)])[:L]
-        assert isinstance(self.kernel, RadialKernel)  # noqa: S101  for the type checker
-        lengths = lengths * self.kernel.stretch(drawn_uniforms(seed, L))
+        lengths = lengths * self.kernel.stretch(drawn_uniforms(seed, L, 1)[:, 0])
         projection = HadamardProjection(inputs, np.ascontiguousarray(signs[:, :2]), lengths)
         return self._drawn(projection, drawn_phases(seed, L))
 

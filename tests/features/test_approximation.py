@@ -9,11 +9,33 @@ import numpy as np
 import pytest
 
 from streamkern.features import RandomFourierFeatures
-from streamkern.kernels import Gaussian, Laplacian, Matern
+from streamkern.kernels import (
+    Cauchy,
+    Gaussian,
+    InverseMultiquadric,
+    Laplacian,
+    Matern,
+    Periodic,
+    RationalQuadratic,
+)
 
 P = 8
 ONES = (1.0,) * P
 LAGS = np.array([0.2, 0.5, 1.0, 1.5, 2.0, 3.0])
+
+
+def sum_of_product(x, z, scales) -> float:
+    """Two groups of inputs, and all of them."""
+    smooth = naive.gaussian(x[:3], z[:3], scales[:3])
+    product = smooth * naive.laplacian(x[5:6], z[5:6], scales[:1])
+    return (product + 0.5 * naive.matern(x, z, scales, nu=1.5)) / 1.5
+
+
+def product_of_the_same_inputs(x, z, scales) -> float:
+    """At length scales of its own."""
+    smooth = naive.gaussian(x, z, [2.0 * s for s in scales])
+    return smooth * naive.laplacian(x, z, [3.0 * s for s in scales])
+
 
 every_kernel = pytest.mark.parametrize(
     ("kernel", "formula"),
@@ -23,6 +45,25 @@ every_kernel = pytest.mark.parametrize(
         pytest.param(Matern(nu=0.5), partial(naive.matern, nu=0.5), id="matern12"),
         pytest.param(Matern(nu=1.5), partial(naive.matern, nu=1.5), id="matern32"),
         pytest.param(Matern(nu=2.5), partial(naive.matern, nu=2.5), id="matern52"),
+        pytest.param(Matern(nu=4.0), partial(naive.matern, nu=4.0), id="matern4"),
+        pytest.param(
+            RationalQuadratic(shape=2.0),
+            partial(naive.rational_quadratic, shape=2.0),
+            id="rational",
+        ),
+        pytest.param(
+            InverseMultiquadric(), partial(naive.rational_quadratic, shape=0.5), id="multiquadric"
+        ),
+        pytest.param(Cauchy(), naive.cauchy, id="cauchy"),
+        pytest.param(
+            Periodic(period=3.0), partial(naive.periodic, periods=(3.0,) * P), id="periodic"
+        ),
+        pytest.param(
+            Gaussian().on([0, 1, 2]) * Laplacian().on([5]) + 0.5 * Matern(nu=1.5),
+            sum_of_product,
+            id="sum",
+        ),
+        pytest.param(Gaussian(2.0) * Laplacian(3.0), product_of_the_same_inputs, id="product"),
     ],
 )
 

@@ -13,7 +13,7 @@ from scipy.spatial.distance import pdist
 from tolerances import assert_close
 
 from streamkern.errors import DataError
-from streamkern.kernels import Gaussian, Laplacian, Matern
+from streamkern.kernels import Cauchy, Gaussian, Laplacian, Matern, RationalQuadratic
 from streamkern.kernels.median import MEDIAN_ROWS, median_distance
 
 
@@ -28,6 +28,8 @@ every_kernel = pytest.mark.parametrize(
         pytest.param(Gaussian("median"), math.dist, id="gaussian-unresolved"),
         pytest.param(Matern(nu=0.5), math.dist, id="matern"),
         pytest.param(Laplacian(), manhattan, id="laplacian"),
+        pytest.param(RationalQuadratic(), math.dist, id="rational-quadratic"),
+        pytest.param(Cauchy("median"), math.dist, id="cauchy"),
     ],
 )
 
