@@ -56,7 +56,7 @@ def errors(folders: list[Path], components: list[int]) -> None:
 
 def seconds(D: int = 4096) -> None:
     print(f"\nmicroseconds a row, D = {D}, single precision, processor time, least of 9 in turns")
-    print(f"{'p':>6}{'orthogonal':>12}{'sorf':>12}{'ratio':>8}")
+    print(f"{'p':>6}{'one by one':>12}{'sorf':>12}{'ratio':>8}")
     for p in (32, 64, 128, 192, 256, 384, 512, 784, 1024, 1536, 3072):
         X = np.random.default_rng(0).standard_normal((BLOCK, p), dtype=np.float32)
         out = np.empty((BLOCK, D), dtype=np.float32)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _OTHER_ORDERS = (1, 12, 20)
 # Blocks are no smaller: with fewer dimensions random signs are too far from a random rotation.
 _FEWEST = 64
-# Bits of the order of a small matrix: NumPy's products of larger ones take longer in all.
+# Bits of the order of a small matrix, or one more: larger ones take longer in all.
 _BITS = 4
 # Rows of frequencies that are written out at a time.
 _ROWS = 256
@@ -59,7 +59,7 @@ def small_matrices(order: int) -> tuple[Array, ...]:
         raise ParameterError(f"{order} is no order of a Hadamard matrix; the file is damaged.")
     matrices = [] if other == 1 else [_paley(other - 1)]
     bits = power.bit_length() - 1
-    n_factors = -(-bits // _BITS)
+    n_factors = max(-(-(bits - 1) // _BITS), min(bits, 1))
     matrices += [_sylvester((bits + factor) // n_factors) for factor in range(n_factors)]
     return tuple(matrix.astype(np.float32) for matrix in matrices)
 
