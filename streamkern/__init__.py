@@ -17,7 +17,14 @@ if TYPE_CHECKING:
     from streamkern.engine import accumulate
     from streamkern.estimators import RandomFeatureRidge, load
     from streamkern.exact import ExactKernelRidge
-    from streamkern.features import FeatureMap, Identity, RandomFourierFeatures
+    from streamkern.features import (
+        FeatureMap,
+        GridFourierFeatures,
+        Identity,
+        QuasiRandomFourierFeatures,
+        RandomFourierFeatures,
+        StructuredFourierFeatures,
+    )
     from streamkern.kernels import Gaussian, Kernel, Laplacian, Linear, Matern
     from streamkern.monitor import progress
     from streamkern.report import write_report
@@ -31,14 +38,17 @@ _HOMES = {
     "ExactKernelRidge": "exact",
     "FeatureMap": "features",
     "Gaussian": "kernels",
+    "GridFourierFeatures": "features",
     "Identity": "features",
     "Kernel": "kernels",
     "Laplacian": "kernels",
     "Linear": "kernels",
     "Matern": "kernels",
     "Moments": "statistics",
+    "QuasiRandomFourierFeatures": "features",
     "RandomFeatureRidge": "estimators",
     "RandomFourierFeatures": "features",
+    "StructuredFourierFeatures": "features",
     "accumulate": "engine",
     "compare": "comparison",
     "connect": "cluster",
@@ -56,14 +66,17 @@ __all__ = [
     "ExactKernelRidge",
     "FeatureMap",
     "Gaussian",
+    "GridFourierFeatures",
     "Identity",
     "Kernel",
     "Laplacian",
     "Linear",
     "Matern",
     "Moments",
+    "QuasiRandomFourierFeatures",
     "RandomFeatureRidge",
     "RandomFourierFeatures",
+    "StructuredFourierFeatures",
     "__version__",
     "accumulate",
     "compare",
