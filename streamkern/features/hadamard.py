@@ -35,7 +35,7 @@ _ROWS = 256
 def block_size(n_features: int) -> int:
     """Return the order P of the smallest Hadamard matrix here that is at least p, and 64."""
     least = max(n_features, _FEWEST)
-    return min(order << max((-(-least // order) - 1).bit_length(), 0) for order in _OTHER_ORDERS)
+    return min(order << (-(-least // order) - 1).bit_length() for order in _OTHER_ORDERS)
 
 
 @cache
