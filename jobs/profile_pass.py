@@ -21,7 +21,7 @@ import numpy as np
 
 import streamkern
 from streamkern import engine
-from streamkern.features import fourier, standardized
+from streamkern.features import projection, spectral, standardized
 from streamkern.memory import usable_cores
 from streamkern.statistics import moments, triangle
 
@@ -60,13 +60,13 @@ class Numpy:
 def watch_steps() -> None:
     """Put clocks around the steps of the pass."""
     for module, watched in (
-        (fourier, Numpy(matmul="projections")),
+        (projection, Numpy(matmul="projections")),
         (moments, Numpy(matmul="products with the targets")),
         (triangle, Numpy(matmul="products of features", add="sums in double")),
     ):
         module.np = watched  # type: ignore[attr-defined]
     for owner, name, step in (
-        (fourier.RandomFourierFeatures, "waves", "cosines and sines"),
+        (spectral.SpectralFeatures, "waves", "cosines and sines"),
         (standardized.Standardizer, "write", "standardising"),
     ):
         setattr(owner, name, timed(step, getattr(owner, name)))

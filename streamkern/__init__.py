@@ -17,7 +17,14 @@ if TYPE_CHECKING:
     from streamkern.engine import accumulate
     from streamkern.estimators import RandomFeatureRidge, load
     from streamkern.exact import ExactKernelRidge
-    from streamkern.features import FeatureMap, Identity, RandomFourierFeatures
+    from streamkern.features import (
+        FeatureMap,
+        GridFourierFeatures,
+        Identity,
+        QuasiRandomFourierFeatures,
+        RandomFourierFeatures,
+        StructuredFourierFeatures,
+    )
     from streamkern.kernels import (
         Cauchy,
         Gaussian,
@@ -43,6 +50,7 @@ _HOMES = {
     "ExactKernelRidge": "exact",
     "FeatureMap": "features",
     "Gaussian": "kernels",
+    "GridFourierFeatures": "features",
     "Identity": "features",
     "InverseMultiquadric": "kernels",
     "Kernel": "kernels",
@@ -52,9 +60,11 @@ _HOMES = {
     "Moments": "statistics",
     "Periodic": "kernels",
     "Polynomial": "kernels",
+    "QuasiRandomFourierFeatures": "features",
     "RandomFeatureRidge": "estimators",
     "RandomFourierFeatures": "features",
     "RationalQuadratic": "kernels",
+    "StructuredFourierFeatures": "features",
     "accumulate": "engine",
     "compare": "comparison",
     "connect": "cluster",
@@ -73,6 +83,7 @@ __all__ = [
     "ExactKernelRidge",
     "FeatureMap",
     "Gaussian",
+    "GridFourierFeatures",
     "Identity",
     "InverseMultiquadric",
     "Kernel",
@@ -82,9 +93,11 @@ __all__ = [
     "Moments",
     "Periodic",
     "Polynomial",
+    "QuasiRandomFourierFeatures",
     "RandomFeatureRidge",
     "RandomFourierFeatures",
     "RationalQuadratic",
+    "StructuredFourierFeatures",
     "__version__",
     "accumulate",
     "compare",

@@ -50,8 +50,10 @@ class RandomFeatureRidge(RidgeModel, MultiOutputMixin, RegressorMixin, BaseEstim
     sparse_method : {'forward', 'omp', 'lasso'}
         How they are chosen: each the one that lowers the sum of squares most; orthogonal matching
         pursuit; or the path of the lasso.  The coefficients are those of ridge, whichever it is.
-    feature_map : {'orthogonal', 'iid', 'identity'}
-        How frequencies are drawn; 'identity' takes the inputs as features, D = p of them.
+    feature_map : {'orthogonal', 'iid', 'sorf', 'qmc', 'halton', 'grid', 'identity'}
+        How frequencies are chosen: at random, orthogonal or independent; by fast transforms, for
+        hundreds of inputs; at Sobol or Halton points; on a grid, for one to three inputs.
+        'identity' takes the inputs as features, D = p of them.
     paired : bool
         Cosine and sine of every frequency, or cosines with random phases.
     standardize : bool

@@ -84,6 +84,11 @@ class FitOptions:
         """Whether the features are the inputs."""
         return self.feature_map == "identity" or isinstance(self.kernel, Linear)
 
+    @property
+    def is_nested(self) -> bool:
+        """Whether the leading features are a map of the same kernel."""
+        return not self.is_identity and FAMILIES[self.feature_map].nested
+
     def components_for(self, n_features: int) -> int:
         """Return D for rows of p inputs, and check that the length scales fit them."""
         if self.is_identity:
@@ -150,7 +155,7 @@ def plan_for(
         n_sample=n_sample,
         indexed=indexed,
         fixed_alpha=fixed_alpha,
-        can_strip=not options.is_identity,
+        can_strip=options.is_nested,
         n_workers=resources.n_workers,
         n_threads=resources.n_threads,
         allowed_bytes=resources.worker_bytes,

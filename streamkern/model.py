@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from streamkern.checkpointing import checkpointed
 from streamkern.datamoments import DataMoments, moments_header
 from streamkern.errors import ModelFileError, ParameterError, StreamkernWarning
+from streamkern.features import FAMILIES, Cosines
 from streamkern.features.base import checked_n_components
 from streamkern.fitoptions import FitOptions, check_folds, plan_for
 from streamkern.fitted import FittedRidge
@@ -474,8 +475,10 @@ def pattern_of(like: Any) -> Pattern | None:
         )
     D, kernel = like.feature_map_.n_components, like.kernel_
     options = like._pass_options()  # noqa: SLF001  of its own class
-    # What was chosen from pairs has no pairs any more.
-    paired = options.paired and (options.is_identity or not like.report_.get("sparse_of"))
+    paired, name = options.paired, options.feature_map
+    if isinstance(getattr(like.feature_map_, "inner", None), Cosines):
+        # What was chosen from pairs has no pairs any more, and that of a grid no grid.
+        paired, name = False, name if FAMILIES[name].has_phases else "iid"
     precision: Any = like.predictor_.precision
-    options = replace(options, n_components=D, paired=paired, precision=precision)
+    options = replace(options, n_components=D, paired=paired, feature_map=name, precision=precision)
     return Pattern.of(options, like.feature_map_, kernel)

@@ -18,6 +18,7 @@ import streamkern
 from streamkern import checkpointing, plan
 from streamkern.errors import CheckpointError, OutputError, StreamkernWarning
 from streamkern.features import fourier
+from streamkern.features.projection import Frequencies
 from streamkern.kernels import Gaussian
 from streamkern.model import RidgeModel
 from streamkern.sources.pieces import HDF5Reader
@@ -237,7 +238,9 @@ def test_sums_of_another_map_are_not_taken(data, tmp_path, stopping, monkeypatch
     monkeypatch.setattr(
         fourier.RandomFourierFeatures,
         "_drawn",
-        lambda drawn, frequencies, phases: usual(drawn, np.nextafter(frequencies, 9.0), phases),
+        lambda drawn, projection, *more: usual(
+            drawn, Frequencies(np.nextafter(projection.frequencies, 9.0)), *more
+        ),
     )
     quiet = model().fit(opened(data, ""))
     again = model().fit(opened(data, ""), checkpoint=tmp_path / "saved")

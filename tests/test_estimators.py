@@ -436,7 +436,7 @@ def test_scikit_learn_can_search_over_parameters():
         ({"n_components": 64.0}, "n_components must be a whole number"),
         ({"alpha": -1.0}, "alpha must be"),
         ({"alpha": "much"}, "alpha must be"),
-        ({"feature_map": "random"}, "feature_map must be one of orthogonal, iid, identity"),
+        ({"feature_map": "random"}, "feature_map must be one of orthogonal, iid, sorf, "),
         ({"precision": "half"}, "precision must be one of single, double"),
         ({"on_bad_rows": "ignore"}, "on_bad_rows must be one of error, skip"),
         ({"kernel": Gaussian((1.0, 2.0))}, "one per input, 3 here, not 2"),

@@ -19,6 +19,7 @@ from conftest import wait_until
 from hearing import Passes
 
 import streamkern
+from streamkern.features import FAMILIES
 from streamkern.fitoptions import plan_for
 from streamkern.observing import observed
 from streamkern.scheduling import current_client
@@ -27,12 +28,12 @@ N, P = 3_300_000, 5
 CHUNK_ROWS = 4096
 
 
-def write(path, n):
+def write(path, n, p=P):
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((n, P), dtype=np.float32)
+    X = rng.standard_normal((n, p), dtype=np.float32)
     y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(n)
     with h5py.File(path, "w") as file:
-        file.create_dataset("X", data=X, chunks=(min(n, CHUNK_ROWS), P))
+        file.create_dataset("X", data=X, chunks=(min(n, CHUNK_ROWS), p))
         file.create_dataset("y", data=y, chunks=(min(n, CHUNK_ROWS),))
     return streamkern.open_hdf5(path)
 
@@ -126,6 +127,29 @@ def test_a_penalty_is_chosen_by_the_same_bits(tmp_path, fold_by, external_schedu
     for model in (pickled, elsewhere):
         assert bits(model) == bits(alone)
         assert model.report_["alpha_curve"] == alone.report_["alpha_curve"]
+
+
+@pytest.mark.parametrize(
+    ("feature_map", "paired"),
+    [(name, True) for name in FAMILIES]
+    + [(name, False) for name, family in FAMILIES.items() if family.has_phases],
+)
+def test_every_map_gives_the_same_bits(tmp_path, feature_map, paired):
+    source = write(tmp_path / "train.h5", 40_000, 2)
+    found = set()
+    for scheduler in ("synchronous", "threads", Pickled().get):
+        with dask.config.set(scheduler=scheduler):
+            found.add(bits(fit(source, feature_map=feature_map, paired=paired)))
+    assert len(found) == 1
+
+
+@pytest.mark.cluster
+def test_every_map_gives_the_same_bits_on_a_cluster(tmp_path, external_scheduler):
+    source = write(tmp_path / "train.h5", 40_000, 2)
+    with dask.config.set(scheduler="synchronous"):
+        alone = [bits(fit(source, feature_map=name)) for name in FAMILIES]
+    with streamkern.connect(scheduler=external_scheduler):
+        assert [bits(fit(source, feature_map=name)) for name in FAMILIES] == alone
 
 
 @pytest.mark.parametrize(

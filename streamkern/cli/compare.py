@@ -42,8 +42,8 @@ _HEADER = (
     default="orthogonal,iid",
     show_default=True,
     metavar="MAP[,MAP...]",
-    help="How frequencies are drawn: orthogonal or iid, in pairs of cosine and sine; with -phase "
-    "at the end, cosines with random phases.",
+    help="Maps as of fit --map, in pairs of cosine and sine; with -phase at the end, cosines with "
+    "random phases.",
 )
 @click.option(
     "--components",

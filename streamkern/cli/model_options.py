@@ -73,7 +73,7 @@ def kernel_options(command: Any, *, several: bool = False) -> Any:
             type=click.Choice(list(FAMILIES)),
             default="orthogonal",
             show_default=True,
-            help="How frequencies are drawn.",
+            help="; ".join(f"{name}: {family.help}" for name, family in FAMILIES.items()) + ".",
         ),
         partial(kernel_option, several=several),
     ):
@@ -309,7 +309,7 @@ def prepared(
         fold_by=checked.fold_by,
         indexed=indexed,
         fixed_alpha=fixed_alpha,
-        can_strip=not checked.is_identity,
+        can_strip=checked.is_nested,
         n_workers=place.workers,
     )
     if options["dry_run"]:

@@ -69,8 +69,8 @@ def compare(
         are blocks of the sampled rows, which are in random order.
     n_components : sequence of int
     maps : sequence of str
-        'orthogonal' or 'iid', as the option `feature_map` of a model; with '-phase' at the end,
-        cosines with random phases instead of pairs.
+        As the option `feature_map` of a model; with '-phase' at the end, cosines with phases
+        instead of pairs.
     n_seeds : int
         How often every map is drawn, with the seed of the model and those that follow it.
     n_train : int

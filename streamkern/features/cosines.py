@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.features.base import FeatureMap, cached_slices
+from streamkern.features.projection import Frequencies
 from streamkern.features.trigonometry import cosines
 from streamkern.scratch import Scratch
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from streamkern._typing import Array, Floats
+    from streamkern.features.projection import Projection
 
 
 class ProjectedFeatures(FeatureMap):
@@ -23,27 +26,32 @@ class ProjectedFeatures(FeatureMap):
 
     Attributes
     ----------
-    frequencies : ndarray of shape (L, p)
+    projection : Projection
+        From rows to angles.
     phases : ndarray of shape (L,)
     """
 
-    frequencies: Floats
+    projection: Projection
     phases: Floats
+
+    @property
+    def frequencies(self) -> Floats:
+        """The frequencies (L, p) that the angles are of."""
+        return self.projection.frequencies
 
     def evaluated(
         self, X: Array, out: Array, shift: Array | float = 0.0, scratch: Scratch | None = None
     ) -> Iterator[slice]:
         """Write the functions of the angles, less `shift`, into `out`."""
         scratch, shifted = scratch or Scratch(), np.any(shift)
-        frequencies = scratch.array("frequencies", self.frequencies.shape, out.dtype)
-        frequencies[...] = self.frequencies
-        phases = self.phases.astype(out.dtype)
-        in_place = len(frequencies) == self.n_components
+        project = self.projection.prepared(out.dtype, scratch)
+        phases, n_draws = self.phases.astype(out.dtype), self.projection.n_draws
+        in_place = n_draws == self.n_components
         for rows in cached_slices(len(out), self.n_components):
             angles = features = out[rows]
             if not in_place:
-                angles = scratch.array("angles", (len(features), len(frequencies)), out.dtype)
-            np.matmul(X[rows].astype(out.dtype, copy=False), frequencies.T, out=angles)
+                angles = scratch.array("angles", (len(features), n_draws), out.dtype)
+            project(X[rows], angles)
             if in_place:
                 angles += phases
             self.waves(angles, features, scratch)
@@ -55,33 +63,74 @@ class ProjectedFeatures(FeatureMap):
     def waves(self, angles: Array, out: Array, scratch: Scratch) -> None:
         """Write the features at the angles (n, L), which are lost, into `out` (n, D)."""
 
+    @abstractmethod
+    def as_cosines(self, coef: Floats) -> tuple[Cosines, Floats]:
+        """Return one cosine an angle, and coefficients (L,) with which they make one function.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (D,)
+            Of the features without their scale.
+        """
+
+    def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:
+        """Return the sums of -r_k sin(w_k^T x + s_k) w_k, where the function is r_k cos(...)."""
+        scratch = scratch or Scratch()
+        single, weights = self.as_cosines(coef)
+        projection, dtype = single.projection, X.dtype
+        gradients = scratch.array("gradients", X.shape, dtype)
+        project = projection.prepared(dtype, scratch)
+        pull_back = projection.pulled_back(dtype, scratch)
+        # -sin t = cos(t + pi / 2).
+        phases, weights = (single.phases + math.pi / 2).astype(dtype), weights.astype(dtype)
+        for rows in cached_slices(len(X), projection.n_draws):
+            slopes = scratch.array("slopes", (len(X[rows]), projection.n_draws), dtype)
+            project(X[rows], slopes)
+            slopes += phases
+            cosines(slopes, slopes)
+            slopes *= weights
+            pull_back(slopes, gradients[rows])
+        return gradients
+
 
 class Cosines(ProjectedFeatures):
-    """The features scale cos(w_k^T x + u_k), of frequencies and phases that someone else chose.
+    """The features scale a_k cos(w_k^T x + u_k), of frequencies that someone else chose.
 
     Any choice of random Fourier features is such a map, since sin t = cos(t - pi / 2): one
     projection and one cosine a feature, however many there were to choose from.
 
     Parameters
     ----------
-    frequencies : ndarray of shape (K, p)
+    projection : Projection
+        On K frequencies.
     phases : ndarray of shape (K,)
     scale : float
         That of the map they were chosen from, so that the features stay what they were.
+    amplitudes : ndarray of shape (K,), optional
+        a_k, 1 unless given.
     """
 
     name: ClassVar[str] = "cosines"
 
-    def __init__(self, frequencies: Floats, phases: Floats, scale: float) -> None:
-        if frequencies.ndim != 2 or phases.shape != frequencies.shape[:1]:
-            raise ParameterError(
-                f"expected as many phases as frequencies, found shapes {phases.shape} and "
-                f"{frequencies.shape}; give one phase a frequency."
-            )
-        self.frequencies = frequencies
+    def __init__(
+        self,
+        projection: Projection,
+        phases: Floats,
+        scale: float,
+        amplitudes: Floats | None = None,
+    ) -> None:
+        for numbers in (phases, *([] if amplitudes is None else [amplitudes])):
+            if numbers.shape != (projection.n_draws,):
+                raise ParameterError(
+                    f"expected as many phases and amplitudes as frequencies, found shapes "
+                    f"{numbers.shape} and {(projection.n_draws, projection.n_features)}; give one "
+                    f"a frequency."
+                )
+        self.projection = projection
         self.phases = phases
         self.scale = scale
-        self.n_components, self.n_features = frequencies.shape
+        self.amplitudes = amplitudes
+        self.n_components, self.n_features = projection.n_draws, projection.n_features
 
     def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  nothing is drawn
         """Check the number of inputs; nothing is random."""
@@ -91,6 +140,8 @@ class Cosines(ProjectedFeatures):
     def waves(self, angles: Array, out: Array, scratch: Scratch) -> None:  # noqa: ARG002
         """Write the cosines of angles (n, K), which are lost, into `out` (n, K)."""
         cosines(angles, out)
+        if self.amplitudes is not None:
+            out *= self.amplitudes.astype(out.dtype)
 
     def first(self, n_components: int) -> Cosines:
         """Refuse: what was chosen for its use has no part that stands for the kernel."""
@@ -102,17 +153,31 @@ class Cosines(ProjectedFeatures):
     def subset(self, indices: Array) -> Cosines:
         """Return the cosines of some of the frequencies."""
         chosen = self.checked_subset(indices)
-        return Cosines(self.frequencies[chosen], self.phases[chosen], self.scale)
+        amplitudes = None if self.amplitudes is None else self.amplitudes[chosen]
+        rows = Frequencies(self.projection.rows(chosen))
+        return Cosines(rows, self.phases[chosen], self.scale, amplitudes)
+
+    def as_cosines(self, coef: Floats) -> tuple[Cosines, Floats]:
+        """Return the cosines themselves, their amplitudes among the coefficients."""
+        if self.amplitudes is None:
+            return self, coef
+        return Cosines(self.projection, self.phases, self.scale), coef * self.amplitudes
 
     def parameters(self) -> dict[str, Any]:
         """Return the scale."""
         return {"scale": self.scale}
 
     def arrays(self) -> dict[str, Array]:
-        """Return the frequencies (K, p) and the phases (K,)."""
-        return {"frequencies": self.frequencies, "phases": self.phases}
+        """Return the frequencies (K, p), the phases (K,), and the amplitudes (K,) if there are."""
+        named = {
+            "frequencies": self.frequencies,
+            "phases": self.phases,
+            "amplitudes": self.amplitudes,
+        }
+        return {name: array for name, array in named.items() if array is not None}
 
     @classmethod
     def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
         """Rebuild the map from its file form."""
-        return cls(arrays["frequencies"], arrays["phases"], float(parameters["scale"]))
+        scale, amplitudes = float(parameters["scale"]), arrays.get("amplitudes")
+        return cls(Frequencies.restore(arrays), arrays["phases"], scale, amplitudes)

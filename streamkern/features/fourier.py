@@ -1,29 +1,29 @@
-"""Random Fourier features: cosines of random projections, for shift-invariant kernels."""
+"""Random Fourier features: frequencies drawn at random, independent or orthogonal."""
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.features.base import FeatureMap, checked_n_components, checked_seed
-from streamkern.features.cosines import Cosines, ProjectedFeatures
-from streamkern.features.trigonometry import cosines, cosines_and_sines
-from streamkern.kernels import ShiftInvariantKernel, kernel_from
+from streamkern.features.base import checked_seed
+from streamkern.features.projection import Frequencies
+from streamkern.features.spectral import (
+    DIRECTIONS,
+    LENGTHS,
+    SpectralFeatures,
+    drawn_phases,
+    drawn_uniforms,
+    stream,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from streamkern._typing import Array, Floats
-    from streamkern.scratch import Scratch
-
-# Streams of random numbers, kept apart so that more of one never changes another.
-_DIRECTIONS, _UNIFORMS, _PHASES, _LENGTHS = range(4)
+    from streamkern.kernels import ShiftInvariantKernel
 
 
-class RandomFourierFeatures(ProjectedFeatures):
+class RandomFourierFeatures(SpectralFeatures):
     """Random Fourier features of a shift-invariant kernel.
 
     One draw of a frequency w gives either the pair (cos w^T x, sin w^T x) or, in the phase form,
@@ -68,17 +68,9 @@ class RandomFourierFeatures(ProjectedFeatures):
         paired: bool = True,
         random_state: int = 0,
     ) -> None:
-        if not isinstance(kernel, ShiftInvariantKernel):
-            raise ParameterError(
-                f"random Fourier features need a shift-invariant kernel, not {kernel!r}; take the "
-                f"identity map for the linear kernel."
-            )
-        self.kernel = kernel
-        self.n_components = checked_n_components(n_components, outputs=2 if paired else 1)
+        super().__init__(kernel, n_components, paired=paired)
         self.orthogonal = orthogonal
-        self.paired = paired
         self.random_state = checked_seed(random_state)
-        self.scale = math.sqrt(2.0 / self.n_components)  # L = D / 2 pairs, or L = D times sqrt(2)
 
     def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  rows do not matter
         """Draw frequencies and phases for rows of `n_features` inputs."""
@@ -88,115 +80,22 @@ class RandomFourierFeatures(ProjectedFeatures):
         kernel = self.kernel
         kernel.check_inputs(n_features)
         normal = normals(self.n_draws, kernel.normal_sets * n_features, self.random_state)
-        # 1 - [0, 1) keeps the quantile functions away from 0.
-        size = self.n_draws, kernel.n_uniforms
-        uniform = 1.0 - _stream(self.random_state, _UNIFORMS).random(size)
-        phases = 2.0 * math.pi * _stream(self.random_state, _PHASES).random(self.n_draws)
-        return self._drawn(kernel.spectral(normal, uniform), phases)
+        uniform = drawn_uniforms(self.random_state, self.n_draws, kernel.n_uniforms)
+        phases = drawn_phases(self.random_state, self.n_draws)
+        return self._drawn(Frequencies(kernel.spectral(normal, uniform)), phases)
 
-    @property
-    def n_draws(self) -> int:
-        """L, the number of frequencies."""
-        return self.n_components // (2 if self.paired else 1)
-
-    def _drawn(self, frequencies: Floats, phases: Floats) -> Self:
-        self.n_features = frequencies.shape[1]
-        # In the order that a file gives them back in, or products would differ in their last bits.
-        self.frequencies = np.ascontiguousarray(frequencies)
-        self.phases = phases
-        return self
-
-    def waves(self, angles: Array, out: Array, scratch: Scratch) -> None:
-        """Write the cosines (and sines, interleaved) of angles (n, L), which are lost, into `out`.
-
-        Parameters
-        ----------
-        angles : ndarray of shape (n, L)
-        out : ndarray of shape (n, D), of the same dtype
-        scratch : Scratch
-        """
-        if not self.paired:
-            cosines(angles, out)
-            return
-        # NumPy's vector code is half as fast where it writes every other number.
-        cosine = scratch.array("cosines", angles.shape, angles.dtype)
-        cosines_and_sines(angles, cosine, angles)
-        out[:, 0::2] = cosine
-        out[:, 1::2] = angles
-
-    def first(self, n_components: int) -> RandomFourierFeatures:
-        """Return the map of the first draws, which is the map with that many and the same seed."""
-        self.check_drawn()
-        if not 1 <= n_components <= self.n_components:
-            raise ParameterError(
-                f"a part of this map has between 1 and {self.n_components} features, not "
-                f"{n_components}; ask for no more than there are."
-            )
-        smaller = RandomFourierFeatures(
-            self.kernel,
-            n_components,
-            orthogonal=self.orthogonal,
-            paired=self.paired,
-            random_state=self.random_state,
-        )
-        return smaller._drawn(self.frequencies[: smaller.n_draws], self.phases[: smaller.n_draws])
-
-    def subset(self, indices: Array) -> Cosines:
-        """Return some of the cosines and sines, as cosines with phases."""
-        chosen = self.checked_subset(indices)
-        if not self.paired:
-            return Cosines(self.frequencies[chosen], self.phases[chosen], self.scale)
-        # sin t = cos(t - pi / 2).
-        return Cosines(self.frequencies[chosen // 2], -np.pi / 2 * (chosen % 2), self.scale)
-
-    def condensed(self, coef: Floats) -> tuple[FeatureMap, Floats]:
-        """Return one cosine a pair, for a single function: a cos t + b sin t = r cos(t - s)."""
-        if not self.paired or coef.shape[1] > 1:
-            return self, coef
-        of_cosine, of_sine = coef[0::2], coef[1::2]
-        phases = -np.arctan2(of_sine, of_cosine)[:, 0]
-        return Cosines(self.frequencies, phases, self.scale), np.hypot(of_cosine, of_sine)
-
-    def parameters(self) -> dict[str, Any]:
-        """Return the constructor's arguments as plain JSON values."""
+    def options(self) -> dict[str, Any]:
+        """Return how frequencies are drawn."""
         return {
-            "kernel": self.kernel.name,
-            "kernel_parameters": self.kernel.parameters(),
-            "n_components": self.n_components,
             "orthogonal": self.orthogonal,
             "paired": self.paired,
             "random_state": self.random_state,
         }
 
-    def arrays(self) -> dict[str, Array]:
-        """Return the frequencies (L, p) and the phases (L,)."""
-        return {"frequencies": self.frequencies, "phases": self.phases}
-
-    @classmethod
-    def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
-        """Rebuild the map from its file form: the frequencies that were drawn, not a new draw."""
-        options = dict(parameters)
-        kernel = kernel_from(options.pop("kernel"), options.pop("kernel_parameters"))
-        if not isinstance(kernel, ShiftInvariantKernel):
-            raise ParameterError(f"{kernel!r} has no random Fourier features.")
-        restored = cls(kernel, **options)
-        frequencies, phases = arrays["frequencies"], arrays["phases"]
-        n_draws = restored.n_draws
-        if frequencies.ndim != 2 or len(frequencies) != n_draws or phases.shape != (n_draws,):
-            raise ParameterError(
-                f"expected {n_draws} frequencies and phases, found shapes {frequencies.shape} and "
-                f"{phases.shape}; the file is damaged."
-            )
-        return restored._drawn(frequencies, phases)
-
-
-def _stream(seed: int, *key: int) -> np.random.Generator:
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
-
 
 def independent_rows(n_rows: int, n_features: int, seed: int) -> Floats:
     """Return independent standard normal rows (n_rows, p); fewer rows are the first of more."""
-    return _stream(seed, _DIRECTIONS).standard_normal((n_rows, n_features))
+    return stream(seed, DIRECTIONS).standard_normal((n_rows, n_features))
 
 
 def orthogonal_rows(n_rows: int, n_features: int, seed: int) -> Floats:
@@ -213,8 +112,8 @@ def orthogonal_rows(n_rows: int, n_features: int, seed: int) -> Floats:
     for block, start in enumerate(range(0, n_rows, n_features)):
         # No more of the p directions than are needed; those are the first of all p.
         size = (min(n_features, n_rows - start), n_features)
-        Q, R = np.linalg.qr(_stream(seed, _DIRECTIONS, block).standard_normal(size).T)
+        Q, R = np.linalg.qr(stream(seed, DIRECTIONS, block).standard_normal(size).T)
         directions = (Q * np.sign(np.diagonal(R))).T
-        lengths = np.linalg.norm(_stream(seed, _LENGTHS, block).standard_normal(size), axis=1)
+        lengths = np.linalg.norm(stream(seed, LENGTHS, block).standard_normal(size), axis=1)
         blocks.append(directions * lengths[:, None])
     return np.concatenate(blocks)

@@ -116,6 +116,21 @@ class Standardized(FeatureMap):
         inner, coef = self.inner.condensed(coef)
         return Standardized(self.standardizer, inner), coef
 
+    def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:
+        """Return the inner map's gradients over the deviations, zero for columns left out."""
+        scratch, standardizer = scratch or Scratch(), self.standardizer
+        name, shape = f"inputs of {self.inner.name}", (len(X), len(standardizer.columns))
+        rows = scratch.array(name, shape, X.dtype)
+        standardizer.write(X, rows, scratch)
+        inner = self.inner.gradients(rows, coef, scratch)
+        inner /= standardizer.deviation.astype(X.dtype)
+        if len(standardizer.columns) == self.n_features:
+            return inner
+        gradients = scratch.array(f"gradients about {self.inner.name}", X.shape, X.dtype)
+        gradients[...] = 0.0
+        gradients[:, standardizer.columns] = inner
+        return gradients
+
     def parameters(self) -> dict[str, Any]:
         """Return the inner map's name and parameters, and p."""
         return {

@@ -174,7 +174,7 @@ def test_drawing_again_changes_nothing_and_checks_the_inputs():
 def test_a_damaged_file_is_refused(name):
     part = fourier().subset(np.array([1, 2, 3]))
     arrays = {**part.arrays(), name: part.arrays()[name][:-1]}
-    with pytest.raises(ParameterError, match="as many phases as frequencies, found shapes"):
+    with pytest.raises(ParameterError, match="as many phases and amplitudes as frequencies"):
         Cosines.restore(part.parameters(), arrays)
 
 

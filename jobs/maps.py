@@ -1,0 +1,124 @@
+"""Feature maps beside each other: python jobs/maps.py errors|seconds|field [FOLDER...].
+
+`errors ../shared/data/uci_kin40k ...` compares kernels of features with the exact Gaussian at the
+median length scale on standardised rows of `data.npz`: the root mean squared error, and in
+brackets how many independent features have the same.  `seconds` takes the time of features a row
+on one thread, by the number of inputs.  `field` fits a random field of two inputs with a short
+length scale, of known smoothness.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import streamkern
+from streamkern.features import FAMILIES
+from streamkern.kernels import Gaussian, Matern
+from streamkern.threads import blas_threads
+
+COMPARED = [name for name in FAMILIES if name not in {"identity", "grid"}]
+ROWS, SEEDS = 500, 20
+WAVES, BLOCK = 16_384, 2048
+
+
+def squared_error(name: str, D: int, X: Any, kernel: Any, exact: Any) -> float:
+    """Return the mean squared error over pairs of rows and seeds."""
+    pairs = np.triu_indices(len(X), 1)
+    errors = []
+    for seed in range(SEEDS):
+        feature_map = FAMILIES[name].map_of(kernel, D, random_state=seed)
+        features = feature_map.draw(X.shape[1], X).transform(X)
+        errors.append(np.mean((features @ features.T - exact)[pairs] ** 2))
+    return float(np.mean(errors))
+
+
+def errors(folders: list[Path], components: list[int]) -> None:
+    for folder in folders:
+        X = np.load(folder / "data.npz", allow_pickle=False)["X"].astype(float)
+        X = X[np.random.default_rng(0).permutation(len(X))[:ROWS]]
+        X = X[:, np.ptp(X, axis=0) > 0]
+        X = (X - X.mean(axis=0)) / X.std(axis=0)
+        kernel = Gaussian("median").resolved(X)
+        exact = kernel(X, X)
+        print(f"\n{folder.name}, p = {X.shape[1]}")
+        print(f"{'D':>6}" + "".join(f"{name:>20}" for name in COMPARED))
+        for D in components:
+            found = {name: squared_error(name, D, X, kernel, exact) for name in COMPARED}
+            like = {name: found["iid"] / error for name, error in found.items()}
+            shown = [f"{np.sqrt(found[name]):>11.5f} ({like[name]:>5.2f}x)" for name in COMPARED]
+            print(f"{D:>6}" + "".join(f"{text:>20}" for text in shown))
+
+
+def seconds(D: int = 4096) -> None:
+    print(f"\nmicroseconds a row, D = {D}, single precision, processor time, least of 9 in turns")
+    print(f"{'p':>6}{'one by one':>12}{'sorf':>12}{'ratio':>8}")
+    for p in (32, 64, 128, 192, 256, 384, 512, 784, 1024, 1536, 3072):
+        X = np.random.default_rng(0).standard_normal((BLOCK, p), dtype=np.float32)
+        out = np.empty((BLOCK, D), dtype=np.float32)
+        scratch = streamkern.scratch.Scratch()
+        # Drawing orthogonal frequencies of many inputs takes long, and has no part in this.
+        least = {"iid": np.inf, "sorf": np.inf}
+        maps = {name: FAMILIES[name].map_of(Gaussian(float(p) ** 0.5), D).draw(p) for name in least}
+        with blas_threads(1):
+            for _ in range(9):
+                for name, feature_map in maps.items():
+                    begun = time.thread_time()
+                    for _ in feature_map.evaluated(X, out, 0.0, scratch):
+                        pass
+                    least[name] = min(least[name], time.thread_time() - begun)
+        dense, fast = (1e6 * least[name] / BLOCK for name in ("iid", "sorf"))
+        print(f"{p:>6}{dense:>12.1f}{fast:>12.1f}{dense / fast:>8.2f}")
+
+
+def field(n: int, D: int, length_scale: float) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(n, 2)).astype(np.float32)
+    for nu in (0.5, 1.5):
+        kernel = Matern(length_scale, nu=nu)
+        # A sum of many waves of the spectral distribution is nearly a Gaussian field.
+        w = kernel.spectral(
+            rng.standard_normal((WAVES, 2)), 1.0 - rng.random((WAVES, kernel.n_uniforms))
+        )
+        phases = 2 * np.pi * rng.random(WAVES)
+        f = np.empty(n)
+        for start in range(0, n, BLOCK):
+            rows = slice(start, start + BLOCK)
+            angles = X[rows] @ w.T.astype(np.float32) + phases.astype(np.float32)
+            f[rows] = np.cos(angles).sum(axis=1) * np.sqrt(2 / WAVES)
+        y = f + 0.3 * rng.standard_normal(n)
+        held_out = rng.random(n) < 0.1
+        print(f"\nMatern {nu}, length scale {length_scale} of the side, {n:,} rows, D = {D}")
+        for name in ("orthogonal", "grid"):
+            model = streamkern.RandomFeatureRidge(
+                kernel, n_components=D, alpha="gcv", feature_map=name, standardize=False
+            )
+            begun = time.perf_counter()
+            model.fit(X[~held_out], y[~held_out])
+            taken = time.perf_counter() - begun
+            error = np.sqrt(np.mean((model.predict(X[held_out]) - f[held_out]) ** 2))
+            print(f"{name:>12}: error {error:.4f} of the field, {taken:.0f} s", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=["errors", "seconds", "field"])
+    parser.add_argument("folders", nargs="*", type=Path, help="with data.npz, for errors")
+    parser.add_argument("--components", type=int, nargs="+", default=[64, 256, 1024, 4096])
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--length-scale", type=float, default=0.03)
+    options = parser.parse_args()
+    if options.what == "errors":
+        errors(options.folders, options.components)
+    elif options.what == "seconds":
+        seconds(options.components[-1])
+    else:
+        field(options.rows, options.components[-1], options.length_scale)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,192 @@
+"""Features of shift-invariant kernels, by frequencies of their spectral distributions."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from streamkern.errors import ParameterError
+from streamkern.features.base import FeatureMap, checked_n_components
+from streamkern.features.cosines import Cosines, ProjectedFeatures
+from streamkern.features.projection import Frequencies, Projection
+from streamkern.features.trigonometry import cosines, cosines_and_sines
+from streamkern.kernels import ShiftInvariantKernel, kernel_from
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamkern._typing import Array, Floats
+    from streamkern.kernels import Kernel
+    from streamkern.scratch import Scratch
+
+# Streams of random numbers, kept apart so that more of one never changes another.
+DIRECTIONS, UNIFORMS, PHASES, LENGTHS = range(4)
+
+
+class SpectralFeatures(ProjectedFeatures):
+    """Cosines and sines of frequencies that a shift-invariant kernel is made of.
+
+    A new choice of frequencies is one class: `draw`, and the options that it is made with.
+
+    Attributes
+    ----------
+    kernel : ShiftInvariantKernel
+    paired : bool
+        Pairs (b = 2, L = D / 2) or the phase form (b = 1, L = D).
+    amplitudes : ndarray of shape (L,) or None
+        What the waves of a frequency are multiplied by, where that differs between frequencies.
+    """
+
+    kernels: ClassVar[type[Kernel]] = ShiftInvariantKernel  # type: ignore[type-abstract]
+    projected_by: ClassVar[type[Projection]] = Frequencies
+    amplitudes: Floats | None = None
+
+    def __init__(self, kernel: ShiftInvariantKernel, n_components: int, *, paired: bool) -> None:
+        if not isinstance(kernel, ShiftInvariantKernel):
+            raise ParameterError(
+                f"random Fourier features need a shift-invariant kernel, not {kernel!r}; take the "
+                f"identity map for the linear kernel."
+            )
+        if not isinstance(kernel, self.kernels):
+            raise ParameterError(
+                f"the map {self.name!r} is for kernels of the Euclidean distance, not "
+                f"{kernel.name!r}; take the orthogonal map."
+            )
+        self.kernel = kernel
+        self.n_components = checked_n_components(n_components, outputs=2 if paired else 1)
+        self.paired = paired
+        self.scale = math.sqrt(2.0 / self.n_components)  # L = D / 2 pairs, or L = D times sqrt(2)
+
+    @abstractmethod
+    def options(self) -> dict[str, Any]:
+        """Return the arguments that it was made with, besides the kernel and D, as JSON values."""
+
+    @property
+    def n_draws(self) -> int:
+        """L, the number of frequencies."""
+        return self.n_components // (2 if self.paired else 1)
+
+    def _drawn(
+        self, projection: Projection, phases: Floats, amplitudes: Floats | None = None
+    ) -> Self:
+        L = self.n_draws
+        n_amplitudes = L if amplitudes is None else amplitudes.size
+        if projection.n_draws != L or phases.shape != (L,) or n_amplitudes != L:
+            raise ParameterError(
+                f"expected {L} frequencies and phases, found shapes "
+                f"{(projection.n_draws, projection.n_features)} and {phases.shape}; the file is "
+                f"damaged."
+            )
+        self.n_features = projection.n_features
+        self.projection, self.phases, self.amplitudes = projection, phases, amplitudes
+        return self
+
+    def waves(self, angles: Array, out: Array, scratch: Scratch) -> None:
+        """Write the cosines (and sines, interleaved) of angles (n, L), which are lost, into `out`.
+
+        Parameters
+        ----------
+        angles : ndarray of shape (n, L)
+        out : ndarray of shape (n, D), of the same dtype
+        scratch : Scratch
+        """
+        if not self.paired:
+            cosines(angles, out)
+            return
+        # NumPy's vector code is half as fast where it writes every other number.
+        cosine = scratch.array("cosines", angles.shape, angles.dtype)
+        cosines_and_sines(angles, cosine, angles)
+        if self.amplitudes is not None:
+            amplitudes = self.amplitudes.astype(out.dtype)
+            cosine *= amplitudes
+            angles *= amplitudes
+        out[:, 0::2] = cosine
+        out[:, 1::2] = angles
+
+    def first(self, n_components: int) -> Self:
+        """Return the map of the first draws, which is the map with that many and the same seed."""
+        self.check_drawn()
+        if not 1 <= n_components <= self.n_components:
+            raise ParameterError(
+                f"a part of this map has between 1 and {self.n_components} features, not "
+                f"{n_components}; ask for no more than there are."
+            )
+        smaller = type(self)(self.kernel, n_components, **self.options())
+        L = smaller.n_draws
+        amplitudes = None if self.amplitudes is None else self.amplitudes[:L]
+        projection = self.projection.first(L)
+        return smaller._drawn(projection, self.phases[:L], amplitudes)  # noqa: SLF001  its own class
+
+    def subset(self, indices: Array) -> Cosines:
+        """Return some of the cosines and sines, as cosines with phases."""
+        chosen = self.checked_subset(indices)
+        of_draws = chosen // 2 if self.paired else chosen
+        # sin t = cos(t - pi / 2).
+        phases = -np.pi / 2 * (chosen % 2) if self.paired else self.phases[chosen]
+        amplitudes = None if self.amplitudes is None else self.amplitudes[of_draws]
+        frequencies = Frequencies(self.projection.rows(of_draws))
+        return Cosines(frequencies, phases, self.scale, amplitudes)
+
+    def as_cosines(self, coef: Floats) -> tuple[Cosines, Floats]:
+        """Return one cosine a pair: a cos t + b sin t = r cos(t - s)."""
+        if not self.paired:
+            return Cosines(self.projection, self.phases, self.scale), coef
+        of_cosine, of_sine = coef[0::2], coef[1::2]
+        weights = np.hypot(of_cosine, of_sine)
+        if self.amplitudes is not None:
+            weights *= self.amplitudes
+        phases = -np.arctan2(of_sine, of_cosine)
+        return Cosines(self.projection, phases, self.scale), weights
+
+    def condensed(self, coef: Floats) -> tuple[FeatureMap, Floats]:
+        """Return one cosine a pair, for a single function."""
+        if not self.paired or coef.shape[1] > 1:
+            return self, coef
+        single, weights = self.as_cosines(coef[:, 0])
+        return single, weights[:, None]
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the constructor's arguments as plain JSON values."""
+        return {
+            "kernel": self.kernel.name,
+            "kernel_parameters": self.kernel.parameters(),
+            "n_components": self.n_components,
+            **self.options(),
+        }
+
+    def arrays(self) -> dict[str, Array]:
+        """Return the arrays of the projection, the phases (L,), and amplitudes (L,) if any."""
+        arrays = {**self.projection.arrays(), "phases": self.phases}
+        if self.amplitudes is not None:
+            arrays["amplitudes"] = self.amplitudes
+        return arrays
+
+    @classmethod
+    def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
+        """Rebuild the map from its file form: the frequencies that were drawn, not a new draw."""
+        options = dict(parameters)
+        kernel = kernel_from(options.pop("kernel"), options.pop("kernel_parameters"))
+        if not isinstance(kernel, ShiftInvariantKernel):
+            raise ParameterError(f"{kernel!r} has no random Fourier features.")
+        restored = cls(kernel, **options)
+        projection = cls.projected_by.restore(arrays)
+        return restored._drawn(projection, arrays["phases"], arrays.get("amplitudes"))
+
+
+def stream(seed: int, *key: int) -> np.random.Generator:
+    """Return the random numbers of a seed that are for one use."""
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
+
+
+def drawn_uniforms(seed: int, n_draws: int, n_uniforms: int) -> Floats:
+    """Return numbers (L, n_uniforms) in (0, 1], by which kernels mix."""
+    # 1 - [0, 1) keeps the quantile functions away from 0.
+    return 1.0 - stream(seed, UNIFORMS).random((n_draws, n_uniforms))
+
+
+def drawn_phases(seed: int, n_draws: int) -> Floats:
+    """Return phases (L,), uniform on the circle."""
+    return 2.0 * math.pi * stream(seed, PHASES).random(n_draws)

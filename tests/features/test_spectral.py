@@ -1,0 +1,294 @@
+"""What all Fourier maps have in common: formula, nesting, seeds, files, short forms, gradients."""
+
+from __future__ import annotations
+
+import json
+import math
+from functools import cache
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given
+from tolerances import assert_close
+
+from streamkern.errors import ParameterError
+from streamkern.features import MAPS, Cosines, Standardized, Standardizer, base
+from streamkern.features.families import FAMILIES
+from streamkern.kernels import Gaussian, Laplacian, Matern
+from streamkern.scratch import Scratch
+
+P, D = 3, 44
+SPECTRAL = [name for name in FAMILIES if name != "identity"]
+RANDOM = [name for name in SPECTRAL if name != "grid"]
+FORMS = [(name, True) for name in SPECTRAL] + [(name, False) for name in RANDOM]
+every_form = pytest.mark.parametrize(
+    ("family", "paired"), FORMS, ids=[f"{n}-{'paired' if p else 'phase'}" for n, p in FORMS]
+)
+every_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+
+
+def rows(n: int = 9, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal((n, P))
+
+
+@cache
+def drawn(family, paired=True, n_components=D, kernel=Matern((1.0, 2.0, 0.8)), seed=3):  # noqa: B008
+    phi = FAMILIES[family].map_of(kernel, n_components, paired=paired, random_state=seed)
+    return phi.draw(P, rows(50, seed=1))
+
+
+def largest_angle(phi) -> float:
+    return float((np.abs(rows()) @ np.abs(phi.frequencies.T)).max()) + 2 * math.pi
+
+
+@every_form
+def test_features_are_those_of_the_formula(family, paired):
+    phi = drawn(family, paired)
+    expected = []
+    for x in rows():
+        features = naive.fourier_features(x, phi.frequencies, None if paired else phi.phases)
+        if family == "grid":  # weights of their own in the place of 1 / L
+            features = [
+                value * amplitude * math.sqrt(D / 2)
+                for value, amplitude in zip(features, np.repeat(phi.amplitudes, 2), strict=True)
+            ]
+        expected.append(features)
+    assert_close(phi.transform(rows()), expected, size=largest_angle(phi))
+
+
+@every_form
+def test_the_first_features_of_a_larger_map_are_the_smaller_map(family, paired):
+    large = drawn(family, paired, 150)
+    part = large.first(D)
+    features, leading = np.empty((9, 150)), np.empty((9, D))
+    large.evaluate(rows(), features)
+    part.evaluate(rows(), leading)
+    assert_close(features[:, :D], leading, size=largest_angle(large))
+    if family != "grid":  # whose cells follow from D
+        small = drawn(family, paired, D)
+        assert part.equals(small) or family == "orthogonal"
+        assert_close(part.transform(rows()), small.transform(rows()), size=10.0)
+
+
+@pytest.mark.parametrize("family", RANDOM)
+def test_the_same_seed_draws_the_same_map_and_another_one_another(family):
+    one, two, other = (drawn(family, seed=seed) for seed in (5, 5, 6))
+    assert one.equals(two)
+    assert not np.isin(one.frequencies, other.frequencies).any()
+    assert not np.isin(one.phases, other.phases).any()
+
+
+@pytest.mark.parametrize("family", SPECTRAL)
+def test_drawing_does_not_touch_the_global_random_state(family):
+    before = np.random.get_state()[1].copy()  # noqa: NPY002  it is what must not change
+    drawn(family)
+    assert np.array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+
+
+@every_form
+@every_dtype
+def test_lent_memory_changes_nothing(family, paired, dtype, monkeypatch):
+    monkeypatch.setattr(base, "_CACHED_VALUES", 64)
+    phi, scratch = drawn(family, paired), Scratch()
+    alone, lent = np.empty((2, 40, D), dtype=dtype)
+    shift = np.linspace(-1, 1, D).astype(dtype)
+    phi.evaluate(rows(40), alone, shift)
+    for values in (
+        scratch.array("angles", (999,), dtype),
+        scratch.array("transform 0", (99,), dtype),
+    ):
+        values[:] = np.nan
+    for _ in range(2):
+        done = [part.stop for part in phi.evaluated(rows(40), lent, shift, scratch)]
+    assert done[-1] == 40
+    assert len(done) > 1
+    assert np.array_equal(alone, lent)
+    plain = np.empty((40, D), dtype=dtype)
+    phi.evaluate(rows(40), plain)
+    assert_close(alone, plain - shift, dtype=dtype, steps=2)
+
+
+@every_form
+def test_single_precision_is_close_to_double(family, paired):
+    phi = drawn(family, paired)
+    single, double = phi.transform(rows(), np.float32), phi.transform(rows())
+    assert_close(single, double, dtype=np.float32, steps=4, size=largest_angle(phi) * phi.scale)
+
+
+@every_form
+@naive.quick
+@given(cuts=naive.cuts(50))
+def test_features_of_pieces_are_pieces_of_the_features(family, paired, cuts):
+    phi, X = drawn(family, paired), rows(50)
+    pieces = [phi.transform(block.X) for block in naive.blocks(X, X[:, :1], cuts)]
+    assert_close(np.concatenate(pieces), phi.transform(X), size=10.0)
+
+
+@every_form
+@pytest.mark.parametrize("q", [1, 2])
+def test_the_short_form_is_the_same_function(family, paired, q):
+    phi = drawn(family, paired)
+    coef = np.random.default_rng(q).standard_normal((D, q))
+    short, weights = phi.condensed(coef)
+    features, fewer = np.empty((9, D)), np.empty((9, short.n_components))
+    phi.evaluate(rows(), features)
+    short.evaluate(rows(), fewer)
+    assert_close(fewer @ weights, features @ coef, steps=1000, size=largest_angle(phi))
+    assert short.n_components == (D // 2 if paired and q == 1 else D)
+
+
+@every_form
+@every_dtype
+def test_a_subset_is_the_columns_that_were_named(family, paired, dtype):
+    phi = drawn(family, paired)
+    chosen = np.random.default_rng(2).permutation(D)[:17]
+    part = phi.subset(chosen)
+    assert isinstance(part, Cosines)
+    assert part.scale == phi.scale
+    size = largest_angle(phi) * phi.scale
+    found = part.transform(rows(), dtype)
+    assert_close(found, phi.transform(rows(), dtype)[:, chosen], dtype=dtype, size=size)
+    assert_close(
+        part.subset(np.array([3, 1])).transform(rows(), dtype), found[:, [3, 1]], dtype=dtype
+    )
+    back = Cosines.restore(part.parameters(), part.arrays())
+    assert np.array_equal(back.transform(rows(), dtype), found)
+
+
+@every_form
+def test_a_restored_map_is_the_map_bit_for_bit(family, paired):
+    phi = drawn(family, paired)
+    parameters = json.loads(json.dumps(phi.parameters(), allow_nan=False))
+    back = MAPS[phi.name].restore(parameters, phi.arrays())
+    assert back.equals(phi)
+    for dtype in (np.float32, np.float64):
+        assert np.array_equal(back.transform(rows(), dtype), phi.transform(rows(), dtype))
+
+
+@every_form
+def test_a_damaged_file_is_refused(family, paired):
+    phi = drawn(family, paired)
+    for name, array in phi.arrays().items():
+        with pytest.raises(ParameterError, match="is damaged"):
+            type(phi).restore(phi.parameters(), {**phi.arrays(), name: array[..., :-1, None]})
+
+
+@every_form
+@pytest.mark.parametrize("n_components", [0, -2, D + 2])
+def test_a_part_larger_than_the_whole_or_empty_is_refused(family, paired, n_components):
+    with pytest.raises(ParameterError, match=f"between 1 and {D} features, not {n_components}"):
+        drawn(family, paired).first(n_components)
+
+
+@pytest.mark.parametrize("family", SPECTRAL)
+def test_a_map_of_no_inputs_is_refused(family):
+    with pytest.raises(ParameterError, match=r"not 0|of 0 inputs"):
+        FAMILIES[family].map_of(Gaussian(), 8).draw(0, np.empty((4, 0)))
+
+
+@pytest.mark.parametrize(("name", "family"), FAMILIES.items())
+def test_a_family_is_nested_if_its_maps_have_leading_parts(name, family):
+    phi = family.map_of(Gaussian(), 2).draw(P, rows())
+    if family.nested:
+        assert phi.first(2).equals(phi)
+    else:
+        with pytest.raises(ParameterError, match="no part of 2 features"):
+            phi.first(2)
+
+
+# Without bias.
+
+KERNELS = {"gaussian": Gaussian(2.0), "matern12": Matern((1.0, 3.0, 2.0), nu=0.5)}
+
+
+@pytest.mark.parametrize(
+    ("family", "kernel"),
+    [(family, kernel) for family in RANDOM for kernel in KERNELS]
+    + [(family, "laplacian") for family in RANDOM if family != "sorf"],
+)
+@pytest.mark.parametrize("paired", [True, False], ids=["paired", "phase"])
+def test_features_have_no_bias(family, kernel, paired):
+    kernel, X = KERNELS.get(kernel, Laplacian(2.0)), rows(6)
+    exact, seeds = kernel(X, X), 400
+    apart = np.empty((seeds, 6, 6))
+    for seed in range(seeds):
+        features = drawn(family, paired, 16, kernel, seed).transform(X)
+        apart[seed] = features @ features.T - exact
+    spread = np.maximum(apart.std(axis=0), 1e-12)
+    assert (np.abs(apart.mean(axis=0)) < 4.5 * spread / np.sqrt(seeds)).all()
+
+
+# Gradients.
+
+
+def function(phi, coef, X) -> np.ndarray:
+    features = np.empty((len(X), phi.n_components))
+    phi.evaluate(X, features)
+    return features @ coef
+
+
+def differences(phi, coef, X, step=1e-5) -> np.ndarray:
+    """Symmetric differences of the function along every input."""
+    slopes = np.empty(X.shape)
+    for j in range(X.shape[1]):
+        beside = np.zeros(X.shape[1])
+        beside[j] = step
+        slopes[:, j] = (function(phi, coef, X + beside) - function(phi, coef, X - beside)) / (
+            2 * step
+        )
+    return slopes
+
+
+STANDARDIZER = Standardizer(
+    np.array([0, 2, 3]), np.array([1.0, -2.0, 0.5]), np.array([0.5, 4.0, 1.5]), 5
+)
+DIFFERENTIABLE = {
+    **{f"{n}-{p}": lambda n=n, p=p: drawn(n, p) for n, p in FORMS},
+    "subset": lambda: drawn("orthogonal").subset(np.arange(5, 31)),
+    "subset of a grid": lambda: drawn("grid").subset(np.arange(5, 31)),
+    "standardized": lambda: Standardized(STANDARDIZER, drawn("sorf")),
+    "standardized, every column": lambda: Standardized(
+        Standardizer(np.arange(3), np.ones(3), np.array([0.5, 4.0, 1.5]), 3), drawn("qmc", False)
+    ),
+}
+every_gradient = pytest.mark.parametrize(
+    "make", list(DIFFERENTIABLE.values()), ids=list(DIFFERENTIABLE)
+)
+
+
+def inputs(phi, n=12) -> np.ndarray:
+    return np.random.default_rng(4).standard_normal((n, phi.n_features))
+
+
+@every_gradient
+def test_gradients_are_the_differences_of_the_function(make):
+    phi = make()
+    X, coef = inputs(phi), np.random.default_rng(5).standard_normal(phi.n_components)
+    expected = differences(phi, coef, X)
+    found = phi.gradients(X, coef)
+    assert found.shape == X.shape
+    assert np.abs(found - expected).max() < 1e-7 * np.abs(expected).max()
+    single = phi.gradients(X.astype(np.float32), coef)
+    assert single.dtype == np.float32
+    assert_close(single, found, dtype=np.float32, size=10 * np.abs(found).max())
+
+
+@every_gradient
+def test_gradients_of_many_rows_come_in_memory_that_is_lent(make, monkeypatch):
+    phi, scratch = make(), Scratch()
+    X, coef = inputs(phi, 100), np.random.default_rng(5).standard_normal(phi.n_components)
+    alone = phi.gradients(X, coef).copy()
+    monkeypatch.setattr(base, "_CACHED_VALUES", 64)
+    first = phi.gradients(X, coef, scratch)
+    assert_close(first, alone, size=100.0)
+    again = phi.gradients(X[:9], coef, scratch)
+    assert np.shares_memory(first, again)
+    assert_close(again, alone[:9], size=100.0)
+
+
+def test_columns_that_are_left_out_have_no_gradient():
+    phi = Standardized(STANDARDIZER, drawn("orthogonal"))
+    gradients = phi.gradients(inputs(phi), np.ones(D))
+    assert not gradients[:, [1, 4]].any()
+    assert gradients[:, [0, 2, 3]].all()
