@@ -3,8 +3,11 @@
 from streamkern.features.base import FeatureMap
 from streamkern.features.cosines import Cosines
 from streamkern.features.families import FAMILIES, Family
+from streamkern.features.flattened import FlattenedSimilarities
 from streamkern.features.fourier import RandomFourierFeatures
 from streamkern.features.identity import Identity
+from streamkern.features.nystroem import Nystroem, Projected
+from streamkern.features.similarity import Similarities
 from streamkern.features.standardized import Standardized, Standardizer
 
 __all__ = [
@@ -13,13 +16,26 @@ __all__ = [
     "Cosines",
     "Family",
     "FeatureMap",
+    "FlattenedSimilarities",
     "Identity",
+    "Nystroem",
+    "Projected",
     "RandomFourierFeatures",
+    "Similarities",
     "Standardized",
     "Standardizer",
 ]
 
 MAPS: dict[str, type[FeatureMap]] = {
     feature_map.name: feature_map
-    for feature_map in (RandomFourierFeatures, Cosines, Identity, Standardized)
+    for feature_map in (
+        RandomFourierFeatures,
+        Cosines,
+        Identity,
+        Nystroem,
+        FlattenedSimilarities,
+        Projected,
+        Similarities,
+        Standardized,
+    )
 }

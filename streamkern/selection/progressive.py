@@ -73,7 +73,7 @@ def _leading(folds: ByFold, intercept: bool) -> CentredMoments | None:
         return None
     D = parts[0].feature_map.n_components
     try:
-        return reduce(Moments.merge, [part.leading(min(_COMPONENTS, D)) for part in parts]).centred(
+        return reduce(Moments.merge, [part.solvable(min(_COMPONENTS, D)) for part in parts]).centred(
             intercept=intercept
         )
     except ParameterError:  # a map without leading part, or rows without weight
