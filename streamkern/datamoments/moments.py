@@ -23,7 +23,7 @@ from streamkern.memory import check_free
 from streamkern.pattern import Pattern, check_targets
 from streamkern.scheduling import is_task, kept, run, shared, task
 from streamkern.sources import as_source
-from streamkern.statistics import Triangle
+from streamkern.statistics import ByFold, Triangle
 from streamkern.storage import MOMENTS, MomentsFile, damaged, read_moments, write_moments
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from streamkern.features import FeatureMap
     from streamkern.kernels import Kernel
-    from streamkern.statistics import ByFold, Moments, RowIndex
+    from streamkern.statistics import Moments, RowIndex
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import ParameterError
+from streamkern.features.binning import RandomBinning
 from streamkern.features.fourier import RandomFourierFeatures
 from streamkern.features.identity import Identity
 from streamkern.features.nystroem import Nystroem
+from streamkern.features.sketch import TensorSketch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,5 +83,7 @@ FAMILIES: dict[str, Family] = {
     "nystroem": _landmarks("kmeans", "the kernel at landmarks, centres of k-means"),
     "nystroem-uniform": _landmarks("uniform", "the kernel at random rows"),
     "nystroem-pivoted": _landmarks("pivoted", "the kernel at randomly pivoted rows"),
+    "binning": Family(RandomBinning, "cells of random grids, for the Laplacian kernel"),
+    "sketch": Family(TensorSketch, "products of inputs, hashed, for the polynomial kernel"),
     "identity": Family(_identity, "the inputs as features"),
 }
