@@ -124,6 +124,7 @@ class FitOptions:
             kernel,
             n_components or self.n_components,
             paired=self.paired,
+            precision=self.precision,
             random_state=self.random_state,
         )
 

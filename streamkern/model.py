@@ -16,7 +16,7 @@ from streamkern.fitoptions import FitOptions, check_folds, plan_for
 from streamkern.fitted import FittedRidge
 from streamkern.fitting import fit_moments, moments_pass
 from streamkern.footprint import solve_bytes
-from streamkern.kernels import Gaussian, Kernel, Linear, kernel_from
+from streamkern.kernels import Gaussian, Kernel, kernel_from
 from streamkern.memory import check_free
 from streamkern.observing import job, tell_of_job
 from streamkern.pattern import Pattern
