@@ -8,6 +8,7 @@ import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.kernels import Kernel, ShiftInvariantKernel
+from streamkern.kernels.scaled import DistanceKernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,7 +76,7 @@ def kmeans(kernel: Kernel, rows: Floats, n_landmarks: int, seed: int) -> Floats:
     from dask_ml.cluster import KMeans  # noqa: PLC0415
 
     p = rows.shape[1]
-    scales = kernel.scales(p) if isinstance(kernel, ShiftInvariantKernel) else np.ones(p)
+    scales = kernel.scales(p) if isinstance(kernel, DistanceKernel) else np.ones(p)
     scaled = rows / scales
     with dask.config.set(scheduler="synchronous"):
         found = KMeans(
