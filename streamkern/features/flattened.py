@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
     from streamkern.features.nystroem import Nystroem
 
-# Eigenvectors of K_mm that are levelled, as a share of all.
-_LEVELLED = 1 / 8
+# Eigenvectors of K_mm that are levelled: a share of all, and at least so many.
+_LEVELLED, _FEWEST = 1 / 8, 64
 
 
 class FlattenedSimilarities(FeatureMap):
@@ -67,7 +67,7 @@ class FlattenedSimilarities(FeatureMap):
         """Return the map for a drawn Nystroem map."""
         m = whitened.n_components
         eigenvalues, vectors = np.linalg.eigh(whitened.factor @ whitened.factor.T)
-        r = int(m * _LEVELLED)
+        r = min(max(int(m * _LEVELLED), _FEWEST), m)
         largest = eigenvalues[: -r - 1 : -1]
         return cls(whitened, vectors[:, : -r - 1 : -1], largest[-1:] / largest)
 
