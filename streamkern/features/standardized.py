@@ -124,7 +124,7 @@ class Standardized(FeatureMap):
     def condensed(self, coef: Floats, *, alike: bool = False) -> tuple[FeatureMap, Floats]:
         """Return the short form of the inner map, on the same standardised rows."""
         inner, coef = self.inner.condensed(coef, alike=alike)
-        return Standardized(self.standardizer, inner), coef
+        return self if inner is self.inner else Standardized(self.standardizer, inner), coef
 
     def parameters(self) -> dict[str, Any]:
         """Return the inner map's name and parameters, and p."""
