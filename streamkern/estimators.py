@@ -50,10 +50,12 @@ class RandomFeatureRidge(RidgeModel, MultiOutputMixin, RegressorMixin, BaseEstim
     sparse_method : {'forward', 'omp', 'lasso'}
         How they are chosen: each the one that lowers the sum of squares most; orthogonal matching
         pursuit; or the path of the lasso.  The coefficients are those of ridge, whichever it is.
-    feature_map : {'orthogonal', 'iid', 'sorf', 'qmc', 'halton', 'grid', 'identity'}
-        How frequencies are chosen: at random, orthogonal or independent; by fast transforms, for
-        hundreds of inputs; at Sobol or Halton points; on a grid, for one to three inputs.
-        'identity' takes the inputs as features, D = p of them.
+    feature_map : str
+        Fourier features of frequencies that are random, 'orthogonal' or independent ('iid'); by
+        fast transforms, for hundreds of inputs ('sorf'); at Sobol or Halton points ('qmc',
+        'halton'); on a 'grid', for one to three inputs.  The kernel at landmarks, for every kernel:
+        'nystroem', 'nystroem-uniform' or 'nystroem-pivoted'.  'binning' for the Laplacian kernel;
+        'sketch' for the polynomial one; 'identity' for the inputs as features, D = p of them.
     paired : bool
         Cosine and sine of every frequency, or cosines with random phases.
     standardize : bool

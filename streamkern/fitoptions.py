@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.errors import DataError, ParameterError
-from streamkern.features import FAMILIES, FeatureMap, Identity
+from streamkern.features import FAMILIES, Family, FeatureMap, Identity
 from streamkern.features.base import checked_seed
 from streamkern.kernels import Gaussian, Kernel, Linear, ShiftInvariantKernel
 from streamkern.observing import tell_of_job
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
     from streamkern.sources import Source
     from streamkern.statistics.centred import Precision
+
+# What a sample may take that a map is made from.
+_SAMPLE_BYTES = 128 << 20
 
 FOLDS_BY = ("auto", "shards", "rows", "blocks")
 
@@ -82,12 +85,30 @@ class FitOptions:
     @property
     def is_identity(self) -> bool:
         """Whether the features are the inputs."""
-        return self.feature_map == "identity" or isinstance(self.kernel, Linear)
+        if self.feature_map == "identity":
+            return True
+        return isinstance(self.kernel, Linear) and not self.family.takes_linear
+
+    @property
+    def family(self) -> Family:
+        """How the map is made."""
+        return FAMILIES[self.feature_map]
 
     @property
     def is_nested(self) -> bool:
-        """Whether the leading features are a map of the same kernel."""
-        return not self.is_identity and FAMILIES[self.feature_map].nested
+        """Whether the first features of the map are a smaller map of its kind."""
+        return not self.is_identity and self.map_of(self.kernel).nesting > 0
+
+    @property
+    def can_strip(self) -> bool:
+        """Whether products can be made in strips: of features that are nested as they are."""
+        return self.is_nested and not self.family.rows_a_feature
+
+    def sample_rows(self, source: Source) -> int:
+        """Return how many rows the first pass brings along, for the map and the length scale."""
+        wanted = self.family.rows_a_feature * self.n_components
+        fitting = _SAMPLE_BYTES // (8 * (source.n_features + source.n_targets))
+        return max(SAMPLE_ROWS, min(wanted, max(fitting, self.n_components)))
 
     def components_for(self, n_features: int) -> int:
         """Return D for rows of p inputs, and check that the length scales fit them."""
@@ -99,18 +120,21 @@ class FitOptions:
 
     def map_of(self, kernel: Kernel, n_components: int | None = None) -> FeatureMap:
         """Return the map of a kernel, of D features or another number of them, not drawn yet."""
-        return FAMILIES[self.feature_map].map_of(
+        return self.family.map_of(
             kernel,
             n_components or self.n_components,
             paired=self.paired,
+            precision=self.precision,
             random_state=self.random_state,
         )
 
     def map_for(self, kept: Array, rows: Floats) -> tuple[FeatureMap, Kernel]:
         """Draw the map for the inputs that are kept, with the length scale that suits `rows`."""
-        if self.is_identity or not isinstance(self.kernel, ShiftInvariantKernel):
+        if self.is_identity:
             return Identity().draw(len(kept)), Linear()
-        kernel = self.kernel.restricted(kept).resolved(rows)
+        kernel = self.kernel
+        if isinstance(kernel, ShiftInvariantKernel):
+            kernel = kernel.restricted(kept).resolved(rows)
         return self.map_of(kernel).draw(len(kept), rows), kernel
 
 
@@ -136,7 +160,7 @@ def check_folds(options: FitOptions, source: Source) -> None:
 def plan_for(
     source: Source,
     options: FitOptions,
-    n_sample: int = SAMPLE_ROWS,
+    n_sample: int | None = None,
     *,
     indexed: bool = False,
     fixed_alpha: bool = False,
@@ -152,10 +176,11 @@ def plan_for(
         precision=options.precision,
         n_folds=options.n_folds,
         fold_by=options.fold_by,
-        n_sample=n_sample,
+        n_sample=n_sample or options.sample_rows(source),
         indexed=indexed,
         fixed_alpha=fixed_alpha,
-        can_strip=options.is_nested,
+        can_strip=options.can_strip,
+        from_rows=options.family.rows_a_feature > 0,
         n_workers=resources.n_workers,
         n_threads=resources.n_threads,
         allowed_bytes=resources.worker_bytes,

@@ -51,6 +51,7 @@ ALLOWED = {
     "h5py": ("sources/headers.py", "sources/wholeness.py", "sources/contents.py", "storage/"),
     "dask": (
         "engine.py",
+        "features/landmarks.py",
         "attempts.py",
         "mapping.py",
         "scheduling.py",

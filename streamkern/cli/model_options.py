@@ -73,7 +73,9 @@ def kernel_options(command: Any, *, several: bool = False) -> Any:
             type=click.Choice(list(FAMILIES)),
             default="orthogonal",
             show_default=True,
-            help="; ".join(f"{name}: {family.help}" for name, family in FAMILIES.items()) + ".",
+            help="How features are made: "
+            + "; ".join(f"{name}: {family.help}" for name, family in FAMILIES.items())
+            + ".",
         ),
         partial(kernel_option, several=several),
     ):
@@ -309,7 +311,9 @@ def prepared(
         fold_by=checked.fold_by,
         indexed=indexed,
         fixed_alpha=fixed_alpha,
-        can_strip=checked.is_nested,
+        n_sample=checked.sample_rows(source),
+        can_strip=checked.can_strip,
+        from_rows=checked.family.rows_a_feature > 0,
         n_workers=place.workers,
     )
     if options["dry_run"]:

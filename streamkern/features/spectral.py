@@ -40,6 +40,7 @@ class SpectralFeatures(ProjectedFeatures):
         What the waves of a frequency are multiplied by, where that differs between frequencies.
     """
 
+    nesting = 2
     kernels: ClassVar[type[Kernel]] = ShiftInvariantKernel  # type: ignore[type-abstract]
     projected_by: ClassVar[type[Projection]] = Frequencies
     amplitudes: Floats | None = None
@@ -47,8 +48,8 @@ class SpectralFeatures(ProjectedFeatures):
     def __init__(self, kernel: ShiftInvariantKernel, n_components: int, *, paired: bool) -> None:
         if not isinstance(kernel, ShiftInvariantKernel):
             raise ParameterError(
-                f"random Fourier features need a shift-invariant kernel, not {kernel!r}; take the "
-                f"identity map for the linear kernel."
+                f"random Fourier features need a shift-invariant kernel, not {kernel!r}; take "
+                f"another map, such as 'nystroem'."
             )
         if not isinstance(kernel, self.kernels):
             raise ParameterError(
@@ -141,9 +142,9 @@ class SpectralFeatures(ProjectedFeatures):
         phases = -np.arctan2(of_sine, of_cosine)
         return Cosines(self.projection, phases, self.scale), weights
 
-    def condensed(self, coef: Floats) -> tuple[FeatureMap, Floats]:
+    def condensed(self, coef: Floats, *, alike: bool = False) -> tuple[FeatureMap, Floats]:
         """Return one cosine a pair, for a single function."""
-        if not self.paired or coef.shape[1] > 1:
+        if alike or not self.paired or coef.shape[1] > 1:
             return self, coef
         single, weights = self.as_cosines(coef[:, 0])
         return single, weights[:, None]

@@ -30,6 +30,17 @@ class RadialKernel(DistanceKernel):
         """Return Euclidean distances (n, m)."""
         return distances(X, Z, "euclidean")
 
+    def profile_of_squares(self, squares: Floats) -> Floats:
+        """Return the kernel's values at squared distances of scaled rows, in their precision."""
+        return self.profile(np.sqrt(squares))
+
+    @abstractmethod
+    def slope(self, distances: Floats) -> Floats:
+        """Return h'(r) / r of the profile h at distances r, and 0 where that has no limit.
+
+        The gradient of the kernel is that times (x - x') / length_scale^2.
+        """
+
     @abstractmethod
     def stretch(self, uniform: Floats) -> Floats:
         """Return what normal rows are multiplied by, one factor for each number in (0, 1]."""
@@ -55,8 +66,16 @@ class Gaussian(RadialKernel):
 
     def profile(self, distances: Floats) -> Floats:
         """Return exp(-r^2 / 2)."""
-        values: Floats = np.exp(-0.5 * distances**2)
+        return self.profile_of_squares(distances**2)
+
+    def profile_of_squares(self, squares: Floats) -> Floats:
+        """Return exp(-r^2 / 2)."""
+        values: Floats = np.exp(-0.5 * squares)
         return values
+
+    def slope(self, distances: Floats) -> Floats:
+        """Return -exp(-r^2 / 2)."""
+        return -self.profile(distances)
 
     def stretch(self, uniform: Floats) -> Floats:
         """Return ones."""
@@ -124,6 +143,17 @@ class Matern(RadialKernel):
         logarithm = constant + nu * np.log(apart) + log_bessel_k(nu, apart)
         return np.where(a > 0, np.exp(np.minimum(logarithm, 0.0)), 1.0)
 
+    def slope(self, distances: Floats) -> Floats:
+        """Return -2 nu 2^(1-nu) / Gamma(nu) a^(nu-1) K_(nu-1)(a), of a = sqrt(2 nu) r."""
+        nu, a = self.nu, math.sqrt(2.0 * self.nu) * distances
+        if nu in (1.5, 2.5):
+            values: Floats = np.exp(-a) * (-3.0 if nu == 1.5 else -5.0 / 3.0 * (1.0 + a))
+            return values
+        apart = np.where(a > 0, a, 1.0)
+        constant = math.log(2.0 * nu) + (1.0 - nu) * math.log(2.0) - math.lgamma(nu)
+        logarithm = constant + (nu - 1.0) * np.log(apart) + log_bessel_k(abs(nu - 1.0), apart)
+        return np.where(a > 0, -np.exp(logarithm), -nu / (nu - 1.0) if nu > 1.0 else 0.0)
+
     def stretch(self, uniform: Floats) -> Floats:
         """Return sqrt(2 nu / chi2), chi2 being the quantile of `uniform`."""
         from scipy.special import gammaincinv  # noqa: PLC0415  imported where it is needed
@@ -148,7 +178,17 @@ class GammaMixture(RadialKernel):
 
     def profile(self, distances: Floats) -> Floats:
         """Return (1 + r^2 / (2 a))^-a."""
-        values: Floats = np.exp(-self.shape * np.log1p(distances**2 / (2.0 * self.shape)))
+        return self.profile_of_squares(distances**2)
+
+    def profile_of_squares(self, squares: Floats) -> Floats:
+        """Return (1 + r^2 / (2 a))^-a."""
+        values: Floats = np.exp(-self.shape * np.log1p(squares / (2.0 * self.shape)))
+        return values
+
+    def slope(self, distances: Floats) -> Floats:
+        """Return -(1 + r^2 / (2 a))^(-a - 1)."""
+        logarithm = np.log1p(distances**2 / (2.0 * self.shape))
+        values: Floats = -np.exp(-(self.shape + 1.0) * logarithm)
         return values
 
     def stretch(self, uniform: Floats) -> Floats:

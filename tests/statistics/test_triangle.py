@@ -224,3 +224,13 @@ def test_products_are_those_of_the_rows_to_the_last_digit(order, first_row, dtyp
         start, stop = panel.shape[1] - len(panel), panel.shape[1]
         assert np.array_equal(panel, expected[start:stop, :stop])
     assert sum(map(len, triangle.panels)) == max(order - first_row, 0)
+
+
+@pytest.mark.parametrize("columns", [1, 100, 700])
+def test_a_turned_triangle_is_that_of_the_turned_matrix(columns):
+    rng = np.random.default_rng(0)
+    rows, turning = rng.standard_normal((50, 700)), rng.standard_normal((700, columns))
+    turned = Triangle.of(rows.T @ rows).turned(turning)
+    expected = (rows @ turning).T @ (rows @ turning)
+    assert np.abs(turned.dense() - expected).max() < 1e-12 * np.abs(expected).max()
+    assert np.array_equal(turned.dense(), turned.dense().T)
