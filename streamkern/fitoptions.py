@@ -11,8 +11,9 @@ from streamkern.errors import DataError, ParameterError
 from streamkern.features import FAMILIES, FeatureMap, Identity
 from streamkern.features.base import checked_seed
 from streamkern.kernels import Gaussian, Kernel, Linear, ShiftInvariantKernel
+from streamkern.metric import GivenMetric, check_metric, checked_metric, learning_of
 from streamkern.observing import tell_of_job
-from streamkern.plan import SAMPLE_ROWS, Plan, plan_fit
+from streamkern.plan import SAMPLE_ROWS, Plan, large_sample, plan_fit
 from streamkern.scheduling import current_resources
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class FitOptions:
     random_state: int
     n_folds: int = 1
     fold_by: str = "auto"
+    metric: str | GivenMetric | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.kernel, Kernel):
@@ -64,6 +66,7 @@ class FitOptions:
                 )
         checked_seed(self.random_state)
         checked_n_folds(self.n_folds)
+        checked_metric(self.metric)
         if self.feature_map == "identity":
             default = Gaussian("median")
             other = not isinstance(self.kernel, Linear) and self.kernel != default
@@ -86,11 +89,19 @@ class FitOptions:
 
     def components_for(self, n_features: int) -> int:
         """Return D for rows of p inputs, and check that the length scales fit them."""
+        check_metric(self.metric, n_features)
         if self.is_identity:
             return n_features
         if isinstance(self.kernel, ShiftInvariantKernel) and self.kernel.length_scale != "median":
             self.kernel.scales(n_features)
         return self.n_components
+
+    def sample_rows(self, n_columns: int) -> int:
+        """Return how many rows the sample of the first pass has, of so many inputs and targets.
+
+        A metric is learnt on it.
+        """
+        return SAMPLE_ROWS if learning_of(self.metric) is None else large_sample(n_columns)
 
     def map_of(self, kernel: Kernel, n_components: int | None = None) -> FeatureMap:
         """Return the map of a kernel, of D features or another number of them, not drawn yet."""

@@ -13,6 +13,7 @@ from streamkern._version import __version__
 from streamkern.deviation import Deviation
 from streamkern.errors import ModelFileError
 from streamkern.kernels import kernel_from
+from streamkern.metric import described_metric, metric_of_map
 from streamkern.prediction import diagnose, evaluate, predict_to_hdf5, predicted_shards
 from streamkern.scheduling import run, shared, task
 from streamkern.sources import ArraySource, Source, as_source
@@ -49,6 +50,11 @@ class FittedRidge:
         self.kernel_ = kernel_from(self.report_["kernel"], self.report_["kernel_parameters"])
         self.alpha_ = self.report_["alpha"]
         self.n_features_in_ = predictor.feature_map.n_features
+
+    @property
+    def metric_(self) -> Floats:
+        """M (p, p): kernels take (x - x')^T M (x - x') of standardised rows; 0 where left out."""
+        return metric_of_map(self.feature_map_)
 
     def _parameters(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in signature(type(self)).parameters}
@@ -238,6 +244,7 @@ class FittedRidge:
         self._check_fitted()
         options = self._parameters()
         kernel = options.pop("kernel")
+        options["metric"] = described_metric(options.get("metric"))
         card = {
             "kind": "RandomFeatureRidge",
             "options": options,

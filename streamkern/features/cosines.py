@@ -92,6 +92,21 @@ class Cosines(ProjectedFeatures):
         """Write the cosines of angles (n, K), which are lost, into `out` (n, K)."""
         cosines(angles, out)
 
+    def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:
+        """Return -sum_k coef_k sin(w_k^T x + u_k) w_k at every row, as `FeatureMap.gradients`."""
+        scratch, dtype = scratch or Scratch(), X.dtype
+        frequencies = self.frequencies.astype(dtype)
+        phases = (self.phases + np.pi / 2).astype(dtype)  # cos(t + pi / 2) = -sin t
+        weighted = frequencies * coef.astype(dtype)[:, None]
+        gradients = scratch.array("gradients", (len(X), self.n_features), dtype)
+        for rows in cached_slices(len(X), self.n_components):
+            angles = scratch.array("angles", (len(X[rows]), self.n_components), dtype)
+            np.matmul(X[rows], frequencies.T, out=angles)
+            angles += phases
+            cosines(angles, angles)
+            np.matmul(angles, weighted, out=gradients[rows])
+        return gradients
+
     def first(self, n_components: int) -> Cosines:
         """Refuse: what was chosen for its use has no part that stands for the kernel."""
         raise ParameterError(

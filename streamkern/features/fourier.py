@@ -154,6 +154,14 @@ class RandomFourierFeatures(ProjectedFeatures):
         phases = -np.arctan2(of_sine, of_cosine)[:, 0]
         return Cosines(self.frequencies, phases, self.scale), np.hypot(of_cosine, of_sine)
 
+    def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:
+        """Return the gradients of the one function that `coef` makes, as `FeatureMap.gradients`."""
+        waves: FeatureMap = Cosines(self.frequencies, self.phases, self.scale)
+        column = coef[:, None]
+        if self.paired:
+            waves, column = self.condensed(column)
+        return waves.gradients(X, column[:, 0], scratch)
+
     def parameters(self) -> dict[str, Any]:
         """Return the constructor's arguments as plain JSON values."""
         return {
