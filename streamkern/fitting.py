@@ -88,7 +88,7 @@ def fit_moments(
         seen = survey(source, options, plan, n_sample, index=index, like=like, checkpoint=saved)
         learnt = None
         if like is None:
-            seen, learnt = in_metric(seen, options, [options.kernel])
+            seen, learnt = in_metric(seen, options, [(options.kernel, options.feature_map)])
         if learnt is not None:
             options = replace(options, kernel=learnt.kernel)
         moments = moments_pass(source, options, plan, seen, like=like, checkpoint=saved)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -39,6 +40,10 @@ if TYPE_CHECKING:
     from streamkern.sources import Source
     from streamkern.survey import Survey
 
+# A kernel, and the family of its maps.
+Pair = tuple["Kernel", str]
+# Of several pairs, rounds that all have, the plain one included, and pairs that have more.
+_FIRST_ROUNDS, _GO_ON = 2, 2
 # Features of a round at the least and most, and of rows a feature at the least.
 _COMPONENTS, _ROWS_A_FEATURE = (256, 1024), 2
 # Of the sample, the part that fits.
@@ -48,6 +53,8 @@ _FIRST, _NEXT = (-4, -3, -2, -1, 0, 1, 2), (-1, 0, 1)
 _MOST_STEPS = 4
 _BLOCK_ROWS, _SHIFT_ROWS = 4096, 2048
 _FEWEST_ROWS = 60
+# Eigenvalues that are told of the metric of a round.
+_SHOWN = 10
 
 
 @dataclass(frozen=True)
@@ -56,7 +63,7 @@ class Round:
 
     Parameters
     ----------
-    kernel : str
+    kernel, feature_map : str
     number : int
         0 is the one of plain distances.
     length_scale : float
@@ -72,6 +79,7 @@ class Round:
     """
 
     kernel: str
+    feature_map: str
     number: int
     length_scale: float
     relative_mse: float
@@ -93,16 +101,19 @@ class LearntMetric:
     ----------
     kernel : ShiftInvariantKernel
         With the length scale of the best round.
+    feature_map : str
+        The family of the maps of that round.
     linear : ndarray of shape (p', p') or (p',), or None
         A of the best round; None where plain distances did best.
     kept : int
         The place of the best round among `rounds`.
     rounds : tuple of Round
-        Of every kernel, one after the other.
+        Of every kernel and map, one after the other.
     seconds : float
     """
 
     kernel: ShiftInvariantKernel
+    feature_map: str
     linear: Floats | None
     kept: int
     rounds: tuple[Round, ...]
@@ -148,7 +159,7 @@ def check_metric_of(options: FitOptions, kernels: Sequence[Kernel], source: Sour
 
 
 def in_metric(
-    seen: Survey, options: FitOptions, kernels: Sequence[Any]
+    seen: Survey, options: FitOptions, pairs: Sequence[Pair]
 ) -> tuple[Survey, LearntMetric | None]:
     """Return the survey with the metric that the options say, and how it was learnt if it was.
 
@@ -157,20 +168,22 @@ def in_metric(
     seen : Survey
         With a sample of `options.sample_rows` where the metric is to be learnt.
     options : FitOptions
-    kernels : sequence of ShiftInvariantKernel
-        Of which one is chosen where the metric is to be learnt.
+    pairs : sequence of (Kernel, str)
+        Kernels and families of maps, of which one pair is chosen where the metric is to be learnt.
     """
     learnt, linear = None, None
     if isinstance(options.metric, GivenMetric):
         linear = options.metric.linear(seen.standardizer.columns)
     elif options.metric is not None:
-        learnt = learnt_metric(seen, options, kernels)
+        learnt = learnt_metric(seen, options, pairs)
         linear = learnt.linear
     return replace(seen, standardizer=seen.standardizer.with_linear(linear)), learnt
 
 
-def learnt_metric(seen: Survey, options: FitOptions, kernels: Sequence[Any]) -> LearntMetric:
-    """Learn a metric for each of some kernels, and return the one that predicts best.
+def learnt_metric(seen: Survey, options: FitOptions, pairs: Sequence[Pair]) -> LearntMetric:
+    """Learn a metric for each of some kernels and maps, and return the one that predicts best.
+
+    All of them have a first metric; the best two go on.
 
     Parameters
     ----------
@@ -178,7 +191,8 @@ def learnt_metric(seen: Survey, options: FitOptions, kernels: Sequence[Any]) -> 
         With a large sample.
     options : FitOptions
         With a metric that is to be learnt.
-    kernels : sequence of ShiftInvariantKernel
+    pairs : sequence of (Kernel, str)
+        Kernels and families of maps, in the order that ties go by.
 
     References
     ----------
@@ -192,21 +206,29 @@ def learnt_metric(seen: Survey, options: FitOptions, kernels: Sequence[Any]) -> 
     mean, variance = seen.columns.mean[p:], seen.columns.variance[p:]
     targets = (seen.sample.y - mean) / np.sqrt(np.where(variance > 0, variance, 1.0))
     sample = _Sample(seen.sample.X, shared(seen.sample.X), shared(targets), targets.shape[1])
-    found = [
-        each
-        for kernel in kernels
-        for each in _rounds(sample, seen.standardizer, options, learning, kernel)
+    rounds = [
+        _rounds(sample, seen.standardizer, replace(options, feature_map=name), learning, kernel)
+        for kernel, name in pairs
     ]
-    errors = [each.best.relative_mse for each in found]
-    kept = int(np.argmin(errors))
-    best = found[kept]
+    found = [list(islice(each, _FIRST_ROUNDS)) for each in rounds]
+    ahead = np.argsort([_least(some) for some in found], kind="stable")
+    for i in sorted(ahead[:_GO_ON].tolist()):
+        found[i] += rounds[i]
+    every = [each for some in found for each in some]
+    kept = int(np.argmin([each.best.relative_mse for each in every]))
+    best = every[kept]
     return LearntMetric(
         best.best.kernel,
+        best.feature_map,
         best.standardizer.linear,
         kept,
-        tuple(each.described() for each in found),
+        tuple(each.described() for each in every),
         time.perf_counter() - begun,
     )
+
+
+def _least(rounds: Sequence[_Found]) -> float:
+    return min(each.best.relative_mse for each in rounds)
 
 
 class _Sample(NamedTuple):
@@ -232,6 +254,7 @@ class _Found(NamedTuple):
 
     number: int
     best: _Tried
+    feature_map: str
     standardizer: Standardizer
     n_rows: int
 
@@ -242,6 +265,7 @@ class _Found(NamedTuple):
         values = np.linalg.eigvalsh(metric)[::-1]
         return Round(
             self.best.kernel.name,
+            self.feature_map,
             self.number,
             float(np.asarray(self.best.kernel.length_scale)),
             self.best.relative_mse,
@@ -252,18 +276,14 @@ class _Found(NamedTuple):
         )
 
 
-# Eigenvalues that are kept of a metric, for pictures.
-_SHOWN = 40
-
-
 def _rounds(
     sample: _Sample,
     plain: Standardizer,
     options: FitOptions,
     learning: Learning,
-    kernel: ShiftInvariantKernel,
+    kernel: Any,
 ) -> Iterator[_Found]:
-    """Yield the rounds of one kernel, up to the first that does no better than those before."""
+    """Yield the rounds of one kernel and map, up to the first that does no better than before."""
     n_rows = len(sample.rows)
     trial = _Trial(options, plain, _n_components(options, n_rows), int(_TRAINING * n_rows))
     steps: Sequence[int] = _FIRST
@@ -283,7 +303,7 @@ def _rounds(
                 break
             steps = (middle - 1, middle, middle + 1)
         best = tried[middle]
-        yield _Found(number, best, trial.standardizer, n_rows)
+        yield _Found(number, best, options.feature_map, trial.standardizer, n_rows)
         if not best.relative_mse < least or number == learning.n_rounds:
             return
         least, steps = best.relative_mse, tuple(middle + step for step in _NEXT)

@@ -366,7 +366,8 @@ class RidgeModel(FittedRidge):
         plan = plan_for(source, options, n_sample)
         with checkpointed(checkpoint, source, options, plan, kernels=kernels) as saved:
             seen = survey(source, options, plan, n_sample, checkpoint=saved)
-            seen, learnt = in_metric(seen, options, kernels)
+            pairs = [(kernel, options.feature_map) for kernel in kernels]
+            seen, learnt = in_metric(seen, options, pairs)
             searched = kernels if learnt is None else [learnt.kernel]
             found = search(seen, options, searched)
             options = replace(options, kernel=found.kernel)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from streamkern._typing import Floats
+    from streamkern.features import Standardizer
     from streamkern.predictor import Predictor
     from streamkern.sources import Block
 
@@ -63,7 +64,7 @@ class GradientOuterProduct(Statistic):
         q = predictor.coef.shape[1]
         self.predictor = predictor
         self.target_unit = np.ones(q) if target_unit is None else target_unit
-        r = predictor.feature_map.standardizer.n_outputs
+        r = self.standardizer.n_outputs
         self.n_rows = 0
         self.weight = 0.0
         self.sums = np.zeros((r, r))
@@ -71,9 +72,7 @@ class GradientOuterProduct(Statistic):
     @property
     def mean(self) -> Floats:
         """M, (p', p'), of the standardised inputs that are kept, averaged over rows."""
-        standardizer = self._map.standardizer
-        outer = self.sums / self.weight
-        A = standardizer.linear
+        outer, A = self.sums / self.weight, self.standardizer.linear
         if A is None:
             return outer
         pulled: Floats = A.T @ outer @ A if A.ndim == 2 else outer * np.outer(A, A)
@@ -87,10 +86,11 @@ class GradientOuterProduct(Statistic):
         return Work(4.0 * D * len(self.sums) * q, D, dtype)
 
     @property
-    def _map(self) -> Standardized:
-        found = self.predictor.feature_map
-        assert isinstance(found, Standardized)  # noqa: S101  checked when it was made
-        return found
+    def standardizer(self) -> Standardizer:
+        """What rows go through before they meet the map."""
+        found: Any = self.predictor.feature_map
+        standardizer: Standardizer = found.standardizer
+        return standardizer
 
     def zero(self) -> GradientOuterProduct:
         """Return the sums over no rows."""
@@ -98,13 +98,14 @@ class GradientOuterProduct(Statistic):
 
     def update(self, blocks: Iterable[Block]) -> None:
         """Add the gradients at rows."""
-        standardizer, inner = self._map.standardizer, self._map.inner
+        whole: Any = self.predictor.feature_map
+        standardizer, inner = self.standardizer, whole.inner
         scratch = self.scratch or Scratch()
         dtype = np.float32 if self.predictor.precision == "single" else np.float64
         # (phi / scale)^T coef, in units of the targets.
-        coefs = self.predictor.coef * (self._map.scale / self.target_unit)
+        coefs = self.predictor.coef * (whole.scale / self.target_unit)
         for block in blocks:
-            self._map.check(block.X.shape)
+            whole.check(block.X.shape)
             rows = scratch.array("rows", (len(block), standardizer.n_outputs), dtype)
             standardizer.write(block.X, rows, scratch)
             weights = None if block.weights is None else np.sqrt(block.weights).astype(dtype)
