@@ -1,9 +1,10 @@
-"""A metric that is learnt: the directions that matter, on any scheduler, and never for the worse."""
+"""A metric that is learnt: the directions that matter, on any scheduler, never for the worse."""
 
 from __future__ import annotations
 
 import json
 from functools import partial
+from itertools import pairwise
 
 import cloudpickle
 import dask
@@ -92,12 +93,12 @@ def test_rounds_stop_at_the_first_that_does_no_better():
         each["relative_mse"]
         for each in ridge("learn:9").fit(*of_two_directions(600)).report_["metric"]["rounds"]
     ]
-    assert all(later < before for before, later in zip(errors[:-2], errors[1:-1], strict=True))
+    assert all(later < before for before, later in pairwise(errors[:-1]))
     assert len(errors) == 10 or errors[-1] >= errors[-2]
 
 
 def test_targets_of_any_size_share_the_metric():
-    X, y = of_two_inputs()
+    X, _ = of_two_inputs()
     both = np.stack([np.sin(2.0 * X[:, 1]), 1e4 * X[:, 4] ** 2], axis=1)
     learnt = ridge("learn:2").fit(X, both)
     heaviest = np.argsort(learnt.report_["metric"]["importance"])[-2:]
@@ -237,7 +238,9 @@ def test_moments_have_the_metric_and_merge_with_others_made_alike(metric, learnt
     solved = ridge(metric=None).solve(both)
     direct = model.fit(X[:2000], y[:2000])
     assert_close(solved.metric_, direct.metric_)
-    assert solved.score(*of_two_directions(seed=1)) > direct.score(*of_two_directions(seed=1)) - 0.01
+    assert (
+        solved.score(*of_two_directions(seed=1)) > direct.score(*of_two_directions(seed=1)) - 0.01
+    )
     assert both.report["metric"]["importance"] == first.report["metric"]["importance"]
 
 

@@ -104,9 +104,7 @@ def test_without_a_metric_inputs_count_alike():
 def test_facts_name_inputs_directions_and_their_parts():
     A = np.array([[3.0, 0.0], [0.0, 1.0]])
     turn = np.array([[0.6, 0.8], [-0.8, 0.6]])
-    standardizer = Standardizer(
-        np.array([1, 4]), np.zeros(2), np.array([2.0, 10.0]), 5, A @ turn
-    )
+    standardizer = Standardizer(np.array([1, 4]), np.zeros(2), np.array([2.0, 10.0]), 5, A @ turn)
     facts = metric_facts(standardizer, "learn")
     assert facts["kind"] == "learn"
     assert facts["columns"] == [1, 4]

@@ -6,7 +6,6 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from streamkern.kernels import kernel_from
-from streamkern.metric import described_metric
 from streamkern.sources import ArraySource
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ def python_call(model: RidgeModel, source: Source | None) -> str:
     made = [repr(model.kernel)]
     for name, parameter in list(signature(type(model)).parameters.items())[1:]:
         value = getattr(model, name)
-        if name == "metric" and described_metric(value) != value:
+        if name == "metric" and not (value is None or isinstance(value, str)):
             made.append("metric=metric")  # a matrix, by the name of the parameter
             continue
         value = value.tolist() if hasattr(value, "tolist") else value
