@@ -96,12 +96,11 @@ class FitOptions:
             self.kernel.scales(n_features)
         return self.n_components
 
-    def sample_rows(self, n_columns: int) -> int:
-        """Return how many rows the sample of the first pass has, of so many inputs and targets.
-
-        A metric is learnt on it.
-        """
-        return SAMPLE_ROWS if learning_of(self.metric) is None else large_sample(n_columns)
+    def sample_rows(self, source: Source) -> int:
+        """Return how many rows the first pass brings along; a metric is learnt on them."""
+        if learning_of(self.metric) is None:
+            return SAMPLE_ROWS
+        return large_sample(source.n_features + source.n_targets)
 
     def map_of(self, kernel: Kernel, n_components: int | None = None) -> FeatureMap:
         """Return the map of a kernel, of D features or another number of them, not drawn yet."""

@@ -78,7 +78,7 @@ def fit_moments(
     if like is None:
         check_folds(options, source)
         check_metric_of(options, [options.kernel], source)
-        n_sample = options.sample_rows(source.n_features + source.n_targets)
+        n_sample = options.sample_rows(source)
     else:
         like.check(source)
     plan = plan_for(source, options, n_sample, indexed=indexed, fixed_alpha=fixed_alpha)

@@ -21,6 +21,7 @@ from streamkern.errors import DataError, ParameterError
 from streamkern.features import Standardized
 from streamkern.kernels import ShiftInvariantKernel
 from streamkern.metric import GivenMetric, learning_of, metric_of, root_of
+from streamkern.plan import large_sample
 from streamkern.predictor import Predictor
 from streamkern.scheduling import run, run_all, shared, task
 from streamkern.selection import default_grid
@@ -204,8 +205,11 @@ def learnt_metric(seen: Survey, options: FitOptions, pairs: Sequence[Pair]) -> L
     assert learning is not None  # noqa: S101  for the type checker
     p = seen.standardizer.n_features
     mean, variance = seen.columns.mean[p:], seen.columns.variance[p:]
-    targets = (seen.sample.y - mean) / np.sqrt(np.where(variance > 0, variance, 1.0))
-    sample = _Sample(seen.sample.X, shared(seen.sample.X), shared(targets), targets.shape[1])
+    # In the order of their hashes, so that the first are a sample too.
+    n_rows = large_sample(p + len(mean))
+    rows, y = seen.sample.X[:n_rows], seen.sample.y[:n_rows]
+    targets = (y - mean) / np.sqrt(np.where(variance > 0, variance, 1.0))
+    sample = _Sample(rows, shared(rows), shared(targets))
     rounds = [
         _rounds(sample, seen.standardizer, replace(options, feature_map=name), learning, kernel)
         for kernel, name in pairs
@@ -237,7 +241,6 @@ class _Sample(NamedTuple):
     rows: Array
     X: Any
     y: Any
-    n_targets: int
 
 
 class _Tried(NamedTuple):

@@ -307,7 +307,7 @@ def prepared(
     plan = plan_fit(
         source,
         checked.components_for(source.n_features),
-        n_sample=checked.sample_rows(source.n_features + source.n_targets),
+        n_sample=checked.sample_rows(source),
         precision=checked.precision,
         n_folds=checked.n_folds,
         fold_by=checked.fold_by,
