@@ -16,7 +16,7 @@ from streamkern.errors import DataError, ParameterError
 from streamkern.features import Standardized
 from streamkern.fitoptions import check_folds, plan_for
 from streamkern.learning import check_metric_of, in_metric
-from streamkern.metric import metric_facts
+from streamkern.metric import metric_facts, standardizer_of
 from streamkern.plan import SAMPLE_ROWS
 from streamkern.scheduling import run, task
 from streamkern.selection import progressive_error
@@ -110,9 +110,10 @@ def moments_pass(
         if like is None:
             rows = seen.standardizer(seen.sample.X)
             inner, kernel = options.map_for(seen.standardizer.columns, rows)
-            feature_map = Standardized(seen.standardizer, inner)
+            feature_map: FeatureMap = Standardized(seen.standardizer, inner)
         else:
             feature_map, kernel = like.feature_map, like.kernel
+        feature_map = feature_map.summed()
         empty = None if like is None else like.empty
         if empty is None:
             empty = _empty_moments(source, feature_map, seen, options)
@@ -151,7 +152,7 @@ def moments_pass(
         "precision": options.precision,
         "dropped_columns": seen.dropped,
         "data": source.describe(),
-        "metric": metric_facts(feature_map.standardizer, options.metric),
+        "metric": metric_facts(standardizer_of(feature_map), options.metric),
     }
     flat = source.target_ndim == 1
     whole = moments.statistic

@@ -172,14 +172,25 @@ def metric_of(linear: Floats | None, kept: Array, n_features: int) -> Floats:
     return metric
 
 
-def metric_of_map(feature_map: FeatureMap) -> Floats:
-    """Return the metric (p, p) that a fitted map takes distances in."""
+def standardizer_of(feature_map: FeatureMap) -> Standardizer:
+    """Return what rows go through before they meet a fitted map.
+
+    Raises
+    ------
+    ParameterError
+        If the map is not one of standardised rows.
+    """
     if not isinstance(feature_map, Standardized):
         raise ParameterError(
             f"the map {feature_map.name!r} is not one of standardised rows; take that of a model "
             f"that `fit` made."
         )
-    standardizer = feature_map.standardizer
+    return feature_map.standardizer
+
+
+def metric_of_map(feature_map: FeatureMap) -> Floats:
+    """Return the metric (p, p) that a fitted map takes distances in."""
+    standardizer = standardizer_of(feature_map)
     return metric_of(standardizer.linear, standardizer.columns, standardizer.n_features)
 
 

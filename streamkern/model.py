@@ -16,7 +16,7 @@ from streamkern.fitoptions import FitOptions, check_folds, plan_for
 from streamkern.fitted import FittedRidge
 from streamkern.fitting import fit_moments, moments_pass
 from streamkern.footprint import solve_bytes
-from streamkern.kernels import Gaussian, Kernel, Linear, kernel_from
+from streamkern.kernels import Gaussian, Kernel, kernel_from, length_scale_of
 from streamkern.learning import check_metric_of, in_metric
 from streamkern.memory import check_free
 from streamkern.metric import checked_metric, with_metric
@@ -123,6 +123,11 @@ class RidgeModel(FittedRidge):
             raise ParameterError(
                 "n_components 'auto' is chosen by cross-validation; take alpha 'cv' or a grid of "
                 "penalties, or give the number."
+            )
+        if self.n_components == "auto" and not (passes.is_identity or passes.is_nested):
+            raise ParameterError(
+                f"the map {passes.feature_map!r} has no smaller ones in it to choose from; give "
+                f"n_components a number."
             )
         n_folds, pattern = passes.n_folds if penalty.needs_folds else 1, pattern_of(like)
         if pattern is not None:
@@ -306,6 +311,8 @@ class RidgeModel(FittedRidge):
         D, size, penalty = moments.feature_map.n_components, None, self._penalty_options()
         if self.n_components != "auto" and not moments.options.is_identity:
             size = checked_n_components(self.n_components)
+            if D < size <= moments.options.n_components:
+                size = D  # rows made fewer landmarks than were asked for
             if size > D:
                 raise ParameterError(
                     f"the moments are of {D:,} features, but n_components is {size:,}; ask for no "
@@ -363,6 +370,7 @@ class RidgeModel(FittedRidge):
         options = self._for_rows(options, source)
         check_folds(options, source)
         n_sample = search_rows(source.n_features + source.n_targets)
+        n_sample = max(n_sample, options.sample_rows(source))
         plan = plan_for(source, options, n_sample)
         with checkpointed(checkpoint, source, options, plan, kernels=kernels) as saved:
             seen = survey(source, options, plan, n_sample, checkpoint=saved)
@@ -393,9 +401,10 @@ class RidgeModel(FittedRidge):
     ) -> Self:
         """Choose what is left to choose, and set the fitted attributes."""
         begun = time.perf_counter()
+        moments = moments.solvable()
         D = moments.feature_map.n_components
-        automatic = self.n_components == "auto" and not isinstance(moments.kernel, Linear)
-        sizes = nested_sizes(D) if automatic else [size or D]
+        automatic = self.n_components == "auto" and not moments.options.is_identity
+        sizes = nested_sizes(D, moments.feature_map.nesting) if automatic else [size or D]
         sparse = self._sparse_options(penalty, sizes[-1])
         intercept = self.fit_intercept
         solved = solve_folds(moments.folds, penalty, intercept=intercept, sizes=sizes)
@@ -422,7 +431,7 @@ class RidgeModel(FittedRidge):
             "seconds": seconds,
             "kernel": moments.kernel.name,
             "kernel_parameters": parameters,
-            "length_scale": parameters.get("length_scale"),
+            "length_scale": length_scale_of(moments.kernel),
             "alpha_curve": solved.size and solved.size.curve.as_dict(),
             "components_curve": sizes_as_dict(solved.sizes, flat) or None,
             "cv_rmse": None if solved.cv_rmse is None else as_stored(solved.cv_rmse, flat),

@@ -9,7 +9,7 @@ projections: only what the cosines are taken of differs.  The winner gets the on
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -148,8 +148,7 @@ def check_searchable(kernels: Sequence[Kernel], options: FitOptions, source: Sou
                 f"a search needs kernels that have a length scale, not {kernel!r}; leave it out, "
                 f"or fit it."
             )
-        if kernel.length_scale != "median":
-            kernel.scales(source.n_features)  # one number, or one per input
+        kernel.check_inputs(source.n_features)
     if source.n_samples < _FEWEST_ROWS:
         raise DataError(
             f"a search needs {_FEWEST_ROWS} rows, but there are {source.n_samples}; add rows, or "
@@ -182,7 +181,7 @@ def search(seen: Survey, options: FitOptions, kernels: Sequence[Any]) -> Search:
     y = shared(targets)
     candidates = [
         (kernel, factor)
-        for kernel in [kernel.resolved(rows) for kernel in kernels]
+        for kernel in [kernel.resolved(rows, kept) for kernel in kernels]
         for factor in (2.0**_OCTAVES).tolist()
     ]
     attempts: list[Attempt] = []
@@ -245,6 +244,9 @@ class _Trial:
 
     def __call__(self, X: Array, y: Floats, factors: Sequence[float]) -> list[Attempt]:
         """Cross-validate the kernel at several multiples of its length scale."""
+        if not self.kernel.stretches_frequencies and list(factors) != [1.0]:
+            trials = [replace(self, kernel=self.kernel.stretched(factor)) for factor in factors]
+            return [attempt for trial in trials for attempt in trial(X, y, [1.0])]
         drawn = RandomFourierFeatures(
             self.kernel,
             self.n_components,

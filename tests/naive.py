@@ -6,7 +6,7 @@ Nothing here is imported from the library but `Block`.
 from __future__ import annotations
 
 import math
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -75,6 +75,33 @@ def fourier_features(x: Any, frequencies: Any, phases: Any | None) -> list[float
             features += [math.cos(angle) / math.sqrt(L), math.sin(angle) / math.sqrt(L)]
         else:
             features.append(math.sqrt(2 / L) * math.cos(angle + phases[i]))
+    return features
+
+
+def tensor_sketch(x: Any, places: Any, signs: Any, D: int) -> list[float]:
+    """Every product of d inputs, added with its signs where its places add up to, modulo D."""
+    features = [0.0] * D
+    for chosen in product(range(len(x)), repeat=len(places)):
+        where = sum(int(h[j]) for h, j in zip(places, chosen, strict=True)) % D
+        value = 1.0
+        for s, j in zip(signs, chosen, strict=True):
+            value *= s[j] * x[j]
+        features[where] += value
+    return features
+
+
+def whitened(k: Any, K: Any) -> np.ndarray:
+    """Rows f with L f = k, K = L L^T: the Cholesky factor and the solution, number by number."""
+    m = len(K)
+    L = np.zeros((m, m))
+    for i in range(m):
+        for j in range(i + 1):
+            rest = K[i, j] - math.fsum(L[i, t] * L[j, t] for t in range(j))
+            L[i, j] = math.sqrt(rest) if i == j else rest / L[j, j]
+    features = np.zeros(np.shape(k))
+    for row, values in zip(features, k, strict=True):
+        for i in range(m):
+            row[i] = (values[i] - math.fsum(L[i, t] * row[t] for t in range(i))) / L[i, i]
     return features
 
 

@@ -291,3 +291,16 @@ def test_gradients_of_targets_count_in_their_units(learnt):
     model = ridge(None, alpha=1.0).fit(X, np.stack([y, y], axis=1))
     once = model.gradient_outer_product(X, target_unit=[1.0, 1e9])
     assert_close(model.gradient_outer_product(X), 2.0 * once, dtype=np.float32, steps=100)
+
+
+def test_a_metric_is_learnt_with_landmarks():
+    plain = ridge(None, feature_map="nystroem").fit(*of_two_directions())
+    learnt = ridge("learn:2", feature_map="nystroem").fit(*of_two_directions())
+    new = of_two_directions(seed=1)
+    assert learnt.evaluate(*new)["rmse"] < 0.7 * plain.evaluate(*new)["rmse"]
+    assert {each["feature_map"] for each in learnt.report_["metric"]["rounds"]} == {"nystroem"}
+
+
+def test_features_without_gradients_are_refused():
+    with pytest.raises(ParameterError, match="'binning' have no gradients"):
+        ridge(kernel=Laplacian("median"), feature_map="binning").fit(*of_two_inputs(100))

@@ -31,6 +31,7 @@ from streamkern.cli.options import (
 )
 from streamkern.cli.reporting import report_option, write_report
 from streamkern.errors import ParameterError
+from streamkern.kernels import separated
 
 
 @click.command()
@@ -55,7 +56,7 @@ def tune(say: Say, **options: Any) -> None:
     sample in turn; --alpha and the folds are for the fit.  The rows are read no more often than
     `fit` reads them.
     """
-    names = options["kernel"].split(",")
+    names = separated(options["kernel"])
     if len(set(names)) < len(names):
         raise ParameterError(f"--kernel {options['kernel']} names a kernel twice; name each once.")
     kernels = [kernel_named(name, options["length_scale"]) for name in names]
