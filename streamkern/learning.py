@@ -20,6 +20,7 @@ import numpy as np
 from streamkern.errors import DataError, ParameterError
 from streamkern.features import Standardized
 from streamkern.kernels import ShiftInvariantKernel
+from streamkern.kernels.combined import Combined
 from streamkern.metric import GivenMetric, learning_of, metric_of, root_of
 from streamkern.plan import large_sample
 from streamkern.predictor import Predictor
@@ -135,7 +136,7 @@ def check_metric_of(options: FitOptions, kernels: Sequence[Kernel], source: Sour
     Raises
     ------
     ParameterError
-        If there is a metric, and a kernel has no length scale, or one for every input.
+        If there is a metric, and a kernel has no length scale, or one for every input, or parts.
     DataError
         If a metric is to be learnt of too few rows.
     """
@@ -151,6 +152,10 @@ def check_metric_of(options: FitOptions, kernels: Sequence[Kernel], source: Sour
             raise ParameterError(
                 f"a metric is for kernels with a length scale, not for {kernel!r} or the inputs "
                 f"themselves; leave it out."
+            )
+        if isinstance(kernel, Combined):
+            raise ParameterError(
+                f"a metric mixes the inputs that the parts of {kernel!r} are of; leave out either."
             )
         if isinstance(kernel.length_scale, tuple):
             raise ParameterError(

@@ -164,6 +164,7 @@ def test_an_exact_model_takes_the_same_metric(learnt):
         ({"metric": np.eye(3)}, "of 3 inputs, but the rows have 8"),
         ({"kernel": Linear()}, "a metric is for kernels with a length scale"),
         ({"feature_map": "identity"}, "a metric is for kernels with a length scale"),
+        ({"kernel": Gaussian(1.0) + Gaussian(2.0)}, "a metric mixes the inputs"),
         ({"kernel": Gaussian((1.0,) * P)}, "a metric weighs the inputs, and so do length scales"),
     ],
 )

@@ -73,7 +73,9 @@ def kernel_options(command: Any, *, several: bool = False) -> Any:
             type=click.Choice(list(FAMILIES)),
             default="orthogonal",
             show_default=True,
-            help="How frequencies are drawn.",
+            help="How features are made: "
+            + "; ".join(f"{name}: {family.help}" for name, family in FAMILIES.items())
+            + ".",
         ),
         partial(kernel_option, several=several),
     ):
