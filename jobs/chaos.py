@@ -3,7 +3,9 @@
 First quietly, then with workers that are asked to leave, killed, or made to read where there is no
 memory, each of them after a random time; with a checkpoint and without.  Says how many died, what
 that cost, and whether the coefficients are the same to the last bit.  Fails if they are not, or if
-fewer died than asked for, or if a fit with a checkpoint did not end.
+fewer died than asked for, or if a fit with a checkpoint did not end.  With --metric a metric is
+learnt first; with --gradients the quiet run's model is fitted once, and what workers die in is the
+pass of its gradients over all rows, which has no checkpoint.
 """
 
 from __future__ import annotations
@@ -122,13 +124,16 @@ def runs(given: argparse.Namespace, folder: Path) -> Iterator[dict[str, Any]]:
     """Yield what came of the quiet run, and of those with deaths."""
     path = folder / "rows.h5"
     write_rows(path, given.shards * SHARD_ROWS, given.inputs)
+    first = None
     for name, life, checkpoint in (
         ("quiet", 0.0, None),
         ("quiet, checkpoint", 0.0, folder / "quiet"),
         ("deaths, checkpoint", given.life, folder / "saved"),
         ("deaths", given.life, None),
     ):
-        model = streamkern.RandomFeatureRidge(n_components=given.components, alpha="cv")
+        model = streamkern.RandomFeatureRidge(
+            n_components=given.components, alpha="cv", metric=given.metric
+        )
         found: dict[str, Any] = {
             "run": name,
             "deaths": 0,
@@ -136,15 +141,21 @@ def runs(given: argparse.Namespace, folder: Path) -> Iterator[dict[str, Any]]:
             "coef": None,
             "error": None,
         }
-        found |= {"life": life, "checkpoint": checkpoint is not None}
+        found |= {"life": life, "checkpoint": bool(checkpoint) and not given.gradients}
         with streamkern.connect(n_workers=2) as client:
             chaos = Chaos(client, life) if life else None
             begun = time.perf_counter()
             try:
                 if chaos:
                     chaos.__enter__()
-                model.fit(streamkern.open_hdf5(path), checkpoint=checkpoint)
-                found |= {"coef": model.coef_, "report": model.report_}
+                rows = streamkern.open_hdf5(path)
+                if given.gradients and first:
+                    model = first
+                else:
+                    model.fit(rows, checkpoint=checkpoint)
+                first = first or model
+                coef = model.gradient_outer_product(rows) if given.gradients else model.coef_
+                found |= {"coef": coef, "report": model.report_}
             except StreamkernError as error:
                 found["error"] = str(error)
             finally:
@@ -162,6 +173,8 @@ def main() -> None:
     parser.add_argument("--components", type=int, default=512)
     parser.add_argument("--life", type=float, default=3.0, help="mean seconds a worker lives")
     parser.add_argument("--deaths", type=int, default=15, help="fewer than these are a failure")
+    parser.add_argument("--metric", help="learnt before the fit, as --metric of `fit`")
+    parser.add_argument("--gradients", action="store_true", help="of a model over all rows instead")
     given = parser.parse_args()
     failed = False
     with tempfile.TemporaryDirectory() as folder:

@@ -58,6 +58,13 @@ class RandomFeatureRidge(RidgeModel, MultiOutputMixin, RegressorMixin, BaseEstim
         'sketch' for the polynomial one; 'identity' for the inputs as features, D = p of them.
     paired : bool
         Cosine and sine of every frequency, or cosines with random phases.
+    metric : str, or ndarray of shape (p, p), optional
+        M: the kernel takes (x - x')^T M (x - x') of standardised rows for the squared distance.
+        'learn' takes the average gradient outer product of a fit for the metric of the next one, in
+        up to four rounds, or ROUNDS of 'learn:ROUNDS', and keeps the round that predicts rows held
+        out best, plain distances among them; 'diagonal' or 'diagonal:ROUNDS' learns one weight an
+        input.  That is done on a sample of up to 16,384 rows, which all count the same, at up to
+        1,024 features.  The length scale is chosen again in every round.
     standardize : bool
         Take inputs less their means, over their standard deviations.
     fit_intercept : bool
@@ -76,6 +83,8 @@ class RandomFeatureRidge(RidgeModel, MultiOutputMixin, RegressorMixin, BaseEstim
     kernel_ : Kernel
         With its length scale resolved.
     alpha_ : float
+    metric_ : ndarray of shape (p, p)
+        M, the identity where no metric was given or learnt; 0 for inputs that are left out.
     report_ : dict
         Rows, seconds, memory and diagnostics of the fit.
     penalty_curve_ : PenaltyCurve or None
@@ -87,6 +96,8 @@ class RandomFeatureRidge(RidgeModel, MultiOutputMixin, RegressorMixin, BaseEstim
     References
     ----------
     Rahimi and Recht (2007), "Random features for large-scale kernel machines".
+    Radhakrishnan, Beaglehole, Pandit and Belkin (2024), "Mechanism for feature learning in neural
+    networks and backpropagation-free machine learning models", for the metric.
     """
 
 

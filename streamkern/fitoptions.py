@@ -11,8 +11,9 @@ from streamkern.errors import DataError, ParameterError
 from streamkern.features import FAMILIES, Family, FeatureMap, Identity
 from streamkern.features.base import checked_seed
 from streamkern.kernels import Gaussian, Kernel, Linear, ShiftInvariantKernel
+from streamkern.metric import GivenMetric, check_metric, checked_metric, learning_of
 from streamkern.observing import tell_of_job
-from streamkern.plan import SAMPLE_ROWS, Plan, plan_fit
+from streamkern.plan import SAMPLE_ROWS, Plan, large_sample, plan_fit
 from streamkern.scheduling import current_resources
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class FitOptions:
     random_state: int
     n_folds: int = 1
     fold_by: str = "auto"
+    metric: str | GivenMetric | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.kernel, Kernel):
@@ -67,6 +69,7 @@ class FitOptions:
                 )
         checked_seed(self.random_state)
         checked_n_folds(self.n_folds)
+        checked_metric(self.metric)
         if self.feature_map == "identity":
             default = Gaussian("median")
             other = not isinstance(self.kernel, Linear) and self.kernel != default
@@ -105,13 +108,19 @@ class FitOptions:
         return self.is_nested and not self.family.rows_a_feature
 
     def sample_rows(self, source: Source) -> int:
-        """Return how many rows the first pass brings along, for the map and the length scale."""
+        """Return how many rows the first pass brings along, for the map and what is learnt."""
         wanted = self.family.rows_a_feature * self.n_components
         fitting = _SAMPLE_BYTES // (8 * (source.n_features + source.n_targets))
-        return max(SAMPLE_ROWS, min(wanted, max(fitting, self.n_components)))
+        learning = (
+            0
+            if learning_of(self.metric) is None
+            else large_sample(source.n_features + source.n_targets)
+        )
+        return max(SAMPLE_ROWS, learning, min(wanted, max(fitting, self.n_components)))
 
     def components_for(self, n_features: int) -> int:
         """Return D for rows of p inputs, and check that the length scales fit them."""
+        check_metric(self.metric, n_features)
         if self.is_identity:
             return n_features
         if isinstance(self.kernel, ShiftInvariantKernel):

@@ -13,7 +13,14 @@ from streamkern._version import __version__
 from streamkern.deviation import Deviation
 from streamkern.errors import ModelFileError
 from streamkern.kernels import kernel_from
-from streamkern.prediction import diagnose, evaluate, predict_to_hdf5, predicted_shards
+from streamkern.metric import described_metric, metric_of_map
+from streamkern.prediction import (
+    diagnose,
+    evaluate,
+    gradient_outer_product,
+    predict_to_hdf5,
+    predicted_shards,
+)
 from streamkern.scheduling import run, shared, task
 from streamkern.sources import ArraySource, Source, as_source
 from streamkern.sources.arrays import is_dask_array
@@ -49,6 +56,11 @@ class FittedRidge:
         self.kernel_ = kernel_from(self.report_["kernel"], self.report_["kernel_parameters"])
         self.alpha_ = self.report_["alpha"]
         self.n_features_in_ = predictor.feature_map.n_features
+
+    @property
+    def metric_(self) -> Floats:
+        """M (p, p): kernels take (x - x')^T M (x - x') of standardised rows; 0 where left out."""
+        return metric_of_map(self.feature_map_)
 
     def _parameters(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in signature(type(self)).parameters}
@@ -166,6 +178,40 @@ class FittedRidge:
         source = as_source(X, y, sample_weight)
         return evaluate(self.predictor_, source, skip_bad_rows=self.on_bad_rows == "skip")
 
+    def gradient_outer_product(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, target_unit: Any = None
+    ) -> Floats:
+        """Return the mean of grad f(x) grad f(x)^T over rows, in one pass.
+
+        It says which inputs and directions predictions change along.  Gradients are with respect to
+        standardised rows.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`; targets may be left out.
+        target_unit : array_like of shape (q,), optional
+            What targets are divided by before their outer products are added, such as their
+            standard deviations; 1 by default.
+
+        Returns
+        -------
+        ndarray of shape (p, p)
+            With 0 for inputs that are left out.
+
+        Raises
+        ------
+        ParameterError
+            If the features have no gradients.
+        """
+        self._check_fitted()
+        return gradient_outer_product(
+            self.predictor_,
+            as_source(X, y, sample_weight),
+            target_unit=None if target_unit is None else np.asarray(target_unit, dtype=float),
+            skip_bad_rows=self.on_bad_rows == "skip",
+        )
+
     def diagnose(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, n_largest: int = 10
     ) -> dict[str, Any]:
@@ -238,6 +284,7 @@ class FittedRidge:
         self._check_fitted()
         options = self._parameters()
         kernel = options.pop("kernel")
+        options["metric"] = described_metric(options.get("metric"))
         card = {
             "kind": "RandomFeatureRidge",
             "options": options,

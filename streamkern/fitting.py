@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,8 @@ from streamkern.engine import accumulate
 from streamkern.errors import DataError, ParameterError
 from streamkern.features import Standardized
 from streamkern.fitoptions import check_folds, plan_for
+from streamkern.learning import check_metric_of, in_metric
+from streamkern.metric import metric_facts, standardizer_of
 from streamkern.plan import SAMPLE_ROWS
 from streamkern.scheduling import run, task
 from streamkern.selection import progressive_error
@@ -71,17 +74,25 @@ def fit_moments(
     CheckpointError
         If the folder of the checkpoint is in use, or belongs to a job that differs.
     """
+    n_sample = SAMPLE_ROWS
     if like is None:
         check_folds(options, source)
+        check_metric_of(options, [options.kernel], source)
+        n_sample = options.sample_rows(source)
     else:
         like.check(source)
-    plan = plan_for(source, options, indexed=indexed, fixed_alpha=fixed_alpha)
+    plan = plan_for(source, options, n_sample, indexed=indexed, fixed_alpha=fixed_alpha)
     _, rule = folds_for(source, plan, options, few_rows=like is not None)
     index = RowIndex(rule) if indexed else None
     with checkpointed(checkpoint, source, options, plan, like=like, indexed=indexed) as saved:
-        n_sample = SAMPLE_ROWS if like else options.sample_rows(source)
         seen = survey(source, options, plan, n_sample, index=index, like=like, checkpoint=saved)
-        return moments_pass(source, options, plan, seen, like=like, checkpoint=saved)
+        learnt = None
+        if like is None:
+            seen, learnt = in_metric(seen, options, [(options.kernel, options.feature_map)])
+        if learnt is not None:
+            options = replace(options, kernel=learnt.kernel)
+        moments = moments_pass(source, options, plan, seen, like=like, checkpoint=saved)
+    return moments if learnt is None else learnt.reported(moments)
 
 
 def moments_pass(
@@ -141,6 +152,7 @@ def moments_pass(
         "precision": options.precision,
         "dropped_columns": seen.dropped,
         "data": source.describe(),
+        "metric": metric_facts(standardizer_of(feature_map), options.metric),
     }
     flat = source.target_ndim == 1
     whole = moments.statistic

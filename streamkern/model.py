@@ -18,7 +18,9 @@ from streamkern.fitted import FittedRidge
 from streamkern.fitting import fit_moments, moments_pass
 from streamkern.footprint import solve_bytes
 from streamkern.kernels import Gaussian, Kernel, kernel_from, length_scale_of
+from streamkern.learning import check_metric_of, in_metric
 from streamkern.memory import check_free
+from streamkern.metric import checked_metric, with_metric
 from streamkern.observing import job, tell_of_job
 from streamkern.pattern import Pattern
 from streamkern.predictor import Predictor
@@ -40,6 +42,7 @@ from streamkern.tuning import check_searchable, search, search_rows
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from streamkern._typing import Array
     from streamkern.selection import PenaltyCurve
     from streamkern.sources import Source
 
@@ -76,6 +79,7 @@ class RidgeModel(FittedRidge):
         sparse_method: str = "forward",
         feature_map: str = "orthogonal",
         paired: bool = True,
+        metric: str | Array | None = None,
         standardize: bool = True,
         fit_intercept: bool = True,
         precision: str = "single",
@@ -93,6 +97,7 @@ class RidgeModel(FittedRidge):
         self.sparse_method = sparse_method
         self.feature_map = feature_map
         self.paired = paired
+        self.metric = metric
         self.standardize = standardize
         self.fit_intercept = fit_intercept
         self.precision = precision
@@ -137,6 +142,7 @@ class RidgeModel(FittedRidge):
             values["n_components"] = AUTO_COMPONENTS
         for name in (*_PENALTY, *_SPARSE):
             del values[name]
+        values["metric"] = checked_metric(self.metric)
         return FitOptions(**values)
 
     def _for_rows(
@@ -361,6 +367,7 @@ class RidgeModel(FittedRidge):
         kernels = [given] if isinstance(given, Kernel) else list(given)
         source = as_source(X, y)
         check_searchable(kernels, options, source)
+        check_metric_of(options, kernels, source)
         options = self._for_rows(options, source)
         check_folds(options, source)
         n_sample = search_rows(source.n_features + source.n_targets)
@@ -368,7 +375,10 @@ class RidgeModel(FittedRidge):
         plan = plan_for(source, options, n_sample)
         with checkpointed(checkpoint, source, options, plan, kernels=kernels) as saved:
             seen = survey(source, options, plan, n_sample, checkpoint=saved)
-            found = search(seen, options, kernels)
+            pairs = [(kernel, options.feature_map) for kernel in kernels]
+            seen, learnt = in_metric(seen, options, pairs)
+            searched = kernels if learnt is None else [learnt.kernel]
+            found = search(seen, options, searched)
             options = replace(options, kernel=found.kernel)
             moments = moments_pass(source, options, plan, seen, checkpoint=saved)
         moments.report["seconds"]["search"] = found.seconds
@@ -378,6 +388,8 @@ class RidgeModel(FittedRidge):
         moments.report["tuning_kernels"] = [
             {"name": kernel.name, "parameters": kernel.parameters()} for kernel in kernels
         ]
+        if learnt is not None:
+            moments = learnt.reported(moments)
         return self._solve(moments, penalty, keep_moments=keep_moments)
 
     def _solve(
@@ -458,9 +470,8 @@ def load_as(model_class: type[_Model], path: str | Path) -> _Model:
     file = read_model(path)
     try:
         kernel = file.card["option_kernel"]
-        model = model_class(
-            kernel_from(kernel["name"], kernel["parameters"]), **file.card["options"]
-        )
+        options = with_metric(file.card["options"], file.predictor.feature_map)
+        model = model_class(kernel_from(kernel["name"], kernel["parameters"]), **options)
         model.report_ = file.card["report"]
         model.equations_ = file.equations
         model.take(file.predictor)

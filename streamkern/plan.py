@@ -29,6 +29,8 @@ _SHARDS_A_FOLD = 3
 _STRIPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 # Rows of the spread sample travel with the first pass.
 SAMPLE_ROWS = 2048
+# Of the sample that something is learnt on, at the most.
+_LARGE_SAMPLE, _LARGE_SAMPLE_BYTES = 16384, 128 << 20
 # Below this much work in seconds, starting worker processes costs more than it saves.
 _IN_PROCESS_SECONDS = 20.0
 # About a fortieth of a pass holds the interpreter's lock, so more threads would wait for it.
@@ -277,6 +279,11 @@ def plan_fit(
         n_strips=n_strips,
         checkpoint_bytes=needs.saving(math.isqrt(len(shards)) + 1, n_strips),
     )
+
+
+def large_sample(n_columns: int) -> int:
+    """Return how many rows of so many inputs and targets a large sample may hold."""
+    return int(min(_LARGE_SAMPLE, max(_LARGE_SAMPLE_BYTES // (8 * n_columns), 256)))
 
 
 def cut(source: Source, feature_bytes: int) -> tuple[int, int]:

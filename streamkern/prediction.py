@@ -14,7 +14,13 @@ from streamkern.mapping import map_shards
 from streamkern.plan import cut
 from streamkern.predictor import PredictionBuffers
 from streamkern.scheduling import kept, shared, task
-from streamkern.statistics import ColumnStatistics, LeaveOneOut, PredictionErrors, Together
+from streamkern.statistics import (
+    ColumnStatistics,
+    GradientOuterProduct,
+    LeaveOneOut,
+    PredictionErrors,
+    Together,
+)
 from streamkern.storage import RowWriter
 
 if TYPE_CHECKING:
@@ -197,6 +203,44 @@ def evaluate(
             found[name] = values.tolist()
             found[f"{name}_mean"] = float(values.mean())
     return found
+
+
+def gradient_outer_product(
+    predictor: Predictor,
+    source: Source,
+    *,
+    target_unit: Floats | None = None,
+    skip_bad_rows: bool = False,
+) -> Floats:
+    """Return the average gradient outer product (p, p) of a predictor over the rows, in one pass.
+
+    It is of standardised rows, and 0 for inputs that are left out.
+
+    Parameters
+    ----------
+    predictor : Predictor
+    source : Source
+        With targets or without.
+    target_unit : ndarray of shape (q,), optional
+        What targets are divided by; 1 by default.
+    skip_bad_rows : bool
+        Leave out rows with values that are not finite, instead of refusing them.
+
+    Raises
+    ------
+    DataError
+        If the rows cannot be used.
+    ParameterError
+        If the features have no gradients.
+    """
+    predictor.feature_map.check((source.n_samples, source.n_features))
+    empty = GradientOuterProduct(predictor, target_unit)
+    row_bytes = 8 * predictor.coef.shape[0]
+    _, found, _ = scored(source, empty, empty, row_bytes, "gradients", skip_bad_rows)
+    kept = empty.standardizer.columns
+    metric = np.zeros((source.n_features, source.n_features))
+    metric[np.ix_(kept, kept)] = found.mean
+    return metric
 
 
 def scored(  # noqa: PLR0917  of two callers

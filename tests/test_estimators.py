@@ -361,6 +361,7 @@ PARAMETERS = {
     "sparse_method": "lasso",
     "feature_map": "iid",
     "paired": False,
+    "metric": "diagonal:2",
     "standardize": False,
     "fit_intercept": False,
     "precision": "double",

@@ -103,10 +103,12 @@ def test_rows_in_a_store_are_fitted_and_predicted_beside_those_in_a_file(tmp_pat
 
 
 @pytest.mark.slow
-def test_chaos_ends_in_the_same_bits(tmp_path):
+@pytest.mark.parametrize("more", [(), ("--metric", "learn:1"), ("--gradients",)])
+def test_chaos_ends_in_the_same_bits(tmp_path, more):
     options = ("--shards", 20, "--components", 128, "--life", 1.5, "--deaths", 1)
-    said = job(tmp_path, "chaos.py", *options, dies=True)
-    assert said.count("the same bits: True") >= 3
+    said = job(tmp_path, "chaos.py", *options, *more, dies=True)
+    # Without a checkpoint workers may die faster than sums are made.
+    assert said.count("the same bits: True") >= (2 if "--gradients" in more else 3)
     assert "False" not in said
 
 

@@ -29,6 +29,9 @@ from streamkern.cli.options import (
 )
 from streamkern.cli.reporting import report_option, write_report
 
+# Inputs that are named.
+_NAMED = 5
+
 
 @click.command()
 @data_options
@@ -113,8 +116,27 @@ def data_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
         ("rows x inputs", f"{report['rows']:,} x {report['n_features']:,}"),
         ("targets", f"{report['n_targets']:,}"),
         ("kernel", kernel),
+        *metric_rows(report),
         ("components", f"{components} ({report['precision']} precision)"),
     ]
+
+
+def metric_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return which metric the kernel takes, and which inputs weigh most in it."""
+    metric = report.get("metric")
+    if not metric:
+        return []
+    how, rounds = metric["kind"], metric.get("rounds")
+    if rounds:
+        kept = rounds[metric["kept"]]
+        number = kept["number"]
+        how = f"learnt, round {number} of {max(each['number'] for each in rounds)}"
+        if not number:
+            return [("metric", "plain distances, which predicted better than a learnt one")]
+    share = zip(metric["importance"], metric["columns"], strict=True)
+    heaviest = sorted(share, key=lambda pair: -pair[0])[:_NAMED]
+    named = ", ".join(f"{column} ({100 * part:.0f}%)" for part, column in heaviest)
+    return [("metric", how), ("inputs that weigh most", named)]
 
 
 def pass_rows(report: dict[str, Any]) -> list[tuple[str, str]]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # What moments or a model that others are to be like decide.
 _OF_LIKE = (
     *("kernel", "length_scale", "feature_map", "phase", "seed", "components", "precision"),
-    "no_standardize",
+    *("metric", "no_standardize"),
 )
 
 
@@ -230,6 +230,11 @@ def like_option(command: Any) -> Any:
 def map_options(command: Any, *, several: bool = False) -> Any:
     """Give a command all options that make features of rows, with one kernel or several."""
     for option in (
+        click.option(
+            "--metric",
+            metavar="learn[:ROUNDS]|diagonal[:ROUNDS]",
+            help="Learn which directions of the inputs matter, or one weight for each input.",
+        ),
         click.option("--no-standardize", is_flag=True, help="Take the inputs in their own units."),
         click.option(
             "--precision",
@@ -260,6 +265,7 @@ def model_of(options: dict[str, Any], **penalty: Any) -> RidgeModel:
         n_components=components_of(options["components"]),
         feature_map=options["feature_map"],
         paired=not options["phase"],
+        metric=options["metric"],
         standardize=not options["no_standardize"],
         precision=options["precision"],
         on_bad_rows=options["on_bad_rows"],

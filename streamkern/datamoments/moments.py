@@ -20,6 +20,7 @@ from streamkern.errors import OverflowedError, ParameterError
 from streamkern.fitoptions import FitOptions
 from streamkern.kernels import kernel_from
 from streamkern.memory import check_free
+from streamkern.metric import checked_metric, described_metric, with_metric
 from streamkern.pattern import Pattern, check_targets
 from streamkern.scheduling import is_task, kept, run, shared, task
 from streamkern.sources import as_source
@@ -218,7 +219,10 @@ class DataMoments:
                 f"sums of features or targets overflowed in {self.options.precision} precision; "
                 f"standardise or rescale the inputs."
             )
-        options = self.options.parameters() | {"kernel": _described(self.options.kernel)}
+        options = self.options.parameters() | {
+            "kernel": _described(self.options.kernel),
+            "metric": described_metric(self.options.metric),
+        }
         card = {
             "options": options,
             "kernel": _described(self.kernel),
@@ -259,7 +263,8 @@ def moments_header(path: str | Path) -> DataMoments:
 def _restored(path: str | Path, file: MomentsFile) -> DataMoments:
     card, empty = file.card, file.folds.empty
     try:
-        options = dict(card["options"])
+        options = with_metric(card["options"], empty.feature_map)  # type: ignore[attr-defined]
+        options["metric"] = checked_metric(options.get("metric"))
         kernel = options.pop("kernel")
         report = card["report"]
         missing = _REPORTED - report.keys() or _SECONDS - report["seconds"].keys()

@@ -12,12 +12,13 @@ from streamkern.errors import DataError, InsufficientMemoryError, ParameterError
 from streamkern.exact.dual import KernelBasis, solve_dual
 from streamkern.kernels import Gaussian, Kernel
 from streamkern.memory import available_bytes, in_words
+from streamkern.metric import check_metric, checked_metric
 from streamkern.selection import PenaltyCurve, checked_penalty
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streamkern._typing import Floats
+    from streamkern._typing import Array, Floats
 
 _ROWS_AT_ONCE = 1024
 # One eigendecomposition serves them all: about five to a factor of ten.
@@ -39,6 +40,8 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
         leave-one-out cross-validation, or 'loo' for 64 of them between the rounding of K and its
         largest eigenvalue: one eigendecomposition, of about nine times n^3 operations, serves all.
         With several targets, squared errors are divided by the targets' variances and averaged.
+    metric : ndarray of shape (p, p), optional
+        M, positive semi-definite: the kernel takes (x - x')^T M (x - x') for the squared distance.
     fit_intercept : bool
     leave_one_out : bool
         Compute the leave-one-out residuals of a given alpha too, for twice as much work again.
@@ -69,12 +72,14 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
         kernel: Kernel = Gaussian(),  # noqa: B008  immutable
         *,
         alpha: float | str | Sequence[float] = 1.0,
+        metric: Array | None = None,
         fit_intercept: bool = True,
         leave_one_out: bool = False,
         max_bytes: int | None = None,
     ) -> None:
         self.kernel = kernel
         self.alpha = alpha
+        self.metric = metric
         self.fit_intercept = fit_intercept
         self.leave_one_out = leave_one_out
         self.max_bytes = max_bytes
@@ -90,20 +95,21 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
         Raises
         ------
         ParameterError
-            If alpha is none of the things it can be.
+            If alpha is none of the things it can be, or the metric is no such matrix.
         InsufficientMemoryError
             If the n x n matrices do not fit.
         SingularSystemError
             If K + alpha I has no Cholesky factor.
         """
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
-        alpha = _checked(self.alpha)
+        alpha, linear = _checked(self.alpha), _linear(self.metric, X.shape[1])
         self.check_memory(len(X))
+        rows = X if linear is None else _turned(X, linear)
         targets = y.reshape(len(X), -1).astype(float, copy=False)
         curve = None
         if isinstance(alpha, float):
             solution = solve_dual(
-                self.kernel(X, X),
+                self.kernel(rows, rows),
                 targets,
                 alpha,
                 intercept=self.fit_intercept,
@@ -112,7 +118,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
         else:
             if len(X) < 2:
                 raise DataError("leave-one-out needs 2 rows, but there is 1 sample; add rows.")
-            basis = KernelBasis.of(self.kernel(X, X), targets, intercept=self.fit_intercept)
+            basis = KernelBasis.of(self.kernel(rows, rows), targets, intercept=self.fit_intercept)
             alphas = basis.grid(_N_ALPHAS) if alpha == "loo" else np.array(alpha)
             variance = targets.var(axis=0)
             scale = np.where(variance > 0, variance, 1.0)
@@ -124,7 +130,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
             self.loo_residuals_ = solution.loo_residuals.reshape(y.shape)
         self.alpha_ = alpha
         self.alpha_curve_ = curve and curve.as_dict()
-        self.X_fit_ = X
+        self.X_fit_, self._rows, self._linear = X, rows, linear
         self.dual_coef_ = np.ascontiguousarray(solution.coef).reshape(y.shape)
         self.intercept_ = solution.intercept[0] if y.ndim == 1 else solution.intercept
         return self
@@ -146,12 +152,30 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
         """Return predictions (n,) or (n, q) for rows (n, p), a block of rows at a time."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = X if self._linear is None else _turned(X, self._linear)
         parts: list[Any] = [
-            self.kernel(X[start : start + _ROWS_AT_ONCE], self.X_fit_) @ self.dual_coef_
+            self.kernel(X[start : start + _ROWS_AT_ONCE], self._rows) @ self.dual_coef_
             for start in range(0, len(X), _ROWS_AT_ONCE)
         ]
         predictions: Floats = np.concatenate(parts) + self.intercept_
         return predictions
+
+
+def _linear(metric: Any, n_features: int) -> Floats | None:
+    """Return A of a metric M = A^T A, None for plain distances."""
+    checked = checked_metric(metric)
+    if isinstance(checked, str):
+        raise ParameterError(
+            f"the exact model takes a metric as a matrix (p, p), not {metric!r}; learn it with "
+            f"RandomFeatureRidge, whose metric_ is one."
+        )
+    check_metric(checked, n_features)
+    return None if checked is None else checked.linear(np.arange(n_features))
+
+
+def _turned(X: Floats, linear: Floats) -> Floats:
+    turned: Floats = X * linear if linear.ndim == 1 else X @ linear.T
+    return turned
 
 
 def _checked(alpha: Any) -> float | str | tuple[float, ...]:

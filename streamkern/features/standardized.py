@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -22,7 +22,10 @@ _DOUBLES = 4
 
 @dataclass(frozen=True)
 class Standardizer:
-    """Columns that are kept, less their mean, over their standard deviation.
+    """Columns that are kept, less their mean, over their standard deviation, and maybe turned.
+
+    z = A (x - mean) / deviation, where A makes the distance of a metric M = A^T A out of the plain
+    one; without A it is the identity.
 
     Parameters
     ----------
@@ -31,35 +34,83 @@ class Standardizer:
     mean, deviation : ndarray of shape (p',), float64
     n_features : int
         p, before columns are left out.
+    linear : ndarray of shape (r, p') or (p',), float64, optional
+        A, or its diagonal.
     """
 
     columns: Array
     mean: Floats
     deviation: Floats
     n_features: int
+    linear: Floats | None = None
+
+    @property
+    def n_outputs(self) -> int:
+        """How many numbers a row becomes: r, or p' without A."""
+        return len(self.columns) if self.linear is None else len(self.linear)
 
     def __call__(self, X: Array, dtype: Any = np.float64) -> Array:
-        """Return standardised rows (n, p')."""
-        rows = np.empty((len(X), len(self.columns)), dtype=dtype)
+        """Return standardised rows (n, r)."""
+        rows = np.empty((len(X), self.n_outputs), dtype=dtype)
         self.write(X, rows, Scratch())
         return rows
 
     def write(self, X: Array, out: Array, scratch: Scratch) -> None:
-        """Write standardised rows (n, p'), computed in double since a mean can be large."""
+        """Write standardised rows (n, r), computed in double since a mean can be large.
+
+        What is left has no mean any more, and its product with A the precision of `out`.
+        """
+        full = self.linear is not None and self.linear.ndim == 2
+        turned = self.linear.T.astype(out.dtype) if full and self.linear is not None else None
         for part in cached_slices(len(X), _DOUBLES * len(self.columns)):
             kept = X[part] if len(self.columns) == self.n_features else X[part][:, self.columns]
             centred = scratch.array("centred", kept.shape, np.float64)
             np.subtract(kept, self.mean, out=centred)
-            np.divide(centred, self.deviation, out=out[part], casting="same_kind")
+            plain = out[part]
+            if turned is not None:
+                plain = scratch.array("standardised", kept.shape, out.dtype)
+            elif self.linear is not None:
+                centred *= self.linear
+            np.divide(centred, self.deviation, out=plain, casting="same_kind")
+            if turned is not None:
+                np.matmul(plain, turned, out=out[part])
+
+    def pulled_back(self, gradients: Array) -> Array:
+        """Return gradients (n, r) with respect to what `write` writes as those of the rows (n, p).
+
+        Inputs that are left out have gradient 0.
+        """
+        if self.linear is not None:
+            linear = self.linear.astype(gradients.dtype)
+            gradients = gradients @ linear if linear.ndim == 2 else gradients * linear
+        pulled = np.zeros((len(gradients), self.n_features), dtype=gradients.dtype)
+        pulled[:, self.columns] = gradients / self.deviation
+        return pulled
+
+    def with_linear(self, linear: Floats | None) -> Standardizer:
+        """Return the same standardisation with another A after it, or with none."""
+        return replace(self, linear=linear)
 
     def then(self, other: Standardizer) -> Standardizer:
-        """Return the standardizer that does what this one and then another one do."""
+        """Return the standardizer that does what this one and then another one do.
+
+        Raises
+        ------
+        ParameterError
+            If this one turns its rows, so that the other does not see single inputs.
+        """
+        if self.linear is not None:
+            raise ParameterError(
+                "inputs in a metric are not inputs any more, and cannot be standardised again; "
+                "leave out the metric."
+            )
         mean, deviation = self.mean[other.columns], self.deviation[other.columns]
         return Standardizer(
             self.columns[other.columns],
             mean + deviation * other.mean,
             deviation * other.deviation,
             self.n_features,
+            other.linear,
         )
 
 
@@ -70,7 +121,7 @@ class Standardized(FeatureMap):
     ----------
     standardizer : Standardizer
     inner : FeatureMap
-        Drawn for the columns that the standardizer keeps.
+        Drawn for what the standardizer makes of a row.
     """
 
     name: ClassVar[str] = "standardized"
@@ -84,22 +135,32 @@ class Standardized(FeatureMap):
         self.nesting = inner.nesting
 
     def draw(self, n_features: int, rows: Array | None = None) -> Self:
-        """Draw the inner map for the columns that are kept."""
+        """Draw the inner map for standardised rows."""
         self.check((0, n_features))
         standardized = None if rows is None else self.standardizer(rows)
-        self.inner.draw(len(self.standardizer.columns), standardized)
+        self.inner.draw(self.standardizer.n_outputs, standardized)
         return self
 
     def evaluated(
         self, X: Array, out: Array, shift: Array | float = 0.0, scratch: Scratch | None = None
     ) -> Iterator[slice]:
         """Write the inner map's features of the standardised rows, less `shift`, into `out`."""
-        self.inner.check((len(X), len(self.standardizer.columns)))
         scratch = scratch or Scratch()
-        name, shape = f"inputs of {self.inner.name}", (len(X), len(self.standardizer.columns))
-        rows = scratch.array(name, shape, out.dtype)
-        self.standardizer.write(X, rows, scratch)
+        rows = self._standardised(X, out.dtype, scratch)
         yield from self.inner.evaluated(rows, out, shift, scratch)
+
+    def _standardised(self, X: Array, dtype: Any, scratch: Scratch) -> Array:
+        shape = (len(X), self.standardizer.n_outputs)
+        self.inner.check(shape)
+        rows = scratch.array(f"inputs of {self.inner.name}", shape, dtype)
+        self.standardizer.write(X, rows, scratch)
+        return rows
+
+    def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:
+        """Return the gradients with respect to the rows as they come, by the chain rule."""
+        scratch = scratch or Scratch()
+        rows = self._standardised(X, X.dtype, scratch)
+        return self.standardizer.pulled_back(self.inner.gradients(rows, coef, scratch))
 
     def first(self, n_components: int) -> Standardized:
         """Return the first features of the inner map, on the same standardised rows."""
@@ -108,7 +169,7 @@ class Standardized(FeatureMap):
     def subset(self, indices: Array) -> Standardized:
         """Return some features of the inner map; where those are inputs, only they are read."""
         inner = self.inner.subset(indices)
-        if isinstance(inner, Standardized):
+        if isinstance(inner, Standardized) and self.standardizer.linear is None:
             return Standardized(self.standardizer.then(inner.standardizer), inner.inner)
         return Standardized(self.standardizer, inner)
 
@@ -126,21 +187,6 @@ class Standardized(FeatureMap):
         inner, coef = self.inner.condensed(coef, alike=alike)
         return self if inner is self.inner else Standardized(self.standardizer, inner), coef
 
-    def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:
-        """Return the inner map's gradients over the deviations, zero for columns left out."""
-        scratch, standardizer = scratch or Scratch(), self.standardizer
-        name, shape = f"inputs of {self.inner.name}", (len(X), len(standardizer.columns))
-        rows = scratch.array(name, shape, X.dtype)
-        standardizer.write(X, rows, scratch)
-        inner = self.inner.gradients(rows, coef, scratch)
-        inner /= standardizer.deviation.astype(X.dtype)
-        if len(standardizer.columns) == self.n_features:
-            return inner
-        gradients = scratch.array(f"gradients about {self.inner.name}", X.shape, X.dtype)
-        gradients[...] = 0.0
-        gradients[:, standardizer.columns] = inner
-        return gradients
-
     def parameters(self) -> dict[str, Any]:
         """Return the inner map's name and parameters, and p."""
         return {
@@ -150,11 +196,13 @@ class Standardized(FeatureMap):
         }
 
     def arrays(self) -> dict[str, Array]:
-        """Return the inner map's arrays, and the columns with their means and deviations."""
+        """Return the inner map's arrays, and the standardizer's."""
+        linear = self.standardizer.linear
         return {
             "columns": self.standardizer.columns,
             "mean": self.standardizer.mean,
             "deviation": self.standardizer.deviation,
+            **({} if linear is None else {"linear": linear}),
             **{f"inner_{name}": array for name, array in self.inner.arrays().items()},
         }
 
@@ -166,13 +214,20 @@ class Standardized(FeatureMap):
         inner_arrays = {k.removeprefix("inner_"): v for k, v in arrays.items() if "inner_" in k}
         inner = MAPS[parameters["inner"]].restore(parameters["inner_parameters"], inner_arrays)
         columns, mean, deviation = arrays["columns"], arrays["mean"], arrays["deviation"]
-        if not columns.shape == mean.shape == deviation.shape == (inner.n_features,):
+        linear = arrays.get("linear")
+        n_kept = inner.n_features if linear is None else (0, *linear.shape)[-1]
+        if not columns.shape == mean.shape == deviation.shape == (n_kept,):
             raise ParameterError(
-                f"expected {inner.n_features} columns, means and deviations, found shapes "
+                f"expected {n_kept} columns, means and deviations, found shapes "
                 f"{columns.shape}, {mean.shape} and {deviation.shape}; the file is damaged."
+            )
+        if linear is not None and (linear.ndim not in (1, 2) or len(linear) != inner.n_features):
+            raise ParameterError(
+                f"expected a linear map to {inner.n_features} numbers a row, found shape "
+                f"{linear.shape}; the file is damaged."
             )
         p = int(parameters["n_features"])
         if columns.dtype.kind not in "iu" or (columns < 0).any() or (columns >= p).any():
             raise ParameterError(f"columns must be from 0 to {p - 1}; the file is damaged.")
-        standardizer = Standardizer(columns, mean, deviation, p)
+        standardizer = Standardizer(columns, mean, deviation, p, linear)
         return cls(standardizer, inner)

@@ -24,6 +24,7 @@ _MOST_FILES = 20
 _MOST_INPUTS = 40
 _PHASES = {
     "columns": "first reading: columns and a sample",
+    "metric": "learning the metric",
     "search": "search for kernel and length scale",
     "pass": "second reading: moments",
     "forget": "forgetting rows",

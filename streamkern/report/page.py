@@ -19,6 +19,7 @@ from streamkern.errors import ParameterError
 from streamkern.model import RidgeModel
 from streamkern.report import choices, facts, figures, wording
 from streamkern.report.curves import components_curve, penalty_curve, sparsity_curve
+from streamkern.report.metric import metric_facts
 from streamkern.report.repeating import python_call
 from streamkern.report.summary import lead, tiles
 from streamkern.report.validation import validated
@@ -148,6 +149,8 @@ def rendered(
         no_sizes="" if sizes or sparse else _why_no_sizes(model),
         search=choices.search_figures(report),
         tried=choices.tried_rows(report),
+        metric=metric_facts(model),
+        standardize=model.standardize,
         inputs=inputs,
         more_inputs=more_inputs,
         phases=facts.phases(model, time.perf_counter() - begun),

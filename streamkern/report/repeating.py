@@ -27,6 +27,9 @@ def python_call(model: RidgeModel, source: Source | None) -> str:
     made = [repr(model.kernel)]
     for name, parameter in list(signature(type(model)).parameters.items())[1:]:
         value = getattr(model, name)
+        if name == "metric" and not (value is None or isinstance(value, str)):
+            made.append("metric=metric")  # a matrix, by the name of the parameter
+            continue
         value = value.tolist() if hasattr(value, "tolist") else value
         if value != parameter.default:
             made.append(f"{name}={value!r}")

@@ -11,6 +11,7 @@ from streamkern.statistics.folds import (
     block_folds,
     shard_folds,
 )
+from streamkern.statistics.gradients import GradientOuterProduct
 from streamkern.statistics.held_out import HeldOutPairs, PairBins
 from streamkern.statistics.leave_one_out import LeaveOneOut
 from streamkern.statistics.moments import Moments
@@ -25,6 +26,7 @@ __all__ = [
     "CentredMoments",
     "ColumnStatistics",
     "Folds",
+    "GradientOuterProduct",
     "HeldOutPairs",
     "LeaveOneOut",
     "ListedFolds",

@@ -42,6 +42,8 @@ OPTIONS = {
     "seed": (("--seed", 4), {"random_state": 4}),
     "phase": (("--phase",), {"paired": False}),
     "map": (("--map", "iid"), {"feature_map": "iid"}),
+    "metric": (("--metric", "learn:1"), {"metric": "learn:1"}),
+    "weights of inputs": (("--metric", "diagonal"), {"metric": "diagonal"}),
     "identity": (("--map", "identity"), {"feature_map": "identity"}),
     "alpha": (("--alpha", 2.5), {"alpha": 2.5}),
     "alphas": (("--alpha", "10,0.1,1"), {"alpha": [10.0, 0.1, 1.0]}),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+import numpy as np
 import pytest
 from commandline import report_of, rows, streamkern, write
 
@@ -32,6 +35,19 @@ def test_the_card_says_what_was_fitted_how_and_with_what_result(folder):
     assert f"training rmse {model.report_['train_rmse']:.5g}" in said
     assert str(folder / "data.h5").replace(" ", "") in said.replace(" ", "")
     assert "numpy" in said
+
+
+def test_the_metric_is_shown():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, 4))
+    write("data.h5", X, np.sin(3 * X[:, 2]))
+    fit("--metric", "diagonal:2")
+    said = " ".join(streamkern("show", "model.h5").stdout.split())
+    assert "metric learnt, round 2 of 2" in said
+    assert re.search(r"inputs that weigh most 2 \((9[0-9]|100)%\), ", said)
+    report = report_of("show", "model.h5")["report"]["metric"]
+    assert len(report["rounds"]) == 3
+    assert len(report["importance"]) == 4
 
 
 def test_the_card_is_json():

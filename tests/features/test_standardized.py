@@ -159,3 +159,93 @@ def test_an_inner_map_that_is_not_drawn_is_refused():
     phi = Standardized(Standardizer(COLUMNS, MEAN, DEVIATION, 3), inner)
     with pytest.raises(ParameterError, match="not drawn yet"):
         phi.transform(rows())
+
+
+# Rows that are turned into a metric.
+
+LINEAR = {
+    "diagonal": np.array([2.0, 0.5]),
+    "full": np.array([[1.0, -2.0], [0.5, 3.0]]),
+    "to fewer": np.array([[1.0, -2.0]]),
+    "to more": np.array([[1.0, -2.0], [0.5, 3.0], [4.0, 0.0]]),
+}
+in_every_metric = pytest.mark.parametrize("linear", list(LINEAR.values()), ids=list(LINEAR))
+
+
+def in_metric(linear, D=12) -> Standardized:
+    standardizer = Standardizer(COLUMNS, MEAN, DEVIATION, 3, linear)
+    inner = RandomFourierFeatures(Gaussian(1.5), D, random_state=2)
+    return Standardized(standardizer, inner.draw(standardizer.n_outputs))
+
+
+def turned(linear, X: np.ndarray) -> np.ndarray:
+    A = np.diag(linear) if linear.ndim == 1 else linear
+    return np.array([[sum(a * b for a, b in zip(row, x, strict=True)) for row in A] for x in X])
+
+
+@in_every_metric
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_are_turned_after_they_are_standardised(linear, dtype):
+    standardizer = in_metric(linear).standardizer
+    X = rows(40_000)
+    made = standardizer(X, dtype)
+    assert made.shape == (len(X), standardizer.n_outputs)
+    assert_close(made[-9:], turned(linear, expected_rows(X[-9:])), dtype=dtype, steps=20)
+
+
+@in_every_metric
+def test_features_in_a_metric_are_those_of_turned_rows(linear):
+    phi = in_metric(linear)
+    assert_close(phi.transform(rows()), phi.inner.transform(turned(linear, expected_rows(rows()))))
+
+
+@in_every_metric
+def test_a_map_in_a_metric_is_restored_bit_for_bit(linear):
+    phi = in_metric(linear)
+    back = Standardized.restore(json.loads(json.dumps(phi.parameters())), phi.arrays())
+    assert np.array_equal(back.transform(rows()), phi.transform(rows()))
+    assert not back.equals(in_metric(LINEAR["full"] + 1.0))
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (np.ones((2, 3)), "expected 3 columns, means and deviations, found"),
+        (np.ones((3, 2)), "a linear map to 2 numbers a row, found shape"),
+        (np.ones((2, 2, 2)), "a linear map to 2 numbers a row, found shape"),
+        (np.array(1.0), "expected 0 columns, means and deviations, found"),
+    ],
+)
+def test_a_damaged_metric_is_refused(damage, words):
+    phi = in_metric(LINEAR["full"])
+    with pytest.raises(ParameterError, match=words):
+        Standardized.restore(phi.parameters(), {**phi.arrays(), "linear": damage})
+
+
+@pytest.mark.parametrize("linear", [None, *LINEAR.values()], ids=["none", *LINEAR])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_gradients_are_those_of_differences_of_raw_rows(linear, dtype):
+    phi, coef = in_metric(linear), np.random.default_rng(1).standard_normal(12)
+    X = rows()
+    found, step = phi.gradients(X.astype(dtype), coef), 1e-5
+    expected = np.zeros_like(X)
+    for j, deviation in zip(COLUMNS, DEVIATION, strict=True):
+        moved = np.zeros(3)
+        moved[j] = step * deviation
+        change = (phi.transform(X + moved) - phi.transform(X - moved)) @ coef / phi.scale
+        expected[:, j] = change / (2 * step * deviation)
+    assert found.dtype == dtype
+    assert_close(found, expected, dtype=np.float32, steps=100 if dtype == np.float32 else 1)
+    assert not found[:, 1].any()
+
+
+def test_a_shift_of_turned_rows_cannot_be_standardised_again():
+    first, then = in_metric(LINEAR["full"]).standardizer, in_metric(None).standardizer
+    with pytest.raises(ParameterError, match="cannot be standardised again"):
+        first.then(then)
+
+
+def test_inputs_in_a_metric_may_be_chosen_among():
+    standardizer = Standardizer(COLUMNS, MEAN, DEVIATION, 3, LINEAR["full"])
+    phi = Standardized(standardizer, Identity().draw(2))
+    assert np.array_equal(phi.subset([1]).transform(rows()), phi.transform(rows())[:, [1]])

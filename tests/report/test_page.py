@@ -303,6 +303,33 @@ def test_inputs_are_ordered_by_what_the_kernel_makes_of_them(path):
     assert scales["column 2"] == ["20", wording.number(20 * deviations[2])]
 
 
+def test_a_metric_says_which_inputs_and_directions_matter(path):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1200, 5)) * [1.0, 10.0, 0.1, 1.0, 1.0]
+    y = np.sin(2.0 * (X[:, 1] / 10.0 + X[:, 3])) + 0.1 * rng.standard_normal(1200)
+    model = fitted(X, y, metric="learn:2", n_components=128)
+    found = written(model, path, X, y)
+    metric = model.report_["metric"]
+    parts = {row[0]: row[1:] for row in found.rows if row and row[0].startswith("column ")}
+    assert set(list(parts)[:2]) == {"column 1", "column 3"}
+    assert parts["column 1"][0] == wording.percent(metric["importance"][1])
+    assert parts["column 1"][1] == wording.number(metric["per_unit"][1])
+    (first,) = [row for row in found.rows if row and row[0] == "direction 1"]
+    assert first[1] == wording.percent(metric["eigenvalues"][0])
+    assert re.fullmatch(r"\+0\.\d+ column [13], \+0\.\d+ column [13]", first[2])
+    kept = metric["rounds"][metric["kept"]]["number"]
+    assert f"Round {kept} predicted the rows held out best" in found.text
+    assert "learning the metric" in found.text
+
+
+def test_a_metric_that_was_given_is_shown_and_named_in_the_call(path):
+    X, y = rows()
+    found = written(fitted(X, y, metric=np.diag([4.0, 1.0, 1.0])), path, X, y)
+    assert "The metric was given." in found.text
+    assert "metric=metric" in found.text
+    assert "Rounds;" not in found.text
+
+
 def test_what_was_skipped_and_dropped_is_shown(tmp_path, path):
     X, y = rows()
     X[:, 1], X[5, 0] = 3.0, np.nan

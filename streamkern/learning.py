@@ -1,0 +1,409 @@
+"""Learning the metric of a kernel on a sample of the rows, before the pass that fits.
+
+The average gradient outer product of a fitted function says which directions of the inputs it
+changes along.  Taken for the metric of the kernel, it makes those directions count, and the next
+function fits better; so a few rounds of fit, gradients and new metric follow each other, all on the
+spread sample of the survey, at a reduced number of features.  A part of the sample is held out: by
+it every round chooses its length scale and penalty, and the rounds are compared, the one of plain
+distances among them.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from streamkern.errors import DataError, ParameterError
+from streamkern.features import Standardized
+from streamkern.kernels import ShiftInvariantKernel
+from streamkern.kernels.combined import Combined
+from streamkern.metric import GivenMetric, learning_of, metric_of, root_of
+from streamkern.plan import large_sample
+from streamkern.predictor import Predictor
+from streamkern.scheduling import run, run_all, shared, task
+from streamkern.selection import default_grid
+from streamkern.solve import Eigenbasis
+from streamkern.sources import Block
+from streamkern.statistics import GradientOuterProduct, Moments
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from streamkern._typing import Array, Floats
+    from streamkern.datamoments import DataMoments
+    from streamkern.features import FeatureMap, Standardizer
+    from streamkern.fitoptions import FitOptions
+    from streamkern.kernels import Kernel
+    from streamkern.metric import Learning
+    from streamkern.sources import Source
+    from streamkern.survey import Survey
+
+# A kernel, and the family of its maps.
+Pair = tuple["Kernel", str]
+# Of several pairs, rounds that all have, the plain one included, and pairs that have more.
+_FIRST_ROUNDS, _GO_ON = 2, 2
+# Features of a round at the least and most, and of rows a feature at the least.
+_COMPONENTS, _ROWS_A_FEATURE = (256, 1024), 2
+# Of the sample, the part that fits.
+_TRAINING = 3 / 4
+# Half octaves about the kernel's own length scale, in the first round; later about the last best.
+_FIRST, _NEXT = (-4, -3, -2, -1, 0, 1, 2), (-1, 0, 1)
+_MOST_STEPS = 4
+_BLOCK_ROWS, _SHIFT_ROWS = 4096, 2048
+_FEWEST_ROWS = 60
+# Eigenvalues that are told of the metric of a round.
+_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class Round:
+    """A fit in one metric, on the sample.
+
+    Parameters
+    ----------
+    kernel, feature_map : str
+    number : int
+        0 is the one of plain distances.
+    length_scale : float
+        The best one.
+    relative_mse : float
+        Mean squared error held out over the variance of the target; the mean over targets.
+    alpha : float
+        The best penalty, in the units of the trial.
+    n_rows, n_components : int
+        Of the trial.
+    eigenvalues : tuple of float
+        The largest of the metric, as parts of their sum.
+    """
+
+    kernel: str
+    feature_map: str
+    number: int
+    length_scale: float
+    relative_mse: float
+    alpha: float
+    n_rows: int
+    n_components: int
+    eigenvalues: tuple[float, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything as plain JSON values."""
+        return vars(self) | {"eigenvalues": list(self.eigenvalues)}
+
+
+@dataclass(frozen=True)
+class LearntMetric:
+    """What the rounds led to.
+
+    Parameters
+    ----------
+    kernel : ShiftInvariantKernel
+        With the length scale of the best round.
+    feature_map : str
+        The family of the maps of that round.
+    linear : ndarray of shape (p', p') or (p',), or None
+        A of the best round; None where plain distances did best.
+    kept : int
+        The place of the best round among `rounds`.
+    rounds : tuple of Round
+        Of every kernel and map, one after the other.
+    seconds : float
+    """
+
+    kernel: ShiftInvariantKernel
+    feature_map: str
+    linear: Floats | None
+    kept: int
+    rounds: tuple[Round, ...]
+    seconds: float
+
+    def reported(self, moments: DataMoments) -> DataMoments:
+        """Return moments whose report says how the metric was learnt."""
+        report, seconds = moments.report, moments.report["seconds"]
+        rounds = {"rounds": [each.as_dict() for each in self.rounds], "kept": self.kept}
+        spent = {"metric": self.seconds, "total": seconds["total"] + self.seconds}
+        changed = {"metric": report["metric"] | rounds, "seconds": seconds | spent}
+        return replace(moments, report=report | changed)
+
+
+def check_metric_of(options: FitOptions, kernels: Sequence[Kernel], source: Source) -> None:
+    """Raise an error unless a metric can be learnt, or taken, for these kernels and rows.
+
+    Raises
+    ------
+    ParameterError
+        If there is a metric, and a kernel has no length scale, or one for every input, or parts.
+    DataError
+        If a metric is to be learnt of too few rows.
+    """
+    if options.metric is None:
+        return
+    if learning_of(options.metric) and source.n_samples < _FEWEST_ROWS:
+        raise DataError(
+            f"a metric is learnt of at least {_FEWEST_ROWS} rows, but there are "
+            f"{source.n_samples}; add rows, or leave the metric out."
+        )
+    for kernel in kernels:
+        if options.is_identity or not isinstance(kernel, ShiftInvariantKernel):
+            raise ParameterError(
+                f"a metric is for kernels with a length scale, not for {kernel!r} or the inputs "
+                f"themselves; leave it out."
+            )
+        if isinstance(kernel, Combined):
+            raise ParameterError(
+                f"a metric mixes the inputs that the parts of {kernel!r} are of; leave out either."
+            )
+        if isinstance(kernel.length_scale, tuple):
+            raise ParameterError(
+                "a metric weighs the inputs, and so do length scales of their own; give one "
+                "length scale, or leave the metric out."
+            )
+
+
+def in_metric(
+    seen: Survey, options: FitOptions, pairs: Sequence[Pair]
+) -> tuple[Survey, LearntMetric | None]:
+    """Return the survey with the metric that the options say, and how it was learnt if it was.
+
+    Parameters
+    ----------
+    seen : Survey
+        With a sample of `options.sample_rows` where the metric is to be learnt.
+    options : FitOptions
+    pairs : sequence of (Kernel, str)
+        Kernels and families of maps, of which one pair is chosen where the metric is to be learnt.
+    """
+    learnt, linear = None, None
+    if isinstance(options.metric, GivenMetric):
+        linear = options.metric.linear(seen.standardizer.columns)
+    elif options.metric is not None:
+        learnt = learnt_metric(seen, options, pairs)
+        linear = learnt.linear
+    return replace(seen, standardizer=seen.standardizer.with_linear(linear)), learnt
+
+
+def learnt_metric(seen: Survey, options: FitOptions, pairs: Sequence[Pair]) -> LearntMetric:
+    """Learn a metric for each of some kernels and maps, and return the one that predicts best.
+
+    All of them have a first metric; the best two go on.
+
+    Parameters
+    ----------
+    seen : Survey
+        With a large sample.
+    options : FitOptions
+        With a metric that is to be learnt.
+    pairs : sequence of (Kernel, str)
+        Kernels and families of maps, in the order that ties go by.
+
+    References
+    ----------
+    Radhakrishnan, Beaglehole, Pandit and Belkin (2024), "Mechanism for feature learning in neural
+    networks and backpropagation-free machine learning models".
+    """
+    begun = time.perf_counter()
+    learning = learning_of(options.metric)
+    assert learning is not None  # noqa: S101  for the type checker
+    p = seen.standardizer.n_features
+    mean, variance = seen.columns.mean[p:], seen.columns.variance[p:]
+    # In the order of their hashes, so that the first are a sample too.
+    n_rows = large_sample(p + len(mean))
+    rows, y = seen.sample.X[:n_rows], seen.sample.y[:n_rows]
+    targets = (y - mean) / np.sqrt(np.where(variance > 0, variance, 1.0))
+    sample = _Sample(rows, shared(rows), shared(targets))
+    rounds = [
+        _rounds(sample, seen.standardizer, replace(options, feature_map=name), learning, kernel)
+        for kernel, name in pairs
+    ]
+    found = [list(islice(each, _FIRST_ROUNDS)) for each in rounds]
+    ahead = np.argsort([_least(some) for some in found], kind="stable")
+    for i in sorted(ahead[:_GO_ON].tolist()):
+        found[i] += rounds[i]
+    every = [each for some in found for each in some]
+    kept = int(np.argmin([each.best.relative_mse for each in every]))
+    best = every[kept]
+    return LearntMetric(
+        best.best.kernel,
+        best.feature_map,
+        best.standardizer.linear,
+        kept,
+        tuple(each.described() for each in every),
+        time.perf_counter() - begun,
+    )
+
+
+def _least(rounds: Sequence[_Found]) -> float:
+    return min(each.best.relative_mse for each in rounds)
+
+
+class _Sample(NamedTuple):
+    """The rows of the sample, here and where the tasks run, and the targets there."""
+
+    rows: Array
+    X: Any
+    y: Any
+
+
+class _Tried(NamedTuple):
+    """What one length scale came to; coefficients are those of the training part."""
+
+    kernel: ShiftInvariantKernel
+    relative_mse: float
+    alpha: float
+    coef: Floats
+
+
+class _Found(NamedTuple):
+    """A round, with what the next one needs."""
+
+    number: int
+    best: _Tried
+    feature_map: str
+    standardizer: Standardizer
+    n_rows: int
+
+    def described(self) -> Round:
+        """Return what is told of the round."""
+        linear, p = self.standardizer.linear, len(self.standardizer.columns)
+        metric = metric_of(linear, np.arange(p), p)
+        values = np.linalg.eigvalsh(metric)[::-1]
+        return Round(
+            self.best.kernel.name,
+            self.feature_map,
+            self.number,
+            float(np.asarray(self.best.kernel.length_scale)),
+            self.best.relative_mse,
+            self.best.alpha,
+            self.n_rows,
+            len(self.best.coef),
+            tuple((values / values.sum())[:_SHOWN].tolist()),
+        )
+
+
+def _rounds(
+    sample: _Sample,
+    plain: Standardizer,
+    options: FitOptions,
+    learning: Learning,
+    kernel: Any,
+) -> Iterator[_Found]:
+    """Yield the rounds of one kernel and map, up to the first that does no better than before."""
+    n_rows = len(sample.rows)
+    trial = _Trial(options, plain, _n_components(options, n_rows), int(_TRAINING * n_rows))
+    steps: Sequence[int] = _FIRST
+    least = np.inf
+    for number in range(learning.n_rounds + 1):
+        own = kernel.resolved(trial.standardizer(sample.rows))
+        tried: dict[int, _Tried] = {}
+        for _ in range(_MOST_STEPS):
+            new = [step for step in steps if step not in tried]
+            tasks = [
+                task(trial, own.stretched(2.0 ** (step / 2)), sample.X, sample.y, name="metric-try")
+                for step in new
+            ]
+            tried.update(zip(new, run_all(tasks), strict=True))
+            middle = min(tried, key=lambda step: (tried[step].relative_mse, step))
+            if {middle - 1, middle + 1} <= tried.keys():
+                break
+            steps = (middle - 1, middle, middle + 1)
+        best = tried[middle]
+        yield _Found(number, best, options.feature_map, trial.standardizer, n_rows)
+        if not best.relative_mse < least or number == learning.n_rounds:
+            return
+        least, steps = best.relative_mse, tuple(middle + step for step in _NEXT)
+        outer = run(task(trial.gradients, best, sample.X, name="metric-gradients"))
+        trial = replace(trial, standardizer=plain.with_linear(_linear(outer, learning)))
+
+
+def _n_components(options: FitOptions, n_rows: int) -> int:
+    """Return how many features a round takes."""
+    fewest, most = _COMPONENTS
+    D = min(max(options.n_components, fewest), most)
+    D = min(D, max(int(_TRAINING * n_rows) // _ROWS_A_FEATURE, 2))
+    return D - D % 2
+
+
+def _linear(outer: Floats, learning: Learning) -> Floats | None:
+    """Return A of the metric of gradients, scaled so that the inputs weigh 1 on average."""
+    trace = float(np.trace(outer))
+    if not (np.isfinite(trace) and trace > 0):
+        return None
+    metric = outer * (len(outer) / trace)
+    return root_of(np.diag(np.diagonal(metric)) if learning.diagonal else metric)
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """What all fits of a round have in common.
+
+    Parameters
+    ----------
+    options : FitOptions
+    standardizer : Standardizer
+        With the metric.
+    n_components : int
+    n_training : int
+        The first rows of the sample, which fit; the others are held out.
+    """
+
+    options: FitOptions
+    standardizer: Standardizer
+    n_components: int
+    n_training: int
+
+    def __call__(self, kernel: ShiftInvariantKernel, X: Array, y: Floats) -> _Tried:
+        """Fit the training part at the best of a grid of penalties."""
+        feature_map, intercept = self._map(kernel, X), self.options.fit_intercept
+        D, dtype = feature_map.n_components, self._dtype
+        features = np.empty((max(len(X) - self.n_training, _SHIFT_ROWS), D), dtype)
+        some = features[: min(self.n_training, _SHIFT_ROWS)]
+        feature_map.evaluate(X[: len(some)], some)
+        shift = some.mean(axis=0, dtype=float)
+        moments = Moments(
+            feature_map, y.shape[1], precision=self.options.precision, feature_shift=shift
+        )
+        moments.update(self._training(X, y))
+        basis = Eigenbasis.of(moments.centred(intercept=intercept), self.n_training - intercept)
+        held, targets = X[self.n_training :], y[self.n_training :]
+        features = features[: len(held)]
+        feature_map.evaluate(held, features, shift.astype(dtype))
+        best = _Tried(kernel, np.inf, 0.0, np.zeros((D, y.shape[1])))
+        for alpha in default_grid(basis.spectrum).tolist():
+            shifted = basis.spectrum.values[:, None] + alpha
+            coef = basis.vectors @ (basis.spectrum.projections / shifted)
+            beside = feature_map.scale * shift - basis.feature_mean
+            constant = basis.target_mean + beside @ coef
+            errors = features @ (feature_map.scale * coef).astype(dtype) + constant - targets
+            relative_mse = float(np.square(errors).mean())
+            if relative_mse < best.relative_mse:
+                best = _Tried(kernel, relative_mse, alpha, coef)
+        return best
+
+    def gradients(self, best: _Tried, X: Array) -> Floats:
+        """Return the average gradient outer product on the training part, before the metric."""
+        feature_map = self._map(best.kernel, X)
+        predictor = self._predictor(feature_map, best.coef, np.zeros(best.coef.shape[1]))
+        outer = GradientOuterProduct(predictor)
+        outer.update(self._training(X, np.empty((len(X), 0))))
+        return outer.mean
+
+    @property
+    def _dtype(self) -> Any:
+        return np.float32 if self.options.precision == "single" else np.float64
+
+    def _map(self, kernel: ShiftInvariantKernel, X: Array) -> FeatureMap:
+        rows = self.standardizer(X[: self.n_training])
+        inner = self.options.map_of(kernel, self.n_components)
+        return Standardized(self.standardizer, inner.draw(self.standardizer.n_outputs, rows))
+
+    def _predictor(self, feature_map: FeatureMap, coef: Floats, intercept: Floats) -> Predictor:
+        return Predictor(feature_map, coef, intercept, precision=self.options.precision)
+
+    def _training(self, X: Array, y: Floats) -> Iterator[Block]:
+        for start in range(0, self.n_training, _BLOCK_ROWS):
+            rows = slice(start, min(start + _BLOCK_ROWS, self.n_training))
+            yield Block(X[rows], y[rows], start)

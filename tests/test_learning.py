@@ -1,0 +1,307 @@
+"""A metric that is learnt: the directions that matter, on any scheduler, never for the worse."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from itertools import pairwise
+
+import cloudpickle
+import dask
+import dask.local
+import dask.multiprocessing
+import numpy as np
+import pytest
+from tolerances import assert_close
+
+import streamkern
+from streamkern import ExactKernelRidge, Gaussian, Laplacian, Linear, RandomFeatureRidge
+from streamkern.errors import CheckpointError, DataError, ModelFileError, ParameterError
+
+P = 8
+# Two directions, not orthogonal to the axes nor along them.
+DIRECTIONS = np.linalg.qr(np.random.default_rng(7).standard_normal((P, 2)))[0].T
+NOISE = 0.1
+
+
+def of_two_directions(n=3000, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, P))
+    y = np.sin(2.0 * X @ DIRECTIONS[0]) + (X @ DIRECTIONS[1]) ** 2
+    return X, y + NOISE * rng.standard_normal(n)
+
+
+def of_two_inputs(n=2000, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, P))
+    return X, np.sin(2.0 * X[:, 1]) + X[:, 4] ** 2 + NOISE * rng.standard_normal(n)
+
+
+def ridge(metric="learn", **options):
+    return RandomFeatureRidge(**{"n_components": 128, "metric": metric} | options)
+
+
+@pytest.fixture(scope="module")
+def learnt():
+    return ridge().fit(*of_two_directions())
+
+
+# What is found.
+
+
+def test_the_directions_of_a_function_are_found_and_it_is_fitted_better(learnt):
+    within = np.trace(DIRECTIONS @ learnt.metric_ @ DIRECTIONS.T) / np.trace(learnt.metric_)
+    assert within > 0.99
+    new = of_two_directions(seed=1)
+    plain = ridge(None).fit(*of_two_directions())
+    assert learnt.evaluate(*new)["rmse"] < 1.5 * NOISE < 0.3 * plain.evaluate(*new)["rmse"]
+
+
+def test_weights_of_inputs_find_inputs_and_no_directions():
+    learnt = ridge("diagonal").fit(*of_two_inputs())
+    assert np.array_equal(learnt.metric_, np.diag(np.diagonal(learnt.metric_)))
+    assert set(np.argsort(np.diagonal(learnt.metric_))[-2:]) == {1, 4}
+    report = learnt.report_["metric"]
+    assert sum(report["importance"][j] for j in (1, 4)) > 0.95
+    assert report["kind"] == "diagonal"
+
+
+def test_the_round_that_predicts_rows_held_out_best_is_kept(learnt):
+    metric = learnt.report_["metric"]
+    errors = [each["relative_mse"] for each in metric["rounds"]]
+    assert metric["kept"] == int(np.argmin(errors)) > 0
+    assert errors[metric["kept"]] < errors[0]
+    assert [each["number"] for each in metric["rounds"]] == list(range(len(errors)))
+    assert learnt.kernel_.length_scale == metric["rounds"][metric["kept"]]["length_scale"]
+    json.dumps(metric, allow_nan=False)
+
+
+def test_plain_distances_are_kept_where_no_metric_predicts_better():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 12))
+    # Noise alone: gradients are those of what was fitted of it.
+    learnt = ridge("learn:2").fit(X, rng.standard_normal(400))
+    metric = learnt.report_["metric"]
+    errors = [each["relative_mse"] for each in metric["rounds"]]
+    assert metric["kept"] == int(np.argmin(errors))
+    if metric["kept"] == 0:
+        assert np.array_equal(learnt.metric_, np.eye(12))
+
+
+def test_rounds_stop_at_the_first_that_does_no_better():
+    errors = [
+        each["relative_mse"]
+        for each in ridge("learn:9").fit(*of_two_directions(600)).report_["metric"]["rounds"]
+    ]
+    assert all(later < before for before, later in pairwise(errors[:-1]))
+    assert len(errors) == 10 or errors[-1] >= errors[-2]
+
+
+def test_targets_of_any_size_share_the_metric():
+    X, _ = of_two_inputs()
+    both = np.stack([np.sin(2.0 * X[:, 1]), 1e4 * X[:, 4] ** 2], axis=1)
+    learnt = ridge("learn:2").fit(X, both)
+    heaviest = np.argsort(learnt.report_["metric"]["importance"])[-2:]
+    assert set(heaviest) == {1, 4}
+    scaled = ridge("learn:2").fit(X, both * [1e3, 1e-3])
+    assert_close(scaled.metric_, learnt.metric_, dtype=np.float32, steps=1e4)
+
+
+def test_one_of_several_kernels_is_chosen_with_its_metric():
+    X, y = of_two_directions(1500)
+    tuned = ridge("learn:2").tune(X, y, kernels=[Laplacian("median"), Gaussian("median")])
+    rounds = tuned.report_["metric"]["rounds"]
+    assert {each["kernel"] for each in rounds} == {"laplacian", "gaussian"}
+    assert tuned.kernel_.name == rounds[tuned.report_["metric"]["kept"]]["kernel"] == "gaussian"
+    assert {attempt["kernel"] for attempt in tuned.report_["tuning"]} == {"gaussian"}
+
+
+def test_columns_that_are_left_out_have_no_part_in_the_metric():
+    X, y = of_two_inputs(1500)
+    X = np.insert(X, 3, 5.0, axis=1)
+    with pytest.warns(streamkern.errors.StreamkernWarning, match="constant column"):
+        learnt = ridge("learn:1").fit(X, y)
+    assert learnt.metric_.shape == (P + 1, P + 1)
+    assert not learnt.metric_[3].any()
+    assert set(np.argsort(np.diagonal(learnt.metric_))[-2:]) == {1, 5}
+
+
+# Metrics that are given.
+
+
+def test_a_given_metric_is_that_of_rows_that_are_turned():
+    X, y = of_two_directions(500)
+    metric = DIRECTIONS.T @ DIRECTIONS + 0.01 * np.eye(P)
+    given = ridge(metric, standardize=False, alpha=1.0, kernel=Gaussian(1.0), precision="double")
+    given.fit(X, y)
+    values, vectors = np.linalg.eigh(metric)
+    turned = X @ (vectors * np.sqrt(values)) @ vectors.T
+    plain = ridge(None, standardize=False, alpha=1.0, kernel=Gaussian(1.0), precision="double")
+    plain.fit(turned, y)
+    assert_close(given.predict(X), plain.predict(turned), steps=1e6)
+    assert_close(given.metric_, metric)
+    assert given.report_["metric"]["kind"] == "given"
+
+
+def test_an_exact_model_takes_the_same_metric(learnt):
+    X, y = of_two_directions(300)
+    metric = learnt.metric_
+    values, vectors = np.linalg.eigh(metric)
+    turned = X @ (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    exact = ExactKernelRidge(Gaussian(2.0), alpha=0.1, metric=metric).fit(X, y)
+    plain = ExactKernelRidge(Gaussian(2.0), alpha=0.1).fit(turned, y)
+    assert_close(exact.predict(X), plain.predict(turned), steps=1e6)
+    with pytest.raises(ParameterError, match="takes a metric as a matrix"):
+        ExactKernelRidge(Gaussian(2.0), metric="learn").fit(X, y)
+    with pytest.raises(ParameterError, match="of 2 inputs, but the rows have 8"):
+        ExactKernelRidge(Gaussian(2.0), metric=np.eye(2)).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"metric": "lern"}, "'learn:ROUNDS'"),
+        ({"metric": np.eye(3)}, "of 3 inputs, but the rows have 8"),
+        ({"kernel": Linear()}, "a metric is for kernels with a length scale"),
+        ({"feature_map": "identity"}, "a metric is for kernels with a length scale"),
+        ({"kernel": Gaussian(1.0) + Gaussian(2.0)}, "a metric mixes the inputs"),
+        ({"kernel": Gaussian((1.0,) * P)}, "a metric weighs the inputs, and so do length scales"),
+    ],
+)
+def test_metrics_that_do_not_go_with_the_rest_are_refused(options, words):
+    with pytest.raises(ParameterError, match=words):
+        ridge(**options).fit(*of_two_inputs(100))
+
+
+def test_few_rows_are_refused():
+    with pytest.raises(DataError, match="at least 60 rows, but there are 59"):
+        ridge().fit(*of_two_inputs(59))
+    assert ridge("learn:1").fit(*of_two_inputs(60)).report_["metric"]["rounds"]
+
+
+# Wherever it runs, and whatever it is saved to.
+
+
+def bits(model) -> tuple[bytes, bytes]:
+    return model.coef_.tobytes(), model.metric_.tobytes()
+
+
+def pickling():
+    """Return a Dask scheduler that sends each task and result by pickle."""
+    return partial(
+        dask.multiprocessing.get,
+        pool=dask.local.SynchronousExecutor(),
+        func_dumps=partial(cloudpickle.dumps, protocol=5),
+        func_loads=cloudpickle.loads,
+        optimize_graph=False,
+    )
+
+
+@pytest.mark.parametrize("kind", ["synchronous", "threads", "pickled"])
+def test_a_metric_is_learnt_to_the_same_bits_on_every_scheduler(kind, learnt):
+    scheduler = pickling() if kind == "pickled" else kind
+    with dask.config.set(scheduler=scheduler):
+        assert bits(ridge().fit(*of_two_directions())) == bits(learnt)
+
+
+@pytest.mark.cluster
+def test_a_metric_is_learnt_to_the_same_bits_on_workers(learnt):
+    with streamkern.connect(n_workers=2):
+        model = ridge().fit(*of_two_directions())
+        gradients = model.gradient_outer_product(of_two_directions()[0])
+    assert bits(model) == bits(learnt)
+    assert np.array_equal(gradients, learnt.gradient_outer_product(of_two_directions()[0]))
+
+
+@pytest.mark.parametrize("metric", ["learn", "matrix"])
+def test_a_saved_model_has_its_metric(metric, learnt, tmp_path):
+    X, y = of_two_directions()
+    model = learnt if metric == "learn" else ridge(learnt.metric_).fit(X, y)
+    model.save(tmp_path / "model.h5")
+    back = streamkern.load(tmp_path / "model.h5")
+    assert np.array_equal(back.predict(X), model.predict(X))
+    assert np.array_equal(back.metric_, model.metric_)
+    assert back.report_["metric"] == model.report_["metric"]
+    if metric == "learn":
+        assert back.metric == "learn"
+    else:
+        assert_close(back.metric, learnt.metric_)
+
+
+@pytest.mark.parametrize("metric", ["learn:2", "matrix"])
+def test_moments_have_the_metric_and_merge_with_others_made_alike(metric, learnt, tmp_path):
+    X, y = of_two_directions()
+    model = ridge(learnt.metric_ if metric == "matrix" else metric)
+    first = model.moments(X[:2000], y[:2000])
+    first.save(tmp_path / "first.h5")
+    more = model.moments(X[2000:], y[2000:], like=tmp_path / "first.h5")
+    both = streamkern.load_moments(tmp_path / "first.h5").merge(more)
+    solved = ridge(metric=None).solve(both)
+    direct = model.fit(X[:2000], y[:2000])
+    assert_close(solved.metric_, direct.metric_)
+    assert (
+        solved.score(*of_two_directions(seed=1)) > direct.score(*of_two_directions(seed=1)) - 0.01
+    )
+    assert both.report["metric"]["importance"] == first.report["metric"]["importance"]
+
+
+def test_a_fit_that_goes_on_finds_the_same_metric(learnt, tmp_path):
+    rows = of_two_directions()
+    first = ridge().fit(*rows, checkpoint=tmp_path / "saved")
+    again = ridge().fit(*rows, checkpoint=tmp_path / "saved")
+    assert again.report_["resumed_shards"] > 0
+    assert bits(first) == bits(again) == bits(learnt)
+    with pytest.raises(CheckpointError, match="metric"):
+        ridge("learn:1").fit(*rows, checkpoint=tmp_path / "saved")
+    with pytest.raises(CheckpointError, match="metric"):
+        ridge(np.eye(P)).fit(*rows, checkpoint=tmp_path / "saved")
+
+
+def test_a_damaged_metric_is_refused(learnt, tmp_path):
+    import h5py
+
+    path = tmp_path / "model.h5"
+    learnt.save(path)
+    with h5py.File(path, "r+") as file:
+        del file["map/linear"]
+        file["map/linear"] = np.ones((2, 2))
+    with pytest.raises(ModelFileError, match="damaged"):
+        streamkern.load(path)
+
+
+# Gradients over all rows.
+
+
+def test_gradients_of_a_model_are_those_of_differences_of_its_predictions(learnt):
+    X = of_two_directions(50, seed=2)[0]
+    deviation = learnt.feature_map_.standardizer.deviation
+    total, step = np.zeros((P, P)), 1e-2
+    for x in X:
+        change = [
+            (learnt.predict((x + d)[None]) - learnt.predict((x - d)[None]))[0] / (2 * step)
+            for d in np.diag(step * deviation)
+        ]
+        total += np.outer(change, change)
+    found = learnt.gradient_outer_product(X)
+    assert found.shape == (P, P)
+    assert np.abs(found - total / len(X)).max() < 0.02 * np.abs(found).max()
+
+
+def test_gradients_of_targets_count_in_their_units(learnt):
+    X, y = of_two_inputs(500)
+    model = ridge(None, alpha=1.0).fit(X, np.stack([y, y], axis=1))
+    once = model.gradient_outer_product(X, target_unit=[1.0, 1e9])
+    assert_close(model.gradient_outer_product(X), 2.0 * once, dtype=np.float32, steps=100)
+
+
+def test_a_metric_is_learnt_with_landmarks():
+    plain = ridge(None, feature_map="nystroem").fit(*of_two_directions())
+    learnt = ridge("learn:2", feature_map="nystroem").fit(*of_two_directions())
+    new = of_two_directions(seed=1)
+    assert learnt.evaluate(*new)["rmse"] < 0.7 * plain.evaluate(*new)["rmse"]
+    assert {each["feature_map"] for each in learnt.report_["metric"]["rounds"]} == {"nystroem"}
+
+
+def test_features_without_gradients_are_refused():
+    with pytest.raises(ParameterError, match="'binning' have no gradients"):
+        ridge(kernel=Laplacian("median"), feature_map="binning").fit(*of_two_inputs(100))
