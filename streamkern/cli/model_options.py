@@ -31,8 +31,9 @@ def kernel_option(command: Any, *, several: bool = False) -> Any:
     """Give a command the choice of a kernel, or of several, and of its length scale."""
     one = {"type": click.Choice(list(KERNELS)), "help": "How similar two rows are."}
     some = {
-        "metavar": "NAME[,NAME...]",
-        "help": f"Kernels to choose among: {', '.join(n for n in KERNELS if n != 'linear')}.",
+        "metavar": "NAME[,NAME...]|auto",
+        "help": f"Kernels to choose among: {', '.join(n for n in KERNELS if n != 'linear')}; auto: "
+        "Gaussian, Matern and Laplacian.",
     }
     for option in (
         click.option(
@@ -52,6 +53,12 @@ def kernel_option(command: Any, *, several: bool = False) -> Any:
 
 def kernel_options(command: Any, *, several: bool = False) -> Any:
     """Give a command the options that make a kernel, or several, and its map."""
+    one = {"type": click.Choice([*FAMILIES, "auto"]), "help": "How features are made."}
+    some = {
+        "metavar": "NAME[,NAME...]|auto",
+        "help": f"Maps to choose among: {', '.join(n for n in FAMILIES if n != 'identity')}; auto: "
+        "those of them that suit the kernels and the inputs.",
+    }
     for option in (
         click.option(
             "--seed",
@@ -64,10 +71,9 @@ def kernel_options(command: Any, *, several: bool = False) -> Any:
         click.option(
             "--map",
             "feature_map",
-            type=click.Choice(list(FAMILIES)),
             default="orthogonal",
             show_default=True,
-            help="How frequencies are drawn.",
+            **(some if several else one),
         ),
         partial(kernel_option, several=several),
     ):
@@ -251,7 +257,7 @@ def model_of(options: dict[str, Any], **penalty: Any) -> RidgeModel:
     from streamkern.model import RidgeModel
 
     return RidgeModel(
-        kernel_named(options["kernel"].split(",")[0], options["length_scale"]),
+        kernel_named(options["kernel"], options["length_scale"]),
         n_components=components_of(options["components"]),
         feature_map=options["feature_map"],
         paired=not options["phase"],
