@@ -36,6 +36,7 @@ from streamkern.storage import holds_moments, read_model
 from streamkern.survey import survey
 from streamkern.tuning import (
     AUTO,
+    ISOTROPIC,
     Budget,
     budgeted_rows,
     kernels_to_try,
@@ -418,7 +419,7 @@ class RidgeModel(FittedRidge):
         searched = [*tried, *names, str(allowed)]
         with checkpointed(checkpoint, source, options, plan, searched=searched) as saved:
             seen = survey(source, options, plan, n_sample, checkpoint=saved)
-            found = search(seen, options, plan, pairs, allowed)
+            found = search({ISOTROPIC: seen}, options, plan, pairs, allowed)
             options = replace(options, kernel=found.kernel, feature_map=found.feature_map)
             moments = moments_pass(source, options, plan, seen, checkpoint=saved)
         moments.report["seconds"]["search"] = found.seconds

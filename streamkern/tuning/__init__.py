@@ -3,10 +3,11 @@
 from streamkern.tuning.budget import Budget
 from streamkern.tuning.candidates import AUTO, kernels_to_try, maps_to_try, pairs_to_try
 from streamkern.tuning.halving import Search, budgeted_rows, search, search_rows
-from streamkern.tuning.trials import Attempt
+from streamkern.tuning.trials import ISOTROPIC, Attempt
 
 __all__ = [
     "AUTO",
+    "ISOTROPIC",
     "Attempt",
     "Budget",
     "Search",

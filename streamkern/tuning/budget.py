@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-import time
 from collections import Counter
 from dataclasses import dataclass
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import ParameterError
@@ -86,7 +86,7 @@ class Ledger:
         self.budget = budget
         self.plan = plan
         self._flops = 0.0
-        self._begun = time.perf_counter()
+        self._begun = perf_counter()
         # By family of maps, as measured: multiply-adds, and seconds of a thread.
         self._work: Counter[str] = Counter()
         self._seconds: Counter[str] = Counter()
@@ -99,7 +99,7 @@ class Ledger:
     @property
     def seconds(self) -> float:
         """Since the search began."""
-        return time.perf_counter() - self._begun
+        return perf_counter() - self._begun
 
     def paid(self, attempts: Sequence[Attempt]) -> None:
         """Note what was tried."""
@@ -108,6 +108,22 @@ class Ledger:
             self._flops += flops
             self._work[attempt.feature_map] += flops  # type: ignore[assignment]
             self._seconds[attempt.feature_map] += sum(attempt.cost)  # type: ignore[assignment]
+
+    def payable(self, sizes: Sequence[int], n_rows: int) -> list[int]:
+        """Return the rungs, from the first, whose equal parts of the budget pay for a trial each.
+
+        Parameters
+        ----------
+        sizes : sequence of int
+            Numbers of features, ascending.
+        n_rows : int
+        """
+        assert self.budget is not None  # noqa: S101  for the type checker
+        plan, left = self.plan, list(sizes)
+        flops = self.budget.flops(plan.flops, plan.precision, plan.n_slots)
+        while len(left) > 1 and self._trial_flops(n_rows, left[-1]) > flops / len(left):
+            left.pop()
+        return left
 
     def affordable(self, maps: Sequence[str], n_rows: int, n_components: int, share: float) -> int:
         """Return how many of some trials, in their order, can be paid before a share is spent.

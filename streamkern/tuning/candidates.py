@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,10 +29,11 @@ _FEWEST_ROWS = 30
 
 
 class Arm(NamedTuple):
-    """A kernel, with numbers for its length scale, and the family of its map."""
+    """A kernel, with numbers for its length scale, the family of its map, and the metric's name."""
 
     kernel: ShiftInvariantKernel
     feature_map: str
+    metric: str
 
 
 class Candidate(NamedTuple):
@@ -160,18 +162,20 @@ def octaves(arms: Sequence[Arm], steps: Sequence[float]) -> list[Candidate]:
 def tiers(
     arms: Sequence[Arm], candidates: Sequence[Candidate], scores: Sequence[float]
 ) -> list[list[Candidate]]:
-    """Return the best length scale of every arm: the best arm of every map, the second, and so on.
+    """Return the best length scale of every arm, in tiers.
 
-    The best come first in every tier; among equals, those that were tried first.
+    The first tier has the best kernel of every map and metric, the next the second best, and so on;
+    in every tier the best come first, and among equals those that were tried first.
     """
     best: dict[int, Candidate] = {}
     for i in np.argsort(scores, kind="stable").tolist():
         best.setdefault(candidates[i].arm, candidates[i])
     found: list[list[Candidate]] = []
-    seen: dict[str, int] = {}
+    seen: Counter[tuple[str, str]] = Counter()
     for candidate in best.values():
-        place = seen.setdefault(arms[candidate.arm].feature_map, 0)
-        seen[arms[candidate.arm].feature_map] += 1
+        name = arms[candidate.arm][1:]
+        place = seen[name]
+        seen[name] += 1
         if place == len(found):
             found.append([])
         found[place].append(candidate)

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Configuration:
-    """A kernel, a family of maps and a number of features, with its best length scale.
+    """A metric, kernel, family of maps and number of features, with its best length scale.
 
     Parameters
     ----------
-    feature_map, kernel : str
+    metric, feature_map, kernel : str
     length_scale : float or tuple of float
     n_components : int
     relative_mse, standard_error : float
@@ -38,6 +38,7 @@ class Configuration:
         It is what was chosen, at the largest number of features that it was tried at.
     """
 
+    metric: str
     feature_map: str
     kernel: str
     length_scale: Any
@@ -68,12 +69,12 @@ def configurations(
     n_folds : int
         Of the fit.
     """
-    best: dict[tuple[str, str, int], Attempt] = {}
+    best: dict[tuple[str, str, str, int], Attempt] = {}
     for attempt in attempts:
-        name = (attempt.feature_map, attempt.kernel, attempt.n_components)
+        name = _name_of(attempt)
         if name not in best or attempt.relative_mse < best[name].relative_mse:
             best[name] = attempt
-    best[chosen.feature_map, chosen.kernel, chosen.n_components] = chosen
+    best[_name_of(chosen)] = chosen
     found = sorted(
         (_configuration(each, chosen, plan, n_folds) for each in best.values()),
         key=lambda each: (each.seconds, each.relative_mse),
@@ -86,11 +87,16 @@ def configurations(
     return tuple(found)
 
 
+def _name_of(attempt: Attempt) -> tuple[str, str, str, int]:
+    return attempt.metric, attempt.feature_map, attempt.kernel, attempt.n_components
+
+
 def _configuration(attempt: Attempt, chosen: Attempt, plan: Plan, n_folds: int) -> Configuration:
     D = attempt.n_components
     solving = solve_flops(D, n_folds) / solve_flops(D, N_FOLDS)
     thread = attempt.cost.sums * plan.n_rows / attempt.n_rows + attempt.cost.errors * solving
     return Configuration(
+        attempt.metric,
         attempt.feature_map,
         attempt.kernel,
         attempt.length_scale,

@@ -22,7 +22,7 @@ from streamkern.tuning.frontier import configurations
 from streamkern.tuning.trials import N_FOLDS, Trial, trial_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from streamkern._typing import Floats
     from streamkern.fitoptions import FitOptions
@@ -106,8 +106,8 @@ class Search:
     ----------
     kernel : ShiftInvariantKernel
         With the chosen length scale.
-    feature_map : str
-        The chosen family of maps.
+    feature_map, metric : str
+        The chosen family of maps, and the name of the chosen survey.
     attempts : tuple of Attempt
         In the order of the rungs.
     configurations : tuple of Configuration
@@ -118,6 +118,7 @@ class Search:
 
     kernel: ShiftInvariantKernel
     feature_map: str
+    metric: str
     attempts: tuple[Attempt, ...]
     configurations: tuple[Configuration, ...]
     passes: float
@@ -126,8 +127,8 @@ class Search:
     @property
     def note(self) -> str:
         """One sentence where the chosen length scale is the shortest or longest tried, else ''."""
-        name = (self.feature_map, self.kernel.name)
-        mine = [a for a in self.attempts if (a.feature_map, a.kernel) == name]
+        name = (self.metric, self.feature_map, self.kernel.name)
+        mine = [a for a in self.attempts if (a.metric, a.feature_map, a.kernel) == name]
         scales = [_first(a.length_scale) for a in mine]
         chosen = _first(self.kernel.length_scale)
         if min(scales) < chosen < max(scales):
@@ -153,18 +154,19 @@ def _first(length_scale: Any) -> float:
 
 
 def search(
-    seen: Survey,
+    surveys: Mapping[str, Survey],
     options: FitOptions,
     plan: Plan,
     pairs: Sequence[tuple[ShiftInvariantKernel, str]],
     budget: Budget | None = None,
 ) -> Search:
-    """Choose among kernels, maps and length scales on the sample of a survey.
+    """Choose among metrics, kernels, maps and length scales on the sample of a survey.
 
     Parameters
     ----------
-    seen : Survey
-        With a sample of up to `search_rows`, or `budgeted_rows`.
+    surveys : mapping of str to Survey
+        With one sample of up to `search_rows`, or `budgeted_rows`, as rows of the inputs that maps
+        are to get: in every metric that is to be chosen from, by its name.
     options : FitOptions
     plan : Plan
         Of the fit.
@@ -183,16 +185,16 @@ def search(
     Jamieson and Talwalkar (2016), "Non-stochastic best arm identification and hyperparameter
     optimization", for successive halving.
     """
-    trials = _Trials(seen, options, plan, pairs, budget)
+    trials = _Trials(surveys, options, plan, pairs, budget)
     arms = trials.arms
-    several = len({arm.feature_map for arm in arms}) > 1
+    several = len({arm[1:] for arm in arms}) > 1
     sizes = [_size(rung.share, options) for rung in _RUNGS]
     largest = _largest(trials.n_rows, plan, options)
     if (several or budget is not None) and largest > sizes[-1]:
         sizes.append(largest)
     candidates = octaves(arms, _OCTAVES)
     if budget is not None:
-        sizes = sorted(set(sizes))
+        sizes = trials.ledger.payable(sorted(set(sizes)), trials.n_rows)
         candidates = [one for octave in np.concatenate(_LEVELS) for one in octaves(arms, [octave])]
     for i, size in enumerate(sizes):
         best = trials.of_rung(candidates, size, (i + 1) / len(sizes))
@@ -229,7 +231,7 @@ class _Trials:
 
     Parameters
     ----------
-    seen : Survey
+    surveys : mapping of str to Survey
     options : FitOptions
     plan : Plan
     pairs : sequence of (ShiftInvariantKernel, str)
@@ -238,21 +240,27 @@ class _Trials:
 
     def __init__(
         self,
-        seen: Survey,
+        surveys: Mapping[str, Survey],
         options: FitOptions,
         plan: Plan,
         pairs: Sequence[tuple[ShiftInvariantKernel, str]],
         budget: Budget | None,
     ) -> None:
-        rows = seen.standardizer(seen.sample.X)
-        X = rows.astype(np.float32 if options.precision == "single" else np.float64)
-        self.arms = [Arm(kernel.resolved(rows), name) for kernel, name in pairs]
-        self.kernels = [arm.kernel.restricted(seen.standardizer.columns) for arm in self.arms]
+        self.arms: list[Arm] = []
+        self.kernels: list[ShiftInvariantKernel] = []
         self.options = options
-        self.n_rows = len(X)
         self.ledger = Ledger(budget, plan)
         self.attempts: list[Attempt] = []
-        self._rows = shared(X), shared(_standardized_targets(seen))
+        self._rows: dict[str, Any] = {}
+        for metric, seen in surveys.items():
+            rows = seen.standardizer(seen.sample.X)
+            X = rows.astype(np.float32 if options.precision == "single" else np.float64)
+            self._rows[metric] = shared(X)
+            for kernel, feature_map in pairs:
+                self.arms.append(Arm(kernel.resolved(rows), feature_map, metric))
+                self.kernels.append(self.arms[-1].kernel.restricted(seen.standardizer.columns))
+        self.n_rows = len(seen.sample.y)
+        self._targets = shared(_standardized_targets(seen))
         self._winner: tuple[Candidate, Attempt] | None = None
 
     def of_rung(
@@ -281,11 +289,11 @@ class _Trials:
         plan, options = self.ledger.plan, self.options
         tasks, places = [], []
         for arm, mine in _shared_projections(candidates):
-            kernel, family = self.kernels[arm], self.arms[arm].feature_map
+            kernel, (_, family, metric) = self.kernels[arm], self.arms[arm]
             own = replace(options, kernel=kernel, feature_map=family)
-            trial, factors = Trial(own, n_components), [candidates[i].factor for i in mine]
-            name = f"try-{family}-{kernel.name}-{n_components}"
-            tasks.append(task(trial, *self._rows, factors, name=name))
+            trial, factors = Trial(own, n_components, metric), [candidates[i].factor for i in mine]
+            name, X = f"try-{family}-{kernel.name}-{n_components}", self._rows[metric]
+            tasks.append(task(trial, X, self._targets, factors, name=name))
             places += mine
         itemsize = 4 if options.precision == "single" else 8
         a_trial = trial_bytes(self.n_rows, plan.n_features, n_components, itemsize)
@@ -301,6 +309,7 @@ class _Trials:
         return Search(
             chosen_arm.kernel.stretched(factor),
             chosen_arm.feature_map,
+            chosen_arm.metric,
             tuple(self.attempts),
             configurations(self.attempts, chosen, ledger.plan, self.options.n_folds),
             ledger.passes,

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from streamkern.fitoptions import FitOptions
     from streamkern.kernels import ShiftInvariantKernel
 
+# The metric of plain distances.
+ISOTROPIC = "isotropic"
 N_FOLDS = 3
 _BLOCK_ROWS = 4096
 _SHIFT_ROWS = 2048
@@ -45,6 +47,8 @@ class Attempt:
 
     Parameters
     ----------
+    metric : str
+        The name of what the inputs were measured by.
     feature_map : str
     kernel : str
     length_scale : float or tuple of float
@@ -61,6 +65,7 @@ class Attempt:
         Of two attempts that are equal it may differ.
     """
 
+    metric: str
     feature_map: str
     kernel: str
     length_scale: Any
@@ -106,10 +111,13 @@ class Trial:
         With the family of the map, and the kernel for the inputs that are kept.
     n_components : int
         D of the trial.
+    metric : str
+        The name of what the inputs are measured by.
     """
 
     options: FitOptions
     n_components: int
+    metric: str = ISOTROPIC
 
     @property
     def kernel(self) -> ShiftInvariantKernel:
@@ -177,6 +185,7 @@ class Trial:
         score, error = curve.combined(chosen)
         kernel = self.kernel.stretched(factor)
         return Attempt(
+            self.metric,
             self.options.feature_map,
             kernel.name,
             kernel.length_scale,

@@ -129,8 +129,8 @@ def test_the_report_names_every_attempt(few_components):
     rungs = {}
     for attempt in attempts:
         assert attempt.keys() == {
-            "feature_map", "kernel", "length_scale", "n_rows", "n_components", "relative_mse",
-            "standard_error", "alpha",
+            "metric", "feature_map", "kernel", "length_scale", "n_rows", "n_components",
+            "relative_mse", "standard_error", "alpha",
         }  # fmt: skip
         assert attempt["n_rows"] == len(X)
         assert attempt["standard_error"] >= 0
@@ -196,7 +196,9 @@ def test_a_rung_has_128_features_or_all_where_an_eighth_is_fewer(D, rungs, monke
     def never_mind(trial, X, y, factors):
         tried.append(trial.n_components)
         return [
-            Attempt("iid", "gaussian", factor, len(y), trial.n_components, factor, 0.1, 1.0)
+            Attempt(
+                "plain", "iid", "gaussian", factor, len(y), trial.n_components, factor, 0.1, 1.0
+            )
             for factor in factors
         ]
 
