@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.errors import DataError, ParameterError
-from streamkern.features import FAMILIES, FeatureMap, Identity
+from streamkern.features import FAMILIES, Family, FeatureMap, Identity
 from streamkern.features.base import checked_seed
 from streamkern.kernels import Gaussian, Kernel, Linear, ShiftInvariantKernel
 from streamkern.observing import tell_of_job
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
     from streamkern.sources import Source
     from streamkern.statistics.centred import Precision
+
+# What a sample may take that a map is made from.
+_SAMPLE_BYTES = 128 << 20
 
 FOLDS_BY = ("auto", "shards", "rows", "blocks")
 
@@ -76,7 +79,7 @@ class FitOptions:
                     "the identity map has no kernel but the linear one, and no phases; leave them "
                     "out, or take another map."
                 )
-        if isinstance(self.kernel, ShiftInvariantKernel) and not self.is_identity:
+        if not self.is_identity:
             self.map_of(self.kernel)
 
     def parameters(self) -> dict[str, Any]:
@@ -86,7 +89,30 @@ class FitOptions:
     @property
     def is_identity(self) -> bool:
         """Whether the features are the inputs."""
-        return self.feature_map == "identity" or isinstance(self.kernel, Linear)
+        if self.feature_map == "identity":
+            return True
+        return isinstance(self.kernel, Linear) and not self.family.takes_linear
+
+    @property
+    def family(self) -> Family:
+        """How the map is made."""
+        return FAMILIES[self.feature_map]
+
+    @property
+    def is_nested(self) -> bool:
+        """Whether the first features of the map are a smaller map of its kind."""
+        return not self.is_identity and self.map_of(self.kernel).nesting > 0
+
+    @property
+    def can_strip(self) -> bool:
+        """Whether products can be made in strips: of features that are nested as they are."""
+        return self.is_nested and not self.family.rows_a_feature
+
+    def sample_rows(self, source: Source) -> int:
+        """Return how many rows the first pass brings along, for the map and the length scale."""
+        wanted = self.family.rows_a_feature * self.n_components
+        fitting = _SAMPLE_BYTES // (8 * (source.n_features + source.n_targets))
+        return max(SAMPLE_ROWS, min(wanted, max(fitting, self.n_components)))
 
     def components_for(self, n_features: int) -> int:
         """Return D for rows of p inputs, and check that the length scales fit them."""
@@ -98,7 +124,7 @@ class FitOptions:
 
     def map_of(self, kernel: Kernel, n_components: int | None = None) -> FeatureMap:
         """Return the map of a kernel, of D features or another number of them, not drawn yet."""
-        return FAMILIES[self.feature_map].map_of(
+        return self.family.map_of(
             kernel,
             n_components or self.n_components,
             paired=self.paired,
@@ -107,9 +133,11 @@ class FitOptions:
 
     def map_for(self, kept: Array, rows: Floats) -> tuple[FeatureMap, Kernel]:
         """Draw the map for the inputs that are kept, with the length scale that suits `rows`."""
-        if self.is_identity or not isinstance(self.kernel, ShiftInvariantKernel):
+        if self.is_identity:
             return Identity().draw(len(kept)), Linear()
-        kernel = self.kernel.restricted(kept).resolved(rows)
+        kernel = self.kernel
+        if isinstance(kernel, ShiftInvariantKernel):
+            kernel = kernel.restricted(kept).resolved(rows)
         return self.map_of(kernel).draw(len(kept), rows), kernel
 
 
@@ -135,7 +163,7 @@ def check_folds(options: FitOptions, source: Source) -> None:
 def plan_for(
     source: Source,
     options: FitOptions,
-    n_sample: int = SAMPLE_ROWS,
+    n_sample: int | None = None,
     *,
     indexed: bool = False,
     fixed_alpha: bool = False,
@@ -151,10 +179,11 @@ def plan_for(
         precision=options.precision,
         n_folds=options.n_folds,
         fold_by=options.fold_by,
-        n_sample=n_sample,
+        n_sample=n_sample or options.sample_rows(source),
         indexed=indexed,
         fixed_alpha=fixed_alpha,
-        can_strip=not options.is_identity,
+        can_strip=options.can_strip,
+        from_rows=options.family.rows_a_feature > 0,
         n_workers=resources.n_workers,
         n_threads=resources.n_threads,
         allowed_bytes=resources.worker_bytes,

@@ -79,7 +79,8 @@ def fit_moments(
     _, rule = folds_for(source, plan, options, few_rows=like is not None)
     index = RowIndex(rule) if indexed else None
     with checkpointed(checkpoint, source, options, plan, like=like, indexed=indexed) as saved:
-        seen = survey(source, options, plan, index=index, like=like, checkpoint=saved)
+        n_sample = SAMPLE_ROWS if like else options.sample_rows(source)
+        seen = survey(source, options, plan, n_sample, index=index, like=like, checkpoint=saved)
         return moments_pass(source, options, plan, seen, like=like, checkpoint=saved)
 
 
@@ -98,9 +99,10 @@ def moments_pass(
         if like is None:
             rows = seen.standardizer(seen.sample.X)
             inner, kernel = options.map_for(seen.standardizer.columns, rows)
-            feature_map = Standardized(seen.standardizer, inner)
+            feature_map: FeatureMap = Standardized(seen.standardizer, inner)
         else:
             feature_map, kernel = like.feature_map, like.kernel
+        feature_map = feature_map.summed()
         empty = None if like is None else like.empty
         if empty is None:
             empty = _empty_moments(source, feature_map, seen, options)

@@ -11,6 +11,8 @@ from streamkern.statistics import Triangle
 _WAITING = 8
 # Square matrices that are held while a fold is scored.
 _SQUARES_A_FOLD = 6
+# Squares of D that a map of landmarks holds, what draws it, and what turns the sums of a fold.
+_SQUARES_OF_LANDMARKS, _SQUARES_DRAWING, _SQUARES_TURNING = 3, 5, 4
 # Interpreter, libraries and Dask's own needs in one process, as measured with some room.
 _PROCESS_BYTES = 256 << 20
 # A hash and a place of every row, where rows are to be known again.
@@ -44,6 +46,8 @@ class Footprint:
         What reading a shard holds besides its blocks.
     n_sample : int
         Rows of the spread sample.
+    from_rows : bool
+        Whether the map is made from them, holds squares of D, and has its sums turned.
     n_indexed : int
         Rows that are to be known again.
     """
@@ -59,6 +63,7 @@ class Footprint:
     row_bytes: int
     shard_bytes: int
     n_sample: int
+    from_rows: bool
     n_indexed: int
 
     @property
@@ -73,8 +78,15 @@ class Footprint:
 
     @property
     def map(self) -> int:
-        """The frequencies, as they were drawn and in the precision of the features."""
-        return 16 * self.n_components * self.n_features
+        """The frequencies or landmarks, as drawn and in the precision of the features."""
+        D, p = self.n_components, self.n_features
+        return 16 * D * p + (8 * _SQUARES_OF_LANDMARKS * D**2 if self.from_rows else 0)
+
+    @property
+    def drawing(self) -> int:
+        """What choosing landmarks takes: their kernel with the sample, and an eigenbasis."""
+        D = self.n_components
+        return 8 * D * (self.n_sample + _SQUARES_DRAWING * D) if self.from_rows else 0
 
     def sums(self, n_strips: int = 1) -> int:
         """Return the sums of one fold, of the largest strip of the triangle."""
@@ -116,13 +128,15 @@ class Footprint:
         if self.fixed_alpha:
             # The sums, a factor, its diagonal blocks and parts of its inverse, and the model's G.
             held = 2 * self.sums() + inverting_bytes(D) + self.itemsize * Triangle.size(D)
+        if self.from_rows:  # sums as they were and turned, and what turns them
+            held += self.n_folds * self.sums() + 8 * _SQUARES_TURNING * D**2 * threads
         return _PROCESS_BYTES + self.map + held + (16 << 20)
 
     def receiving(self) -> int:
         """Return what the process holds that planned, with the model or the moments."""
         n_sums = self.n_folds + 1 if self.n_indexed else 1
         held = n_sums * self.sums() + self.sample + _INDEX_ORDERED * self.index
-        return _PROCESS_BYTES + self.map + held
+        return _PROCESS_BYTES + self.map + max(held, self.drawing + self.sample)
 
 
 def solve_bytes(n_components: int, n_folds: int, n_threads: int) -> int:

@@ -16,7 +16,7 @@ from streamkern.fitoptions import FitOptions, check_folds, plan_for
 from streamkern.fitted import FittedRidge
 from streamkern.fitting import fit_moments, moments_pass
 from streamkern.footprint import solve_bytes
-from streamkern.kernels import Gaussian, Kernel, Linear, kernel_from
+from streamkern.kernels import Gaussian, Kernel, kernel_from
 from streamkern.memory import check_free
 from streamkern.observing import job, tell_of_job
 from streamkern.pattern import Pattern
@@ -132,6 +132,11 @@ class RidgeModel(FittedRidge):
             raise ParameterError(
                 "n_components 'auto' is chosen by cross-validation; take alpha 'cv' or a grid of "
                 "penalties, or give the number."
+            )
+        if self.n_components == "auto" and not (passes.is_identity or passes.is_nested):
+            raise ParameterError(
+                f"the map {passes.feature_map!r} has no smaller ones in it to choose from; give "
+                f"n_components a number."
             )
         n_folds, pattern = passes.n_folds if penalty.needs_folds else 1, pattern_of(like)
         if pattern is not None:
@@ -315,6 +320,8 @@ class RidgeModel(FittedRidge):
         D, size, penalty = moments.feature_map.n_components, None, self._penalty_options()
         if self.n_components != "auto" and not moments.options.is_identity:
             size = checked_n_components(self.n_components)
+            if D < size <= moments.options.n_components:
+                size = D  # rows made fewer landmarks than were asked for
             if size > D:
                 raise ParameterError(
                     f"the moments are of {D:,} features, but n_components is {size:,}; ask for no "
@@ -412,14 +419,17 @@ class RidgeModel(FittedRidge):
         options = replace(options, kernel=pairs[0][0], feature_map=pairs[0][1])
         options = self._for_rows(options, source)
         check_folds(options, source)
-        n_sample = search_rows(source.n_features + source.n_targets)
+        n_rows = search_rows(source.n_features + source.n_targets)
         if allowed is not None:
-            n_sample = budgeted_rows(source, options, len(pairs), allowed)
-        plan = plan_for(source, options, n_sample)
+            n_rows = budgeted_rows(source, options, len(pairs), allowed)
+        # A map may be made from more rows than are searched on, and take more memory than others.
+        each = [replace(options, kernel=kernel, feature_map=name) for kernel, name in pairs]
+        n_sample = max(n_rows, *(one.sample_rows(source) for one in each))
+        plan = plan_for(source, max(each, key=lambda one: one.family.rows_a_feature), n_sample)
         searched = [*tried, *names, str(allowed)]
         with checkpointed(checkpoint, source, options, plan, searched=searched) as saved:
             seen = survey(source, options, plan, n_sample, checkpoint=saved)
-            found = search({ISOTROPIC: seen}, options, plan, pairs, allowed)
+            found = search({ISOTROPIC: seen}, options, plan, pairs, n_rows, allowed)
             options = replace(options, kernel=found.kernel, feature_map=found.feature_map)
             moments = moments_pass(source, options, plan, seen, checkpoint=saved)
         moments.report["seconds"]["search"] = found.seconds
@@ -442,9 +452,10 @@ class RidgeModel(FittedRidge):
     ) -> Self:
         """Choose what is left to choose, and set the fitted attributes."""
         begun = time.perf_counter()
+        moments = moments.solvable()
         D = moments.feature_map.n_components
-        automatic = self.n_components == "auto" and not isinstance(moments.kernel, Linear)
-        sizes = nested_sizes(D) if automatic else [size or D]
+        automatic = self.n_components == "auto" and not moments.options.is_identity
+        sizes = nested_sizes(D, moments.feature_map.nesting) if automatic else [size or D]
         sparse = self._sparse_options(penalty, sizes[-1])
         intercept = self.fit_intercept
         solved = solve_folds(moments.folds, penalty, intercept=intercept, sizes=sizes)

@@ -163,6 +163,7 @@ def plan_fit(
     indexed: bool = False,
     fixed_alpha: bool = False,
     can_strip: bool = False,
+    from_rows: bool = False,
     n_workers: int | None = None,
     n_threads: int | None = None,
     allowed_bytes: int | None = None,
@@ -186,6 +187,8 @@ def plan_fit(
         The penalty is given, so that nothing is decomposed.
     can_strip : bool
         The map has leading parts, so that the products can be made in several readings.
+    from_rows : bool
+        The map is made from rows of the sample, and what it sums is turned.
     n_workers : int, optional
         Worker processes there are, or 0 for this process; chosen where it is not given.
     n_threads : int, optional
@@ -220,6 +223,7 @@ def plan_fit(
         row_bytes=source.row_bytes,
         shard_bytes=loaded,
         n_sample=n_sample,
+        from_rows=from_rows,
         n_indexed=n if indexed else 0,
     )
 

@@ -79,9 +79,10 @@ class Predictor:
         feature_map, coef = self.feature_map, self.coef * self.feature_map.scale
         if self.precision == "double":
             return Form(*feature_map.condensed(coef), self.intercept, 0.0)
-        shift = _shift(feature_map)
-        if shift is None:  # else single precision would lose what differs between rows
-            feature_map, coef = feature_map.condensed(coef)
+        alike = _shift(feature_map) is not None
+        feature_map, coef = feature_map.condensed(coef, alike=alike)
+        # Where all is alike, single precision would lose what differs between rows.
+        shift = _shift(feature_map) if alike else None
         constant = self.intercept if shift is None else self.intercept + shift @ coef
         largest = np.maximum(coef.max(axis=0), -coef.min(axis=0))
         if ((largest == 0) | ((largest > _SMALLEST) & (largest < _LARGEST))).all():

@@ -312,7 +312,9 @@ def prepared(
         fold_by=checked.fold_by,
         indexed=indexed,
         fixed_alpha=fixed_alpha,
-        can_strip=not checked.is_identity,
+        n_sample=checked.sample_rows(source),
+        can_strip=checked.can_strip,
+        from_rows=checked.family.rows_a_feature > 0,
         n_workers=place.workers,
     )
     if options["dry_run"]:

@@ -21,15 +21,17 @@ from streamkern.fitoptions import FitOptions
 from streamkern.kernels import kernel_from
 from streamkern.memory import check_free
 from streamkern.pattern import Pattern, check_targets
-from streamkern.scheduling import is_task, run, task
+from streamkern.scheduling import is_task, kept, run, shared, task
 from streamkern.sources import as_source
-from streamkern.statistics import Triangle
+from streamkern.statistics import ByFold, Triangle
 from streamkern.storage import MOMENTS, MomentsFile, damaged, read_moments, write_moments
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from streamkern.features import FeatureMap
     from streamkern.kernels import Kernel
-    from streamkern.statistics import ByFold, Moments, RowIndex
+    from streamkern.statistics import Moments, RowIndex
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,20 @@ class DataMoments:
         D = self.feature_map.n_components
         part = 8 * Triangle.size(D) + 16 * D * (self.n_targets + 1)
         return self.n_folds * part + (9 * len(self.index) if self.index else 0)
+
+    def solvable(self) -> DataMoments:
+        """Return the moments of the map whose features are solved for.
+
+        These, but where what was summed is to be turned: a task a fold, where the moments are.
+        """
+        feature_map, turning = self.feature_map.solved()
+        if turning is None:
+            return self
+        folds = self.folds if is_task(self.folds) else shared(self.folds)
+        numbers: list[int] = run(task(_numbers, folds, name="folds"))
+        parts = [task(_solvable, folds, fold, name=f"turn-{fold}") for fold in numbers]
+        whole = kept(task(_with_parts, folds, numbers, *parts, name="turned"))
+        return replace(self, folds=whole, feature_map=feature_map)
 
     def pattern(self) -> Pattern:
         """Return what moments of more rows must take over to be merged with these."""
@@ -274,6 +290,23 @@ _SECONDS = {"total", "columns", "pass"}
 
 def _described(kernel: Kernel) -> dict[str, Any]:
     return {"name": kernel.name, "parameters": kernel.parameters()}
+
+
+def _numbers(folds: ByFold) -> list[int]:
+    return sorted(folds.parts)
+
+
+def _solvable(folds: ByFold, fold: int) -> Moments:
+    part: Any = folds.parts[fold]
+    moments: Moments = part.solvable()
+    return moments
+
+
+def _with_parts(folds: ByFold, numbers: Sequence[int], *parts: Moments) -> ByFold:
+    """Return the folds with other moments of theirs."""
+    whole = ByFold(folds.rule, parts[0].zero())
+    whole.parts = dict(zip(numbers, parts, strict=True))
+    return whole
 
 
 def _empty(folds: ByFold) -> Moments:

@@ -39,9 +39,12 @@ class FeatureMap(ABC):
     scale : float
         The factor that `evaluate` leaves out and `transform` applies, because a caller can often
         apply it for nothing.
+    nesting : int
+        Leading parts are of multiples of so many features; 0 where there are none.
     """
 
     name: ClassVar[str]
+    nesting: int = 0
     n_features: int = 0
     n_components: int
     scale: float
@@ -117,13 +120,42 @@ class FeatureMap(ABC):
             If an index is named twice, or is not one of a feature.
         """
 
-    def condensed(self, coef: Floats) -> tuple[FeatureMap, Floats]:
+    def summed(self) -> FeatureMap:
+        """Return the map whose features a pass makes and sums: this one, but for a good reason."""
+        return self
+
+    def solved(self, n_components: int | None = None) -> tuple[FeatureMap, Floats | None]:
+        """Return the map whose features are solved for, and what turns these into them.
+
+        Parameters
+        ----------
+        n_components : int, optional
+            Its first features, K of them; by default all.
+
+        Returns
+        -------
+        map : FeatureMap
+            For a map that `summed` returned in the place of another, that other.
+        turning : ndarray of shape (D, K), or None
+            R, where its features are phi = R^T psi of the features psi of this map; None where
+            they are these.
+
+        Raises
+        ------
+        ParameterError
+            If the map has no leading part, and is asked for one.
+        """
+        return self if n_components in (None, self.n_components) else self.first(n_components), None
+
+    def condensed(self, coef: Floats, *, alike: bool = False) -> tuple[FeatureMap, Floats]:  # noqa: ARG002
         """Return a map, and coefficients of its features, that make the same function for less.
 
         Parameters
         ----------
         coef : ndarray of shape (D, q)
             Of the features without their scale: the function is (phi(x) / scale)^T coef.
+        alike : bool
+            Features hardly differ between rows, and no form will do that needs their digits.
 
         Returns
         -------

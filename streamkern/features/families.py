@@ -7,8 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import ParameterError
+from streamkern.features.binning import RandomBinning
 from streamkern.features.fourier import RandomFourierFeatures
 from streamkern.features.identity import Identity
+from streamkern.features.nystroem import Nystroem
+from streamkern.features.sketch import TensorSketch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,11 +33,17 @@ class Family:
         What it is, in a few words.
     has_phases : bool
         Whether features may come in pairs, or with phases instead.
+    rows_a_feature : int
+        Rows of the spread sample for every feature, for a map that is made from rows.
+    takes_linear : bool
+        Whether it is a map for the linear kernel, which others leave to the identity.
     """
 
     make: Callable[..., FeatureMap]
     help: str
     has_phases: bool = False
+    rows_a_feature: int = 0
+    takes_linear: bool = False
 
     def map_of(
         self, kernel: Kernel, n_components: int, *, paired: bool = True, random_state: int = 0
@@ -58,7 +67,12 @@ def _identity(kernel: Kernel, n_components: int, random_state: int) -> Identity:
     return Identity()
 
 
-# For a given kernel; the linear kernel has the identity map whatever is asked for.
+def _landmarks(how: str, help_text: str) -> Family:
+    make = partial(Nystroem, landmarks=how)
+    return Family(make, help_text, rows_a_feature=8, takes_linear=True)
+
+
+# For a given kernel; the linear kernel has the identity map unless one is asked for that takes it.
 FAMILIES: dict[str, Family] = {
     "orthogonal": Family(
         partial(RandomFourierFeatures, orthogonal=True), "orthogonal frequencies", has_phases=True
@@ -66,5 +80,10 @@ FAMILIES: dict[str, Family] = {
     "iid": Family(
         partial(RandomFourierFeatures, orthogonal=False), "independent frequencies", has_phases=True
     ),
+    "nystroem": _landmarks("kmeans", "the kernel at landmarks, centres of k-means"),
+    "nystroem-uniform": _landmarks("uniform", "the kernel at random rows"),
+    "nystroem-pivoted": _landmarks("pivoted", "the kernel at randomly pivoted rows"),
+    "binning": Family(RandomBinning, "cells of random grids, for the Laplacian kernel"),
+    "sketch": Family(TensorSketch, "products of inputs, hashed, for the polynomial kernel"),
     "identity": Family(_identity, "the inputs as features"),
 }

@@ -58,6 +58,7 @@ class RandomFourierFeatures(ProjectedFeatures):
     """
 
     name: ClassVar[str] = "fourier"
+    nesting = 2
 
     def __init__(
         self,
@@ -70,8 +71,8 @@ class RandomFourierFeatures(ProjectedFeatures):
     ) -> None:
         if not isinstance(kernel, ShiftInvariantKernel):
             raise ParameterError(
-                f"random Fourier features need a shift-invariant kernel, not {kernel!r}; take the "
-                f"identity map for the linear kernel."
+                f"random Fourier features need a shift-invariant kernel, not {kernel!r}; take "
+                f"another map, such as 'nystroem'."
             )
         self.kernel = kernel
         self.n_components = checked_n_components(n_components, outputs=2 if paired else 1)
@@ -146,9 +147,9 @@ class RandomFourierFeatures(ProjectedFeatures):
         # sin t = cos(t - pi / 2).
         return Cosines(self.frequencies[chosen // 2], -np.pi / 2 * (chosen % 2), self.scale)
 
-    def condensed(self, coef: Floats) -> tuple[FeatureMap, Floats]:
+    def condensed(self, coef: Floats, *, alike: bool = False) -> tuple[FeatureMap, Floats]:
         """Return one cosine a pair, for a single function: a cos t + b sin t = r cos(t - s)."""
-        if not self.paired or coef.shape[1] > 1:
+        if alike or not self.paired or coef.shape[1] > 1:
             return self, coef
         of_cosine, of_sine = coef[0::2], coef[1::2]
         phases = -np.arctan2(of_sine, of_cosine)[:, 0]

@@ -81,6 +81,7 @@ class Standardized(FeatureMap):
         self.n_features = standardizer.n_features
         self.n_components = inner.n_components
         self.scale = inner.scale
+        self.nesting = inner.nesting
 
     def draw(self, n_features: int, rows: Array | None = None) -> Self:
         """Draw the inner map for the columns that are kept."""
@@ -111,9 +112,18 @@ class Standardized(FeatureMap):
             return Standardized(self.standardizer.then(inner.standardizer), inner.inner)
         return Standardized(self.standardizer, inner)
 
-    def condensed(self, coef: Floats) -> tuple[FeatureMap, Floats]:
+    def summed(self) -> Standardized:
+        """Return what is summed of the inner map, on the same standardised rows."""
+        return Standardized(self.standardizer, self.inner.summed())
+
+    def solved(self, n_components: int | None = None) -> tuple[FeatureMap, Floats | None]:
+        """Return what is solved for of the inner map, on the same standardised rows."""
+        inner, turning = self.inner.solved(n_components)
+        return Standardized(self.standardizer, inner), turning
+
+    def condensed(self, coef: Floats, *, alike: bool = False) -> tuple[FeatureMap, Floats]:
         """Return the short form of the inner map, on the same standardised rows."""
-        inner, coef = self.inner.condensed(coef)
+        inner, coef = self.inner.condensed(coef, alike=alike)
         return Standardized(self.standardizer, inner), coef
 
     def parameters(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import ParameterError
 from streamkern.kernels.base import Kernel, LengthScale, ShiftInvariantKernel
-from streamkern.kernels.products import Linear
+from streamkern.kernels.products import Linear, Polynomial
 from streamkern.kernels.radial import Gaussian, Matern, RadialKernel
 from streamkern.kernels.separable import Laplacian
 
@@ -28,6 +28,7 @@ __all__ = [
     "LengthScale",
     "Linear",
     "Matern",
+    "Polynomial",
     "RadialKernel",
     "ShiftInvariantKernel",
     "kernel_from",
@@ -42,6 +43,7 @@ KERNELS: dict[str, Kernel] = {
         Matern(nu=1.5),
         Matern(nu=2.5),
         Linear(),
+        Polynomial(),
     )
 }
 

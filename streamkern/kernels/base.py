@@ -125,6 +125,34 @@ class ShiftInvariantKernel(Kernel):
             Draws from the spectral distribution, in units of 1 / length_scale of the inputs.
         """
 
+    @abstractmethod
+    def unit_log_density(self, frequencies: Floats) -> Floats:
+        """Return the logarithm (L,) of the spectral density at length scale 1, at (L, p)."""
+
+    def density(self, frequencies: Floats) -> Floats:
+        """Return the density of the spectral distribution, which `spectral` draws from.
+
+        k(x, x') is the integral of density(w) cos(w^T (x - x')) over w.
+
+        Parameters
+        ----------
+        frequencies : ndarray of shape (L, p)
+            In units of 1 / length_scale of the inputs.
+
+        Returns
+        -------
+        ndarray of shape (L,)
+            Infinite at 0 for kernels that fall off slowly.
+
+        Raises
+        ------
+        ParameterError
+            If the distribution has no density.
+        """
+        scales = self.scales(frequencies.shape[1])
+        values: Floats = np.exp(self.unit_log_density(frequencies * scales) + np.log(scales).sum())
+        return values
+
     def __call__(self, X: ArrayLike, Z: ArrayLike) -> Floats:
         """Evaluate the kernel on every pair of rows; see `Kernel`."""
         left, right = self.scaled(X), self.scaled(Z)

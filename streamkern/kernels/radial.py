@@ -23,6 +23,24 @@ class RadialKernel(ShiftInvariantKernel):
         """Return Euclidean distances (n, m)."""
         return distances(X, Z, "euclidean")
 
+    def profile_of_squares(self, squares: Floats) -> Floats:
+        """Return the kernel's values at squared distances of scaled rows, in their precision."""
+        return self.profile(np.sqrt(squares))
+
+    def slope(self, distances: Floats) -> Floats:  # noqa: ARG002  of those that have one
+        """Return h'(r) / r of the profile h, and 0 where it has none, at distances r.
+
+        The gradient of the kernel is that times (x - x') / length_scale^2.
+
+        Raises
+        ------
+        ParameterError
+            If no derivative is known.
+        """
+        raise ParameterError(
+            f"the derivative of the kernel {self.name!r} is not known; take another kernel."
+        )
+
     @abstractmethod
     def stretch(self, uniform: Floats) -> Floats:
         """Return what normal rows are multiplied by, one factor for each number in (0, 1)."""
@@ -48,12 +66,26 @@ class Gaussian(RadialKernel):
 
     def profile(self, distances: Floats) -> Floats:
         """Return exp(-r^2 / 2)."""
-        values: Floats = np.exp(-0.5 * distances**2)
+        return self.profile_of_squares(distances**2)
+
+    def profile_of_squares(self, squares: Floats) -> Floats:
+        """Return exp(-r^2 / 2)."""
+        values: Floats = np.exp(-0.5 * squares)
         return values
+
+    def slope(self, distances: Floats) -> Floats:
+        """Return -exp(-r^2 / 2)."""
+        return -self.profile(distances)
 
     def stretch(self, uniform: Floats) -> Floats:
         """Return ones."""
         return np.ones(len(uniform))
+
+    def unit_log_density(self, frequencies: Floats) -> Floats:
+        """Return that of N(0, I)."""
+        squares = (frequencies**2).sum(axis=1)
+        values: Floats = -0.5 * (squares + frequencies.shape[1] * math.log(2.0 * math.pi))
+        return values
 
 
 @dataclass(frozen=True)
@@ -98,9 +130,25 @@ class Matern(RadialKernel):
         values: Floats = polynomial * np.exp(-a)
         return values
 
+    def slope(self, distances: Floats) -> Floats:
+        """Return h'(r) / r, which has a closed form as the profile has."""
+        a = math.sqrt(2.0 * self.nu) * distances
+        decay: Floats = -np.exp(-a)
+        if self.nu == 0.5:
+            return np.divide(decay, distances, out=np.zeros_like(decay), where=distances > 0)
+        return 3.0 * decay if self.nu == 1.5 else 5.0 / 3.0 * (1.0 + a) * decay
+
     def stretch(self, uniform: Floats) -> Floats:
         """Return sqrt(2 nu / chi2), chi2 being the quantile of `uniform`."""
         from scipy.special import gammaincinv  # noqa: PLC0415  imported where it is needed
 
         factors: Floats = np.sqrt(self.nu / gammaincinv(self.nu, uniform))
         return factors
+
+    def unit_log_density(self, frequencies: Floats) -> Floats:
+        """Return that of the multivariate Student distribution with 2 nu degrees of freedom."""
+        p, nu = frequencies.shape[1], self.nu
+        constant = math.lgamma(nu + p / 2) - math.lgamma(nu) - p / 2 * math.log(2 * math.pi * nu)
+        squares = (frequencies**2).sum(axis=1)
+        values: Floats = constant - (nu + p / 2) * np.log1p(squares / (2 * nu))
+        return values

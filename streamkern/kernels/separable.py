@@ -41,3 +41,8 @@ class Laplacian(ShiftInvariantKernel):
         # Quantiles are taken in the lower half, where they keep their digits, and mirrored.
         cauchy: Floats = np.copysign(1.0 / np.tan(math.pi * ndtr(-np.abs(normal))), normal)
         return cauchy / self.scales(normal.shape[1])
+
+    def unit_log_density(self, frequencies: Floats) -> Floats:
+        """Return that of independent standard Cauchy numbers."""
+        values: Floats = -np.log(math.pi * (1.0 + frequencies**2)).sum(axis=1)
+        return values

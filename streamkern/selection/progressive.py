@@ -73,8 +73,8 @@ def _leading(folds: ByFold, intercept: bool) -> CentredMoments | None:
         return None
     D = parts[0].feature_map.n_components
     try:
-        return reduce(Moments.merge, [part.leading(min(_COMPONENTS, D)) for part in parts]).centred(
-            intercept=intercept
-        )
+        return reduce(
+            Moments.merge, [part.solvable(min(_COMPONENTS, D)) for part in parts]
+        ).centred(intercept=intercept)
     except ParameterError:  # a map without leading part, or rows without weight
         return None

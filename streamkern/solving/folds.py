@@ -10,6 +10,7 @@ coefficients, and the one packed G that a model keeps.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -159,11 +160,20 @@ class Solved:
         return ""
 
 
-def nested_sizes(n_components: int) -> list[int]:
-    """Return D, D / 2, D / 4 and so on, rounded to even numbers, ascending from about 64."""
+def nested_sizes(n_components: int, nesting: int = 2) -> list[int]:
+    """Return D, D / 2, D / 4 and so on, ascending from about 64.
+
+    Parameters
+    ----------
+    n_components : int
+        D.
+    nesting : int
+        They are multiples of this and of 2; 0 for D alone.
+    """
     sizes = [n_components]
-    while sizes[-1] >= 2 * _SMALLEST_SIZE:
-        sizes.append(sizes[-1] // 4 * 2)
+    step = math.lcm(nesting, 2)
+    while nesting and sizes[-1] >= 2 * max(_SMALLEST_SIZE, step):
+        sizes.append(sizes[-1] // (2 * step) * step)
     return sizes[::-1]
 
 

@@ -355,6 +355,34 @@ class Moments(Statistic):
         part.weight, part.n_rows = self.weight, self.n_rows
         return part
 
+    def solvable(self, n_components: int | None = None) -> Moments:
+        """Return the moments of the map whose features are solved for, or of its first D'.
+
+        That is `leading`, but for a map whose sums are to be turned: there they become
+        R^T G R and R^T C, in double.
+
+        Raises
+        ------
+        ParameterError
+            If the map has no such part.
+        """
+        feature_map, turning = self.feature_map.solved(n_components)
+        if turning is None:
+            return self.leading(feature_map.n_components)
+        turned = Moments(
+            feature_map,
+            self.n_targets,
+            precision=self.precision,
+            feature_shift=turning.T @ self.feature_shift,
+            target_shift=self.target_shift,
+            target_unit=self.target_unit,
+        )
+        turned.gram = None if self.gram is None else self.gram.turned(turning)
+        turned.cross = turning.T @ self.cross
+        turned.target, turned.target_sum = self.target, self.target_sum
+        turned.weight, turned.n_rows = self.weight, self.n_rows
+        return turned
+
     def centred(self, *, intercept: bool = True) -> CentredMoments:
         """Return the moments about the means, or about zero where there is no intercept.
 

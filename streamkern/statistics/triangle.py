@@ -186,6 +186,17 @@ class Triangle:
         ]
         return self.of_panels(panels)
 
+    def turned(self, turning: Floats) -> Triangle:
+        """Return R^T A R of this matrix A, for R (D, K), in double."""
+        left = turning.T @ self.dense()
+        turned = Triangle(turning.shape[1])
+        for panel in turned.panels:
+            start, stop = rows_of(panel)
+            np.matmul(left[start:stop], turning[:, :stop], out=panel)
+            block = panel[:, start:]
+            block[...] = np.tril(block) + np.tril(block, -1).T
+        return turned
+
     @classmethod
     def of_panels(cls, panels: list[Any]) -> Triangle:
         """Return the triangle, or the strip of one, that has these panels."""

@@ -158,6 +158,7 @@ def search(
     options: FitOptions,
     plan: Plan,
     pairs: Sequence[tuple[ShiftInvariantKernel, str]],
+    n_rows: int,
     budget: Budget | None = None,
 ) -> Search:
     """Choose among metrics, kernels, maps and length scales on the sample of a survey.
@@ -165,8 +166,8 @@ def search(
     Parameters
     ----------
     surveys : mapping of str to Survey
-        With one sample of up to `search_rows`, or `budgeted_rows`, as rows of the inputs that maps
-        are to get: in every metric that is to be chosen from, by its name.
+        Of the same rows; by the names of the metrics that are to be chosen from, which the inputs
+        of the survey's standardizer are in.
     options : FitOptions
     plan : Plan
         Of the fit.
@@ -175,6 +176,8 @@ def search(
         of its own to eight times it.  With several maps, the best kernel of each goes on to the
         last rung, at as many features as the sample allows: what few features say of a map may
         not hold for many.
+    n_rows : int
+        Of the samples, how many rows are searched on: `search_rows`, or `budgeted_rows`.
     budget : Budget, optional
         What the trials may take.  The rungs have equal parts of it, and what one leaves, the next
         ones have too: up to 25 length scales of everything on the first, and then as many of the
@@ -185,7 +188,7 @@ def search(
     Jamieson and Talwalkar (2016), "Non-stochastic best arm identification and hyperparameter
     optimization", for successive halving.
     """
-    trials = _Trials(surveys, options, plan, pairs, budget)
+    trials = _Trials(surveys, pairs, n_rows, options, Ledger(budget, plan))
     arms = trials.arms
     several = len({arm[1:] for arm in arms}) > 1
     sizes = [_size(rung.share, options) for rung in _RUNGS]
@@ -232,35 +235,36 @@ class _Trials:
     Parameters
     ----------
     surveys : mapping of str to Survey
-    options : FitOptions
-    plan : Plan
     pairs : sequence of (ShiftInvariantKernel, str)
-    budget : Budget or None
+    n_rows : int
+    options : FitOptions
+    ledger : Ledger
     """
 
     def __init__(
         self,
         surveys: Mapping[str, Survey],
-        options: FitOptions,
-        plan: Plan,
         pairs: Sequence[tuple[ShiftInvariantKernel, str]],
-        budget: Budget | None,
+        n_rows: int,
+        options: FitOptions,
+        ledger: Ledger,
     ) -> None:
         self.arms: list[Arm] = []
         self.kernels: list[ShiftInvariantKernel] = []
         self.options = options
-        self.ledger = Ledger(budget, plan)
+        self.ledger = ledger
         self.attempts: list[Attempt] = []
         self._rows: dict[str, Any] = {}
         for metric, seen in surveys.items():
-            rows = seen.standardizer(seen.sample.X)
+            rows = seen.standardizer(seen.sample.X[:n_rows])
             X = rows.astype(np.float32 if options.precision == "single" else np.float64)
             self._rows[metric] = shared(X)
             for kernel, feature_map in pairs:
                 self.arms.append(Arm(kernel.resolved(rows), feature_map, metric))
                 self.kernels.append(self.arms[-1].kernel.restricted(seen.standardizer.columns))
-        self.n_rows = len(seen.sample.y)
-        self._targets = shared(_standardized_targets(seen))
+        targets = _standardized_targets(seen)[:n_rows]
+        self.n_rows = len(targets)
+        self._targets = shared(targets)
         self._winner: tuple[Candidate, Attempt] | None = None
 
     def of_rung(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from streamkern.features import FeatureMap
     from streamkern.fitoptions import FitOptions
     from streamkern.kernels import ShiftInvariantKernel
+
+    Blocks = Callable[[int, int, Floats], Iterator[Block]]
 
 # The metric of plain distances.
 ISOTROPIC = "isotropic"
@@ -83,24 +85,6 @@ class Attempt:
         return values
 
 
-class Features(NamedTuple):
-    """What makes the features of a trial.
-
-    Parameters
-    ----------
-    map : FeatureMap
-        Drawn.
-    dtype : dtype
-        Of the features.
-    write : callable
-        Takes a slice of the rows of the trial, and memory for their features without the scale.
-    """
-
-    map: FeatureMap
-    dtype: Any
-    write: Callable[[slice, Array], None]
-
-
 @dataclass(frozen=True)
 class Trial:
     """What all attempts of one task have in common.
@@ -138,13 +122,7 @@ class Trial:
         feature_map = self.options.map_of(self.kernel, self.n_components)
         if isinstance(feature_map, RandomFourierFeatures):
             return self._with_shared_angles(feature_map, X, y, factors)
-        attempts = []
-        for factor in factors:
-            begun = time.thread_time()
-            stretched = self.options.map_of(self.kernel.stretched(factor), self.n_components)
-            drawn = stretched.draw(X.shape[1], X)
-            attempts.append(self._attempt(_of_rows(drawn, X), y, factor, begun))
-        return attempts
+        return [self._alone(X, y, factor) for factor in factors]
 
     def _with_shared_angles(
         self, feature_map: RandomFourierFeatures, X: Array, y: Floats, factors: Sequence[float]
@@ -157,15 +135,37 @@ class Trial:
         attempts = []
         for factor in factors:
             begun = time.thread_time() - once
-            attempts.append(self._attempt(_of_angles(drawn, angles, factor), y, factor, begun))
+            waves = _Waves(drawn, angles, factor)
+            some = np.empty((min(len(y), _SHIFT_ROWS), drawn.n_components), dtype=X.dtype)
+            waves.write(slice(0, len(some)), some)
+            features = Identity().draw(drawn.n_components)
+            folds = self._folds(features, some, y, waves.blocks)
+            attempt = self._attempt(folds, factor, len(y), begun)
+            attempts.append(replace(attempt, alpha=attempt.alpha * drawn.scale**2))
         return attempts
 
-    def _attempt(self, features: Features, y: Floats, factor: float, begun: float) -> Attempt:
-        drawn = features.map
-        some = np.empty((min(len(y), _SHIFT_ROWS), drawn.n_components), dtype=features.dtype)
-        features.write(slice(0, len(some)), some)
+    def _alone(self, X: Array, y: Floats, factor: float) -> Attempt:
+        """Cross-validate a map of its own, on the features that a pass would sum."""
+        begun = time.thread_time()
+        kernel = self.kernel.stretched(factor)
+        drawn = self.options.map_of(kernel, self.n_components).draw(X.shape[1], X).summed()
+        some = np.empty((min(len(y), _SHIFT_ROWS), drawn.n_components), dtype=X.dtype)
+        drawn.evaluate(X[: len(some)], some)
+
+        def blocks(first: int, last: int, y: Floats) -> Iterator[Block]:
+            for start in range(first, last, _BLOCK_ROWS):
+                rows = slice(start, min(start + _BLOCK_ROWS, last))
+                yield Block(X[rows], y[rows], start)
+
+        folds = [fold.solvable() for fold in self._folds(drawn, some, y, blocks)]
+        return self._attempt(folds, factor, len(y), begun)
+
+    def _folds(
+        self, feature_map: FeatureMap, some: Array, y: Floats, blocks: Blocks
+    ) -> list[Moments]:
+        """Return the moments of thirds of the rows, about the mean of some features."""
         empty = Moments(
-            Identity().draw(drawn.n_components),
+            feature_map,
             y.shape[1],
             precision=self.options.precision,
             feature_shift=some.mean(axis=0, dtype=float),
@@ -173,14 +173,18 @@ class Trial:
         cuts = np.linspace(0, len(y), N_FOLDS + 1).astype(int)
         folds = [empty.zero() for _ in range(N_FOLDS)]
         for fold, start, stop in zip(folds, cuts, cuts[1:], strict=False):
-            fold.update(_blocks(features, y, start, stop))
+            fold.update(blocks(start, stop, y))
+        return folds
+
+    def _attempt(self, folds: list[Moments], factor: float, n_rows: int, begun: float) -> Attempt:
+        """Leave out each fold in turn, over the whole grid of penalties."""
         total = reduce(Moments.merge, folds)
         summed = time.thread_time()
-        intercept = self.options.fit_intercept
+        intercept, q = self.options.fit_intercept, total.n_targets
         basis = Eigenbasis.of(total.centred(intercept=intercept), total.n_rows - intercept)
         alphas = default_grid(basis.spectrum)
         held_out = [held_out_errors(basis, total, fold, alphas) for fold in folds]
-        curve = PenaltyCurve.of_folds(alphas, held_out, np.ones(y.shape[1]))
+        curve = PenaltyCurve.of_folds(alphas, held_out, np.ones(q))
         chosen = curve.choose()
         score, error = curve.combined(chosen)
         kernel = self.kernel.stretched(factor)
@@ -189,48 +193,46 @@ class Trial:
             self.options.feature_map,
             kernel.name,
             kernel.length_scale,
-            len(y),
-            drawn.n_components,
+            n_rows,
+            self.n_components,
             score,
             error,
-            float(alphas[chosen[0]]) * drawn.scale**2,
+            float(alphas[chosen[0]]),
             Cost(summed - begun, time.thread_time() - summed),
         )
 
 
-def _of_rows(drawn: FeatureMap, X: Array) -> Features:
-    """Return what a map makes of rows."""
-    scratch = Scratch()
+class _Waves(NamedTuple):
+    """Features of projections, at a multiple of the length scale.
 
-    def write(rows: slice, out: Array) -> None:
-        for _ in drawn.evaluated(X[rows], out, scratch=scratch):
-            pass
+    Parameters
+    ----------
+    map : RandomFourierFeatures
+    angles : ndarray of shape (m, L)
+        At the length scale of the map, without phases.
+    factor : float
+    """
 
-    return Features(drawn, X.dtype, write)
+    map: RandomFourierFeatures
+    angles: Array
+    factor: float
 
+    def write(self, rows: slice, out: Array) -> None:
+        """Write the features of a slice of rows, without their scale."""
+        inside, dtype, scratch = self.angles[rows], self.angles.dtype, Scratch()
+        phases = 0.0 if self.map.paired else self.map.phases.astype(dtype)
+        for part in cached_slices(len(out), self.map.n_components):
+            self.map.waves(inside[part] / dtype.type(self.factor) + phases, out[part], scratch)
 
-def _of_angles(drawn: RandomFourierFeatures, angles: Array, factor: float) -> Features:
-    """Return what becomes of projections, at a multiple of the length scale."""
-    scratch, dtype = Scratch(), angles.dtype
-    phases = 0.0 if drawn.paired else drawn.phases.astype(dtype)
-
-    def write(rows: slice, out: Array) -> None:
-        inside = angles[rows]
-        for part in cached_slices(len(out), drawn.n_components):
-            drawn.waves(inside[part] / dtype.type(factor) + phases, out[part], scratch)
-
-    return Features(drawn, dtype, write)
-
-
-def _blocks(features: Features, y: Floats, first: int, last: int) -> Iterator[Block]:
-    """Yield features, some rows at a time, as rows of an identity map."""
-    shape = min(_BLOCK_ROWS, last - first), features.map.n_components
-    held = np.empty(shape, dtype=features.dtype)
-    for start in range(first, last, _BLOCK_ROWS):
-        rows = slice(start, min(start + _BLOCK_ROWS, last))
-        out = held[: rows.stop - start]
-        features.write(rows, out)
-        yield Block(out, y[rows], start - first)
+    def blocks(self, first: int, last: int, y: Floats) -> Iterator[Block]:
+        """Yield features, some rows at a time, as rows of an identity map."""
+        shape = min(_BLOCK_ROWS, last - first), self.map.n_components
+        held = np.empty(shape, dtype=self.angles.dtype)
+        for start in range(first, last, _BLOCK_ROWS):
+            rows = slice(start, min(start + _BLOCK_ROWS, last))
+            out = held[: rows.stop - start]
+            self.write(rows, out)
+            yield Block(out, y[rows], start)
 
 
 def trial_bytes(n_rows: int, n_features: int, n_components: int, itemsize: int) -> int:

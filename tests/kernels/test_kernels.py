@@ -151,6 +151,35 @@ def test_the_mean_cosine_over_spectral_draws_is_the_kernel(kernel, formula, scal
 
 
 @every_kernel
+@pytest.mark.parametrize("scale", [1.0, 0.7])
+def test_the_density_over_a_grid_of_frequencies_sums_to_the_kernel(kernel, formula, scale):
+    # One input, where the tails of every density are short enough for a grid.
+    cell, n = 0.01, 200_000
+    grid = cell * np.arange(-n, n + 1)
+    density = kernel.with_length_scale(scale).density(grid[:, None])
+    tail = 2 * density[0] * grid[-1]
+    for lag in (0.3, 1.0, 2.5):
+        sum_of_waves = cell * (density * np.cos(lag * grid)).sum()
+        assert abs(sum_of_waves - formula((lag,), (0.0,), (scale,))) < 1e-6 + tail
+
+
+@every_kernel
+def test_the_density_of_many_inputs_is_that_of_the_draws(kernel, formula):
+    # Under draws of a kernel twice as long, densities are in the mean those of the ratio.
+    n, scale = 100_000, (0.5, 2.0, 8.0)
+    rng = np.random.default_rng(6)
+    kernel = kernel.with_length_scale(scale)
+    wide = kernel.stretched(0.8)
+    frequencies = wide.spectral(rng.standard_normal((n, 3)), rng.random(n))
+    weights = kernel.density(frequencies) / wide.density(frequencies)
+    for lag in (0.0, 0.4, 1.2):
+        t = lag * np.array(scale)
+        waves = weights * np.cos(frequencies @ t)
+        error = abs(waves.mean() - formula(t, np.zeros(3), scale))
+        assert error <= 4.5 * waves.std() / math.sqrt(n)
+
+
+@every_kernel
 def test_extreme_normal_and_uniform_numbers_give_finite_frequencies(kernel, formula):
     normal = np.array([[0.0, -8.0], [8.0, 1e-300], [-1.0, 1.0]])
     for uniform in (2.0**-53, 0.5, 1.0):

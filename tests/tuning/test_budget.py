@@ -135,9 +135,9 @@ def test_a_budget_in_seconds_is_kept_but_for_a_trial(monkeypatch):
     clock = [0.0]
     attempt = streamkern.tuning.trials.Trial._attempt
 
-    def timed(trial, features, y, factor, begun):
+    def timed(trial, folds, factor, n_rows, begun):
         clock[0] += 1.0
-        made = attempt(trial, features, y, factor, begun)
+        made = attempt(trial, folds, factor, n_rows, begun)
         return replace(made, cost=Cost(0.5, 0.5))
 
     monkeypatch.setattr("streamkern.tuning.budget.perf_counter", lambda: clock[0])

@@ -1,0 +1,197 @@
+"""Random binning: which cell of a random grid a row is in, for the Laplacian kernel."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from streamkern.errors import ParameterError
+from streamkern.features.base import FeatureMap, cached_slices, checked_n_components, checked_seed
+from streamkern.features.chosen import Chosen
+from streamkern.kernels import Laplacian, kernel_from
+from streamkern.scratch import Scratch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from streamkern._typing import Array, Floats
+    from streamkern.kernels import Kernel
+
+# Entries of a grid, where D is a multiple.
+_ENTRIES = 8
+
+
+class RandomBinning(FeatureMap):
+    """Cells of random grids, hashed to signed entries, for the Laplacian kernel.
+
+    Two rows are in the same cell of a grid of width delta with probability max(0, 1 - d / delta);
+    widths drawn from the density delta exp(-delta / l) / l^2 in every input make that the kernel.
+    A grid has endlessly many cells, so each is hashed to one of B entries of the features and to a
+    sign.  The signs let cells that share an entry cancel, so that phi(x)^T phi(x') = k(x, x') in
+    expectation nevertheless, with the variance (k + (1 - k) / B - k^2) / P of P = D / B grids.
+
+    Parameters
+    ----------
+    kernel : Laplacian
+        With numeric length scales.
+    n_components : int
+        D.
+    n_entries : int, optional
+        B, which divides D; the largest that divides both D and 8 by default.
+    random_state : int
+        Seed.  Nested: the first features of a larger map of as many entries are those of a smaller
+        one, up to scale.
+
+    Raises
+    ------
+    ParameterError
+        If the kernel is not Laplacian, or D is not a positive multiple of B.
+
+    References
+    ----------
+    Rahimi and Recht (2007), "Random features for large-scale kernel machines".
+    Weinberger et al. (2009), "Feature hashing for large scale multitask learning", for the signs.
+    """
+
+    name: ClassVar[str] = "binning"
+
+    widths: Floats
+    offsets: Floats
+    multipliers: Array
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        n_components: int = 2048,
+        *,
+        n_entries: int | None = None,
+        random_state: int = 0,
+    ) -> None:
+        if not isinstance(kernel, Laplacian):
+            raise ParameterError(
+                f"random binning is for the Laplacian kernel, not for {kernel!r}; take that kernel, "
+                f"or another map."
+            )
+        self.kernel = kernel
+        self.n_components = checked_n_components(n_components)
+        B = math.gcd(self.n_components, _ENTRIES) if n_entries is None else n_entries
+        self.n_entries = checked_n_components(B)
+        if self.n_components % B:
+            raise ParameterError(
+                f"n_components must be a multiple of the {B} entries of a grid, not "
+                f"{n_components}; give such a number."
+            )
+        self.random_state = checked_seed(random_state)
+        self.nesting = self.n_entries
+        self.scale = 1.0 / math.sqrt(self.n_grids)
+
+    @property
+    def n_grids(self) -> int:
+        """P."""
+        return self.n_components // self.n_entries
+
+    def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  rows do not matter
+        """Draw grids for rows of `n_features` inputs."""
+        if n_features < 1:
+            raise ParameterError(f"a map needs at least 1 input, not {n_features}; give some.")
+        shape = (self.n_grids, n_features)
+        widths = _stream(self.random_state, 0).gamma(2.0, size=shape)
+        widths *= self.kernel.scales(n_features)
+        offsets = _stream(self.random_state, 1).random(shape) * widths
+        bits = _stream(self.random_state, 2).integers(1 << 64, size=shape, dtype=np.uint64)
+        return self._drawn(widths, offsets, bits | np.uint64(1))
+
+    def _drawn(self, widths: Floats, offsets: Floats, multipliers: Array) -> Self:
+        self.widths, self.offsets, self.multipliers = widths, offsets, multipliers
+        self.n_features = widths.shape[1]
+        return self
+
+    @np.errstate(invalid="ignore")
+    def cells(self, X: Array) -> Array:
+        """Return a hash (n, P), uint64, of the cell of every grid that rows (n, p) are in."""
+        words = np.zeros((len(X), self.n_grids), dtype=np.uint64)
+        for j in range(self.n_features):
+            steps = np.floor((X[:, j, None] - self.offsets[:, j]) / self.widths[:, j])
+            words += steps.astype(np.int64).view(np.uint64) * self.multipliers[:, j]
+        words ^= words >> np.uint64(32)
+        words *= np.uint64(0xD6E8FEB86659FD93)
+        words ^= words >> np.uint64(32)
+        return words
+
+    def evaluated(
+        self, X: Array, out: Array, shift: Array | float = 0.0, scratch: Scratch | None = None
+    ) -> Iterator[slice]:
+        """Write the signed entries, less `shift`, into `out`."""
+        scratch = scratch or Scratch()
+        begins = self.n_entries * np.arange(self.n_grids)
+        for rows in cached_slices(len(out), self.n_components):
+            inputs, features = np.asarray(X[rows], dtype=np.float64), out[rows]
+            words = self.cells(inputs)
+            entries = begins + (words % np.uint64(self.n_entries)).astype(np.int64)
+            signs = 1.0 - 2.0 * (words >> np.uint64(63)).astype(out.dtype)
+            features[...] = 0.0
+            np.put_along_axis(features, entries, signs.astype(out.dtype), axis=1)
+            features[~np.isfinite(inputs).all(axis=1)] = np.nan
+            features -= shift
+            yield rows
+
+    def first(self, n_components: int) -> RandomBinning:
+        """Return the map of the first grids; see `FeatureMap`."""
+        self.check_drawn()
+        B = self.n_entries
+        if not 1 <= n_components <= self.n_components or n_components % B:
+            raise ParameterError(
+                f"a part of this map has a multiple of {B} features, up to {self.n_components}, "
+                f"not {n_components}; ask for such a number."
+            )
+        smaller = RandomBinning(
+            self.kernel, n_components, n_entries=B, random_state=self.random_state
+        )
+        P = smaller.n_grids
+        return smaller._drawn(self.widths[:P], self.offsets[:P], self.multipliers[:P])
+
+    def subset(self, indices: Array) -> Chosen:
+        """Return some of the entries, of which a grid makes all."""
+        return Chosen(self, indices)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the constructor's arguments as plain JSON values."""
+        return {
+            "kernel": self.kernel.name,
+            "kernel_parameters": self.kernel.parameters(),
+            "n_components": self.n_components,
+            "n_entries": self.n_entries,
+            "random_state": self.random_state,
+        }
+
+    def arrays(self) -> dict[str, Array]:
+        """Return widths, offsets and multipliers of the hash, (P, p) each."""
+        return {
+            "widths": self.widths,
+            "offsets": self.offsets,
+            "multipliers": self.multipliers,
+        }
+
+    @classmethod
+    def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
+        """Rebuild the map from its file form: the grids that were drawn, not a new draw."""
+        options = dict(parameters)
+        kernel = kernel_from(options.pop("kernel"), options.pop("kernel_parameters"))
+        restored = cls(kernel, **options)
+        found = [arrays[name] for name in ("widths", "offsets", "multipliers")]
+        widths, offsets, multipliers = found
+        P = restored.n_grids
+        if any(part.shape != widths.shape or part.ndim != 2 or len(part) != P for part in found):
+            raise ParameterError(
+                f"expected widths, offsets and multipliers of {P} grids, found shapes "
+                f"{', '.join(str(part.shape) for part in found)}; the file is damaged."
+            )
+        if not (widths > 0).all() or multipliers.dtype != np.uint64 or not widths.size:
+            raise ParameterError("grids must have positive widths; the file is damaged.")
+        return restored._drawn(widths, offsets, multipliers)
+
+
+def _stream(seed: int, key: int) -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(key,))))

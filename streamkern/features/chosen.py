@@ -1,0 +1,82 @@
+"""Some columns of a map that cannot be evaluated without the others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from streamkern.errors import ParameterError
+from streamkern.features.base import FeatureMap
+from streamkern.scratch import Scratch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from streamkern._typing import Array
+
+
+class Chosen(FeatureMap):
+    """Some features of another map, which makes all of them.
+
+    Parameters
+    ----------
+    inner : FeatureMap
+        Drawn.
+    indices : ndarray of shape (K,), int
+        Columns of its features, each once.
+    """
+
+    name: ClassVar[str] = "chosen"
+
+    def __init__(self, inner: FeatureMap, indices: Array) -> None:
+        self.indices = inner.checked_subset(indices)
+        self.inner = inner
+        self.n_features, self.n_components = inner.n_features, len(self.indices)
+        self.scale = inner.scale
+
+    def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  nothing is drawn
+        """Check the number of inputs; nothing is random."""
+        self.check((0, n_features))
+        return self
+
+    def evaluated(
+        self, X: Array, out: Array, shift: Array | float = 0.0, scratch: Scratch | None = None
+    ) -> Iterator[slice]:
+        """Write the chosen features, less `shift`, into `out`."""
+        scratch = scratch or Scratch()
+        every = scratch.array("all features", (len(out), self.inner.n_components), out.dtype)
+        for rows in self.inner.evaluated(X, every, scratch=scratch):
+            np.subtract(every[rows][:, self.indices], shift, out=out[rows])
+            yield rows
+
+    def first(self, n_components: int) -> Chosen:
+        """Refuse: what was chosen for its use has no part that stands for the kernel."""
+        raise ParameterError(
+            f"features that were chosen have no part of {n_components} that stands for the kernel; "
+            f"choose fewer from the whole map."
+        )
+
+    def subset(self, indices: Array) -> Chosen:
+        """Return fewer of the same features."""
+        return Chosen(self.inner, self.indices[self.checked_subset(indices)])
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the inner map's name and parameters."""
+        return {"inner": self.inner.name, "inner_parameters": self.inner.parameters()}
+
+    def arrays(self) -> dict[str, Array]:
+        """Return the inner map's arrays, and the indices (K,)."""
+        inner = {f"inner_{name}": array for name, array in self.inner.arrays().items()}
+        return {"indices": self.indices, **inner}
+
+    @classmethod
+    def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
+        """Rebuild the map from its file form."""
+        from streamkern.features import MAPS  # noqa: PLC0415  the table lists this class too
+
+        inner = {k.removeprefix("inner_"): v for k, v in arrays.items() if "inner_" in k}
+        return cls(
+            MAPS[parameters["inner"]].restore(parameters["inner_parameters"], inner),
+            arrays["indices"],
+        )

@@ -1,0 +1,135 @@
+"""Values of a kernel at landmarks with the dynamic range taken out: what products are summed of.
+
+Whitened features L^-1 k cost as much a row as their products.  Summing the products of plain values
+k and whitening the sums costs nothing a row, but K_nm^T K_nm spreads over the square of the range of
+the eigenvalues of K_mm, and in single precision the small ones drown in the rounding of the large.
+Here the few largest eigenvalues s_1, ..., s_r of K_mm, with eigenvectors U, are levelled,
+
+    psi = T k,   T = I + U diag(s_r / s_i - 1) U^T,
+
+which makes sums of psi psi^T about flat in these directions for 4 m r operations a row, and
+
+    L^-1 k = R^T psi,   R = T^-1 L^-T
+
+turns the sums into those of whitened features, once, in double.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from streamkern.errors import ParameterError
+from streamkern.features.base import FeatureMap
+from streamkern.scratch import Scratch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from streamkern._typing import Array, Floats
+    from streamkern.features.nystroem import Nystroem
+
+# Eigenvectors of K_mm that are levelled, as a share of all.
+_LEVELLED = 1 / 16
+
+
+class FlattenedSimilarities(FeatureMap):
+    """Values of a kernel at the landmarks of a Nystroem map, levelled.
+
+    Parameters
+    ----------
+    whitened : Nystroem
+        The map whose features the sums are turned into.
+    directions : ndarray of shape (m, r)
+        U.
+    levels : ndarray of shape (r,)
+        s_r / s_i.
+    """
+
+    name: ClassVar[str] = "flattened"
+    scale = 1.0
+
+    def __init__(self, whitened: Nystroem, directions: Floats, levels: Floats) -> None:
+        m, r = whitened.n_components, len(levels)
+        if directions.shape != (m, r) or not (levels > 0).all():
+            raise ParameterError(
+                f"expected directions of shape {(m, r)} and positive levels, found "
+                f"{directions.shape}; the file is damaged."
+            )
+        self.whitened = whitened
+        self.directions = np.ascontiguousarray(directions)
+        self.levels = levels
+        self.n_components, self.n_features = m, whitened.n_features
+
+    @classmethod
+    def of(cls, whitened: Nystroem) -> Self:
+        """Return the map for a drawn Nystroem map."""
+        m = whitened.n_components
+        eigenvalues, vectors = np.linalg.eigh(whitened.factor @ whitened.factor.T)
+        r = int(m * _LEVELLED)
+        largest = eigenvalues[: -r - 1 : -1]
+        return cls(whitened, vectors[:, : -r - 1 : -1], largest[-1:] / largest)
+
+    def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  nothing is drawn
+        """Check the number of inputs; nothing is random."""
+        self.check((0, n_features))
+        return self
+
+    def evaluated(
+        self, X: Array, out: Array, shift: Array | float = 0.0, scratch: Scratch | None = None
+    ) -> Iterator[slice]:
+        """Write the levelled values, less `shift`, into `out`."""
+        scratch, shifted = scratch or Scratch(), np.any(shift)
+        directions = self.directions.astype(out.dtype)
+        changes = (self.directions * (self.levels - 1.0)).T.astype(out.dtype)
+        for rows in self.whitened.similarities.evaluated(X, out, scratch=scratch):
+            features = out[rows]
+            along = scratch.array("along", (len(features), len(self.levels)), out.dtype)
+            change = scratch.array("change", features.shape, out.dtype)
+            np.matmul(features, directions, out=along)
+            features += np.matmul(along, changes, out=change)
+            if shifted:
+                features -= shift
+            yield rows
+
+    def solved(self, n_components: int | None = None) -> tuple[Nystroem, Floats]:
+        """Return the Nystroem map, or its leading part, and R; see `FeatureMap`."""
+        k = self.n_components if n_components is None else n_components
+        turning = self.whitened.whitening[:, :k]
+        along = (1.0 / self.levels - 1.0)[:, None] * (self.directions.T @ turning)
+        return self.whitened.first(k), turning + self.directions @ along
+
+    def first(self, n_components: int) -> FlattenedSimilarities:
+        """Refuse: what sums are made of has a leading part only once they are turned."""
+        raise ParameterError(
+            f"levelled values have no part of {n_components} that stands for the kernel; take "
+            f"that of the Nystroem map."
+        )
+
+    def subset(self, indices: Array) -> FeatureMap:  # noqa: ARG002
+        """Refuse, as `first` does."""
+        raise ParameterError(
+            "levelled values have no subset that stands for something; take one of the features "
+            "of the Nystroem map."
+        )
+
+    def parameters(self) -> dict[str, Any]:
+        """Return those of the Nystroem map."""
+        return self.whitened.parameters()
+
+    def arrays(self) -> dict[str, Array]:
+        """Return those of the Nystroem map, the directions (m, r) and the levels (r,)."""
+        return {
+            **self.whitened.arrays(),
+            "directions": self.directions,
+            "levels": self.levels,
+        }
+
+    @classmethod
+    def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
+        """Rebuild the map from its file form."""
+        from streamkern.features.nystroem import Nystroem  # noqa: PLC0415  it makes this one
+
+        whitened = Nystroem.restore(parameters, arrays)
+        return cls(whitened, arrays["directions"], arrays["levels"])

@@ -1,0 +1,165 @@
+"""Landmarks: rows that stand for all, chosen from a sample that is spread over them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from streamkern.errors import ParameterError
+from streamkern.kernels import Kernel, ShiftInvariantKernel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from streamkern._typing import Array, Floats
+
+# Lloyd's iterations: the first few move centres most, and a map is no better for the others.
+_ITERATIONS = 10
+# Pivots that are proposed at once, as a share of all, and at most.
+_PROPOSED_SHARE, _MOST_PROPOSED = 1 / 8, 256
+# A residual of the diagonal that is rounding, as a part of the largest diagonal element.
+_ROUNDING = 1e-13
+
+
+def landmarks(kernel: Kernel, rows: Floats, n_landmarks: int, how: str, seed: int) -> Floats:
+    """Choose landmarks.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        With a numeric length scale, if it has one.
+    rows : ndarray of shape (k, p)
+        A spread sample, in random order.
+    n_landmarks : int
+        m.
+    how : {'kmeans', 'uniform', 'pivoted'}
+    seed : int
+
+    Returns
+    -------
+    ndarray of shape (m', p)
+        m' is less than m where so few rows are different, or tell landmarks apart.
+    """
+    distinct = _distinct(rows)
+    if len(distinct) <= n_landmarks:
+        return distinct
+    return CHOICES[how](kernel, distinct, n_landmarks, seed)
+
+
+def _distinct(rows: Floats) -> Floats:
+    """Return the rows, each once, in the order of their first appearance."""
+    _, firsts = np.unique(rows, axis=0, return_index=True)
+    found: Floats = rows[np.sort(firsts)]
+    return found
+
+
+def uniform(kernel: Kernel, rows: Floats, n_landmarks: int, seed: int) -> Floats:  # noqa: ARG001
+    """Take the first rows, which are in random order already."""
+    return rows[:n_landmarks]
+
+
+def kmeans(kernel: Kernel, rows: Floats, n_landmarks: int, seed: int) -> Floats:
+    """Take the centres of k-means, in the units of the length scales, begun at the first rows.
+
+    One chunk on Dask's synchronous scheduler, whatever the current one: what Dask-ML sums up then
+    depends on neither workers nor cores.  Its own beginning, k-means||, would take most centres
+    at random as well for so many, and one by one.
+
+    References
+    ----------
+    Zhang, Tsang and Kwok (2008), "Improved Nystroem low-rank approximation and error analysis".
+    """
+    import dask  # noqa: PLC0415  slow, and only for this
+    import dask.array  # noqa: PLC0415
+    from dask_ml.cluster import KMeans  # noqa: PLC0415
+
+    p = rows.shape[1]
+    scales = kernel.scales(p) if isinstance(kernel, ShiftInvariantKernel) else np.ones(p)
+    scaled = rows / scales
+    with dask.config.set(scheduler="synchronous"):
+        found = KMeans(
+            n_landmarks, init=scaled[:n_landmarks].copy(), max_iter=_ITERATIONS, random_state=seed
+        ).fit(dask.array.from_array(scaled, chunks=rows.shape))
+    return _distinct(found.cluster_centers_ * scales)
+
+
+def pivoted(kernel: Kernel, rows: Floats, n_landmarks: int, seed: int) -> Floats:
+    """Take the pivots of a randomly pivoted Cholesky factorisation of the kernel of the rows.
+
+    Each is drawn in proportion to what those before it leave unexplained of every row.  They are
+    proposed many at a time and thinned out by rejection, which has the same law and is made of
+    matrix products.
+
+    References
+    ----------
+    Chen, Epperly, Tropp and Webber (2022), "Randomly pivoted Cholesky".
+    Epperly, Tropp and Webber (2024), "Embrace rejection: kernel matrix approximation by
+    accelerated randomly pivoted Cholesky".
+    """
+    rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(1,))))
+    residual = diagonal(kernel, rows)
+    smallest = _ROUNDING * residual.max(initial=0.0)
+    factor = np.empty((len(rows), n_landmarks))
+    chosen: list[int] = []
+    n_proposed = int(min(max(n_landmarks * _PROPOSED_SHARE, 1), _MOST_PROPOSED))
+    while len(chosen) < n_landmarks and residual.max(initial=0.0) > smallest:
+        done = factor[:, : len(chosen)]
+        proposed = rng.choice(len(rows), n_proposed, p=residual / residual.sum())
+        left = kernel(rows[proposed], rows[proposed]) - done[proposed] @ done[proposed].T
+        accepted, triangle = _accepted(left, rng.random(n_proposed), smallest)
+        accepted = accepted[: n_landmarks - len(chosen)]
+        triangle = triangle[: len(accepted), : len(accepted)]
+        pivots = proposed[accepted]
+        columns = kernel(rows, rows[pivots]) - done @ done[pivots].T
+        columns = np.linalg.solve(triangle, columns.T).T
+        factor[:, len(chosen) : len(chosen) + len(pivots)] = columns
+        residual = np.maximum(residual - np.square(columns).sum(axis=1), 0.0)
+        chosen += pivots.tolist()
+        residual[chosen] = 0.0
+    return rows[chosen]
+
+
+def _accepted(left: Floats, uniform: Floats, smallest: float) -> tuple[Array, Floats]:
+    """Thin out proposed pivots, given their residual matrix, and factorise that of the others.
+
+    A pivot is kept with the probability that those kept before it have not explained it.
+    """
+    at_first = np.diagonal(left).copy()
+    kept: list[int] = []
+    factor = np.zeros_like(left)
+    for i in range(len(left)):
+        row = factor[i, : len(kept)]
+        pivot = left[i, i] - row @ row
+        if not pivot > max(uniform[i] * at_first[i], smallest):
+            continue
+        below = slice(i + 1, None)
+        factor[below, len(kept)] = (
+            left[below, i] - factor[below, : len(kept)] @ row
+        ) / np.sqrt(pivot)
+        factor[i, len(kept)] = np.sqrt(pivot)
+        kept.append(i)
+    return np.array(kept, dtype=int), factor[kept][:, : len(kept)]
+
+
+def diagonal(kernel: Kernel, rows: Floats) -> Floats:
+    """Return k(x, x) of every row, (n,)."""
+    if isinstance(kernel, ShiftInvariantKernel):
+        return np.ones(len(rows))
+    return np.array([kernel(row[None], row[None])[0, 0] for row in rows])
+
+
+CHOICES: dict[str, Callable[[Kernel, Floats, int, int], Floats]] = {
+    "kmeans": kmeans,
+    "uniform": uniform,
+    "pivoted": pivoted,
+}
+
+
+def checked_choice(how: str) -> str:
+    """Return how landmarks are chosen, or raise ParameterError unless there is such a way."""
+    if how not in CHOICES:
+        raise ParameterError(
+            f"landmarks must be one of {', '.join(CHOICES)}, not {how!r}; choose one of them."
+        )
+    return how
