@@ -118,8 +118,8 @@ class FitOptions:
         """Return D for rows of p inputs, and check that the length scales fit them."""
         if self.is_identity:
             return n_features
-        if isinstance(self.kernel, ShiftInvariantKernel) and self.kernel.length_scale != "median":
-            self.kernel.scales(n_features)
+        if isinstance(self.kernel, ShiftInvariantKernel):
+            self.kernel.check_inputs(n_features)
         return self.n_components
 
     def map_of(self, kernel: Kernel, n_components: int | None = None) -> FeatureMap:
@@ -128,6 +128,7 @@ class FitOptions:
             kernel,
             n_components or self.n_components,
             paired=self.paired,
+            precision=self.precision,
             random_state=self.random_state,
         )
 

@@ -16,7 +16,7 @@ from streamkern.fitoptions import FitOptions, check_folds, plan_for
 from streamkern.fitted import FittedRidge
 from streamkern.fitting import fit_moments, moments_pass
 from streamkern.footprint import solve_bytes
-from streamkern.kernels import Gaussian, Kernel, kernel_from
+from streamkern.kernels import Gaussian, Kernel, kernel_from, length_scale_of
 from streamkern.memory import check_free
 from streamkern.observing import job, tell_of_job
 from streamkern.pattern import Pattern
@@ -429,7 +429,9 @@ class RidgeModel(FittedRidge):
         searched = [*tried, *names, str(allowed)]
         with checkpointed(checkpoint, source, options, plan, searched=searched) as saved:
             seen = survey(source, options, plan, n_sample, checkpoint=saved)
-            found = search({ISOTROPIC: seen}, options, plan, pairs, n_rows, allowed)
+            found = search(
+                {ISOTROPIC: seen}, options, pairs, plan=plan, n_rows=n_rows, budget=allowed
+            )
             options = replace(options, kernel=found.kernel, feature_map=found.feature_map)
             moments = moments_pass(source, options, plan, seen, checkpoint=saved)
         moments.report["seconds"]["search"] = found.seconds
@@ -482,7 +484,7 @@ class RidgeModel(FittedRidge):
             "seconds": seconds,
             "kernel": moments.kernel.name,
             "kernel_parameters": parameters,
-            "length_scale": parameters.get("length_scale"),
+            "length_scale": length_scale_of(moments.kernel),
             "alpha_curve": solved.size and solved.size.curve.as_dict(),
             "components_curve": sizes_as_dict(solved.sizes, flat) or None,
             "cv_rmse": None if solved.cv_rmse is None else as_stored(solved.cv_rmse, flat),

@@ -78,6 +78,21 @@ def fourier_features(x: Any, frequencies: Any, phases: Any | None) -> list[float
     return features
 
 
+def whitened(k: Any, K: Any) -> np.ndarray:
+    """Rows f with L f = k, K = L L^T: the Cholesky factor and the solution, number by number."""
+    m = len(K)
+    L = np.zeros((m, m))
+    for i in range(m):
+        for j in range(i + 1):
+            rest = K[i, j] - math.fsum(L[i, t] * L[j, t] for t in range(j))
+            L[i, j] = math.sqrt(rest) if i == j else rest / L[j, j]
+    features = np.zeros(np.shape(k))
+    for row, values in zip(features, k, strict=True):
+        for i in range(m):
+            row[i] = (values[i] - math.fsum(L[i, t] * row[t] for t in range(i))) / L[i, i]
+    return features
+
+
 # Statistics.
 
 

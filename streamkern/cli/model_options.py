@@ -10,7 +10,7 @@ from click.core import ParameterSource
 
 from streamkern.errors import ParameterError
 from streamkern.features import FAMILIES
-from streamkern.kernels import KERNELS, Kernel, ShiftInvariantKernel, kernel_from
+from streamkern.kernels import KERNELS, Kernel, length_scale_of, parsed_kernel
 
 if TYPE_CHECKING:
     from streamkern.cli.options import Say
@@ -29,11 +29,15 @@ _OF_LIKE = (
 
 def kernel_option(command: Any, *, several: bool = False) -> Any:
     """Give a command the choice of a kernel, or of several, and of its length scale."""
-    one = {"type": click.Choice(list(KERNELS)), "help": "How similar two rows are."}
-    some = {
-        "metavar": "NAME[,NAME...]|auto",
-        "help": f"Kernels to choose among: {', '.join(n for n in KERNELS if n != 'linear')}; auto: "
-        "Gaussian, Matern and Laplacian.",
+    names = ", ".join(KERNELS)
+    form = (
+        f"{names}; with parameters, as matern(nu=2); sums and products, of columns where there are "
+        f"brackets: gaussian[0-2]*periodic(period=7)[3]+0.5*laplacian."
+    )
+    one: dict[str, Any] = {"metavar": "KERNEL", "help": f"How similar two rows are: {form}"}
+    some: dict[str, Any] = {
+        "metavar": "KERNEL[,KERNEL...]|auto",
+        "help": f"Kernels to choose among, or auto for a short list: {form}",
     }
     for option in (
         click.option(
@@ -41,7 +45,8 @@ def kernel_option(command: Any, *, several: bool = False) -> Any:
             default="median",
             show_default=True,
             metavar="median|FLOAT[,FLOAT...]",
-            help="In units of the standardised inputs; several: one per input.",
+            help="In units of the standardised inputs; several: one per input.  Of all kernels for "
+            "which --kernel says none.",
         ),
         click.option(
             "--kernel", default="gaussian", show_default=True, **(some if several else one)
@@ -81,17 +86,14 @@ def kernel_options(command: Any, *, several: bool = False) -> Any:
     return command
 
 
-def kernel_named(name: str, length_scale: str) -> Kernel:
+def kernel_named(text: str, length_scale: str) -> Kernel:
     """Return the kernel that two options describe."""
-    kernel = kernel_from(name, {})
-    if not isinstance(kernel, ShiftInvariantKernel):
-        if length_scale != "median":
-            raise ParameterError(
-                f"the {name} kernel has no length scale; leave --length-scale out."
-            )
-        return kernel
+    kernel = parsed_kernel(text, "median")
     if length_scale == "median":
-        return kernel.with_length_scale("median")
+        return kernel
+    if length_scale_of(kernel) != "median":
+        said = "no length scale" if length_scale_of(kernel) is None else "its own length scale"
+        raise ParameterError(f"the {text} kernel has {said}; leave --length-scale out.")
     try:
         numbers = tuple(float(text) for text in length_scale.split(","))
     except ValueError as error:
@@ -99,7 +101,7 @@ def kernel_named(name: str, length_scale: str) -> Kernel:
             f"--length-scale must be 'median' or numbers with commas between, not "
             f"{length_scale!r}; give one of these."
         ) from error
-    return kernel.with_length_scale(numbers[0] if len(numbers) == 1 else numbers)
+    return parsed_kernel(text, numbers[0] if len(numbers) == 1 else numbers)
 
 
 def folds_options(command: Any) -> Any:

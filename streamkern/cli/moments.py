@@ -26,6 +26,7 @@ from streamkern.cli.options import (
     force_option,
     place_options,
 )
+from streamkern.kernels import length_scale_of
 
 if TYPE_CHECKING:
     from streamkern.datamoments import DataMoments
@@ -84,7 +85,7 @@ def moments_report(found: DataMoments, path: str) -> dict[str, Any]:
         "n_components": found.feature_map.n_components,
         "kernel": found.kernel.name,
         "kernel_parameters": parameters,
-        "length_scale": parameters.get("length_scale"),
+        "length_scale": length_scale_of(found.kernel),
         "bytes": Path(path).stat().st_size,
         "moments": str(path),
     }

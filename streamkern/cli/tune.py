@@ -32,6 +32,7 @@ from streamkern.cli.options import (
 )
 from streamkern.cli.reporting import report_option, write_report
 from streamkern.errors import ParameterError
+from streamkern.kernels import separated
 
 
 @click.command()
@@ -100,7 +101,7 @@ def _chosen_among(options: dict[str, Any], name: str) -> list[str] | str | None:
     given = context.get_parameter_source(name) is not ParameterSource.DEFAULT
     if options["budget"] is not None and not given:
         return None
-    names: list[str] = options[name].split(",")
+    names: list[str] = separated(options[name])
     if names == ["auto"]:
         return "auto"
     if len(set(names)) < len(names):

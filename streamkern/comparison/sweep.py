@@ -19,7 +19,7 @@ from streamkern.estimators import RandomFeatureRidge
 from streamkern.exact import ExactKernelRidge
 from streamkern.features import FAMILIES, Standardized
 from streamkern.fitoptions import plan_for
-from streamkern.kernels import Linear, ShiftInvariantKernel
+from streamkern.kernels import Linear, ShiftInvariantKernel, length_scale_of
 from streamkern.observing import current_listener, observed, passing, tell, unheard
 from streamkern.scheduling import run, task
 from streamkern.sources import ArraySource
@@ -133,7 +133,11 @@ def compare(
         ),
         n_train=n,
         n_test=len(rows.X_test),
-        kernel={"name": kernel.name, **kernel.parameters()},
+        kernel={
+            "name": kernel.name,
+            **kernel.parameters(),
+            "length_scale": length_scale_of(kernel),
+        },
         alpha=penalty.alpha,
         target_deviation=float(np.sqrt(rows.y_test.var(axis=0).mean())),
     )

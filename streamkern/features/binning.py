@@ -71,8 +71,8 @@ class RandomBinning(FeatureMap):
     ) -> None:
         if not isinstance(kernel, Laplacian):
             raise ParameterError(
-                f"random binning is for the Laplacian kernel, not for {kernel!r}; take that kernel, "
-                f"or another map."
+                f"random binning is for the Laplacian kernel, not for {kernel!r}; take that "
+                f"kernel, or another map."
             )
         self.kernel = kernel
         self.n_components = checked_n_components(n_components)

@@ -46,7 +46,13 @@ class Family:
     takes_linear: bool = False
 
     def map_of(
-        self, kernel: Kernel, n_components: int, *, paired: bool = True, random_state: int = 0
+        self,
+        kernel: Kernel,
+        n_components: int,
+        *,
+        paired: bool = True,
+        precision: str = "double",
+        random_state: int = 0,
     ) -> FeatureMap:
         """Return a map that is not drawn yet.
 
@@ -60,7 +66,13 @@ class Family:
             options["paired"] = paired
         elif not paired:
             raise ParameterError("this map has no phases; leave them out, or take another map.")
+        if self.rows_a_feature:
+            options["jitter"] = _JITTER[precision]
         return self.make(kernel, n_components, **options)
+
+
+# Beside the largest k(z, z): what single precision does not resolve would be noise, whitened.
+_JITTER = {"single": 3e-6, "double": 1e-10}
 
 
 def _identity(kernel: Kernel, n_components: int, random_state: int) -> Identity:  # noqa: ARG001

@@ -1,9 +1,9 @@
 """Values of a kernel at landmarks with the dynamic range taken out: what products are summed of.
 
-Whitened features L^-1 k cost as much a row as their products.  Summing the products of plain values
-k and whitening the sums costs nothing a row, but K_nm^T K_nm spreads over the square of the range of
-the eigenvalues of K_mm, and in single precision the small ones drown in the rounding of the large.
-Here the few largest eigenvalues s_1, ..., s_r of K_mm, with eigenvectors U, are levelled,
+Whitened features L^-1 k cost as much a row as their products.  Summing products of plain values k
+and whitening the sums costs nothing a row, but K_nm^T K_nm has the squares of the eigenvalues of
+K_mm, and in single precision the small ones drown in the rounding of the large.  Here the few
+largest eigenvalues s_1, ..., s_r of K_mm, with eigenvectors U, are levelled,
 
     psi = T k,   T = I + U diag(s_r / s_i - 1) U^T,
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from streamkern.features.nystroem import Nystroem
 
 # Eigenvectors of K_mm that are levelled, as a share of all.
-_LEVELLED = 1 / 16
+_LEVELLED = 1 / 8
 
 
 class FlattenedSimilarities(FeatureMap):

@@ -86,11 +86,14 @@ class RandomFourierFeatures(ProjectedFeatures):
         if n_features < 1:
             raise ParameterError(f"a map needs at least 1 input, not {n_features}; give some.")
         normals = orthogonal_rows if self.orthogonal else independent_rows
-        normal = normals(self.n_draws, n_features, self.random_state)
+        kernel = self.kernel
+        kernel.check_inputs(n_features)
+        normal = normals(self.n_draws, kernel.normal_sets * n_features, self.random_state)
         # 1 - [0, 1) keeps the quantile functions away from 0.
-        uniform = 1.0 - _stream(self.random_state, _UNIFORMS).random(self.n_draws)
+        size = self.n_draws, kernel.n_uniforms
+        uniform = 1.0 - _stream(self.random_state, _UNIFORMS).random(size)
         phases = 2.0 * math.pi * _stream(self.random_state, _PHASES).random(self.n_draws)
-        return self._drawn(self.kernel.spectral(normal, uniform), phases)
+        return self._drawn(kernel.spectral(normal, uniform), phases)
 
     @property
     def n_draws(self) -> int:

@@ -8,6 +8,7 @@ import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.kernels import Kernel, ShiftInvariantKernel
+from streamkern.kernels.scaled import DistanceKernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,7 +76,7 @@ def kmeans(kernel: Kernel, rows: Floats, n_landmarks: int, seed: int) -> Floats:
     from dask_ml.cluster import KMeans  # noqa: PLC0415
 
     p = rows.shape[1]
-    scales = kernel.scales(p) if isinstance(kernel, ShiftInvariantKernel) else np.ones(p)
+    scales = kernel.scales(p) if isinstance(kernel, DistanceKernel) else np.ones(p)
     scaled = rows / scales
     with dask.config.set(scheduler="synchronous"):
         found = KMeans(
@@ -112,7 +113,7 @@ def pivoted(kernel: Kernel, rows: Floats, n_landmarks: int, seed: int) -> Floats
         triangle = triangle[: len(accepted), : len(accepted)]
         pivots = proposed[accepted]
         columns = kernel(rows, rows[pivots]) - done @ done[pivots].T
-        columns = np.linalg.solve(triangle, columns.T).T
+        columns = np.asarray(np.linalg.solve(triangle, columns.T), dtype=np.float64).T
         factor[:, len(chosen) : len(chosen) + len(pivots)] = columns
         residual = np.maximum(residual - np.square(columns).sum(axis=1), 0.0)
         chosen += pivots.tolist()
@@ -134,9 +135,9 @@ def _accepted(left: Floats, uniform: Floats, smallest: float) -> tuple[Array, Fl
         if not pivot > max(uniform[i] * at_first[i], smallest):
             continue
         below = slice(i + 1, None)
-        factor[below, len(kept)] = (
-            left[below, i] - factor[below, : len(kept)] @ row
-        ) / np.sqrt(pivot)
+        factor[below, len(kept)] = (left[below, i] - factor[below, : len(kept)] @ row) / np.sqrt(
+            pivot
+        )
         factor[i, len(kept)] = np.sqrt(pivot)
         kept.append(i)
     return np.array(kept, dtype=int), factor[kept][:, : len(kept)]
@@ -146,7 +147,8 @@ def diagonal(kernel: Kernel, rows: Floats) -> Floats:
     """Return k(x, x) of every row, (n,)."""
     if isinstance(kernel, ShiftInvariantKernel):
         return np.ones(len(rows))
-    return np.array([kernel(row[None], row[None])[0, 0] for row in rows])
+    values: Floats = np.array([kernel(row[None], row[None])[0, 0] for row in rows])
+    return values
 
 
 CHOICES: dict[str, Callable[[Kernel, Floats, int, int], Floats]] = {

@@ -21,15 +21,13 @@ if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
     from streamkern.kernels import Kernel
 
-# Landmarks of which less is left beside the others, as a part of the largest k(z, z), are left out.
-_INDEPENDENT = 1e-10
-
 
 class Nystroem(FeatureMap):
     """The features phi(x) = L^-1 (k(x, z_1), ..., k(x, z_m)), with K_mm = L L^T.
 
     phi(x)^T phi(x') is the Nystroem approximation of the kernel, exact where x or x' is a
-    landmark.  L is lower triangular, so the first features are those of the first landmarks.
+    landmark, but for the jitter.  L is lower triangular, so the first features are those of the
+    first landmarks.
 
     Parameters
     ----------
@@ -41,13 +39,16 @@ class Nystroem(FeatureMap):
     landmarks : {'kmeans', 'uniform', 'pivoted'}
         The centres of k-means, rows at random, or the pivots of a randomly pivoted Cholesky
         factorisation of the kernel.
+    jitter : float
+        Added to the diagonal of K_mm, as a part of the largest k(z, z).  A landmark of which less
+        is left beside the others is left out.
     random_state : int
         Seed.
 
     Raises
     ------
     ParameterError
-        If D is not positive, or there is no such choice of landmarks.
+        If D or the jitter is not positive, or there is no such choice of landmarks.
 
     References
     ----------
@@ -68,11 +69,13 @@ class Nystroem(FeatureMap):
         n_components: int = 2048,
         *,
         landmarks: str = "kmeans",
+        jitter: float = 1e-10,
         random_state: int = 0,
     ) -> None:
         self.kernel = kernel
         self.n_components = checked_n_components(n_components)
         self.landmarks = checked_choice(landmarks)
+        self.jitter = _checked_jitter(jitter)
         self.random_state = checked_seed(random_state)
 
     def draw(self, n_features: int, rows: Array | None = None) -> Self:
@@ -89,8 +92,7 @@ class Nystroem(FeatureMap):
         rows = np.asarray(rows, dtype=np.float64)
         m = self.n_components
         chosen = landmarks(self.kernel, rows, m, self.landmarks, self.random_state)
-        chosen = _independent(self.kernel, chosen)
-        return self._drawn(chosen, _cholesky(self.kernel(chosen, chosen)))
+        return self._drawn(*_independent(self.kernel, chosen, self.jitter))
 
     def _drawn(self, chosen: Floats, factor: Floats) -> Self:
         self.similarities = Similarities(self.kernel, chosen)
@@ -138,7 +140,11 @@ class Nystroem(FeatureMap):
             )
         k = n_components
         smaller = Nystroem(
-            self.kernel, k, landmarks=self.landmarks, random_state=self.random_state
+            self.kernel,
+            k,
+            landmarks=self.landmarks,
+            jitter=self.jitter,
+            random_state=self.random_state,
         )
         return smaller._drawn(
             self.similarities.landmarks[:k], np.ascontiguousarray(self.factor[:k, :k])
@@ -170,6 +176,7 @@ class Nystroem(FeatureMap):
             "kernel_parameters": self.kernel.parameters(),
             "n_components": self.n_components,
             "landmarks": self.landmarks,
+            "jitter": self.jitter,
             "random_state": self.random_state,
         }
 
@@ -274,22 +281,26 @@ class Projected(FeatureMap):
         return cls(Similarities.restore(parameters, arrays), arrays["weights"])
 
 
-def _independent(kernel: Kernel, chosen: Floats) -> Floats:
-    """Return the landmarks less those that others hardly leave anything of, in their order."""
+def _independent(kernel: Kernel, chosen: Floats, jitter: float) -> tuple[Floats, Floats]:
+    """Return the landmarks that others leave enough of, in their order, and their factor."""
     from scipy.linalg.lapack import dpstrf  # noqa: PLC0415  where it is needed
 
-    largest = diagonal(kernel, chosen).max()
-    if not largest > 0:
+    added = jitter * diagonal(kernel, chosen).max()
+    if not added > 0:
         raise ParameterError(
             f"the kernel {kernel.name!r} is zero at all landmarks; take another kernel, or give "
             f"it a constant."
         )
-    _, pivots, rank, _ = dpstrf(kernel(chosen, chosen), lower=1, tol=_INDEPENDENT * largest)
-    kept: Floats = chosen[np.sort(pivots[:rank] - 1)]
-    return kept
+    matrix = kernel(chosen, chosen)
+    _, pivots, rank, _ = dpstrf(matrix, lower=1, tol=added)
+    kept = np.sort(pivots[:rank] - 1)
+    factor: Any = np.linalg.cholesky(matrix[np.ix_(kept, kept)] + added * np.eye(len(kept)))
+    return chosen[kept], factor
 
 
-def _cholesky(matrix: Floats) -> Floats:
-    """Return L with L L^T = K, of rows and columns that are independent."""
-    factor: Floats = np.linalg.cholesky(matrix)
-    return factor
+def _checked_jitter(jitter: Any) -> float:
+    if isinstance(jitter, bool) or not isinstance(jitter, (int, float)) or not 0 < jitter < 1:
+        raise ParameterError(
+            f"jitter must be a number between 0 and 1, not {jitter!r}; give a small one."
+        )
+    return float(jitter)

@@ -52,9 +52,7 @@ class TensorSketch(FeatureMap):
     places: Array
     signs: Array
 
-    def __init__(
-        self, kernel: Kernel, n_components: int = 2048, *, random_state: int = 0
-    ) -> None:
+    def __init__(self, kernel: Kernel, n_components: int = 2048, *, random_state: int = 0) -> None:
         if not isinstance(kernel, Polynomial):
             raise ParameterError(
                 f"a sketch is of the polynomial kernel, not of {kernel!r}; take that kernel, or "

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.kernels.median import median_distance
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,30 +16,9 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from streamkern._typing import Array, Floats
+    from streamkern.kernels.combined import Combined
 
 LengthScale = float | tuple[float, ...] | str
-
-_ROWS_AT_ONCE = 1024
-
-
-def _checked_length_scale(value: Any) -> LengthScale:
-    if isinstance(value, str):
-        if value != "median":
-            raise ParameterError(
-                f"length_scale must be 'median', a positive number or one positive number per "
-                f"input, not {value!r}; give one of these."
-            )
-        return value
-    try:
-        numbers = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        numbers = np.array(math.nan)
-    if numbers.ndim > 1 or numbers.size == 0 or not (np.isfinite(numbers) & (numbers > 0)).all():
-        raise ParameterError(
-            f"length_scale must be positive and finite, not {value!r}; give 'median', a positive "
-            f"number or one positive number per input."
-        )
-    return float(numbers) if numbers.ndim == 0 else tuple(numbers.tolist())
 
 
 @dataclass(frozen=True)
@@ -51,7 +28,8 @@ class Kernel(ABC):
     Attributes
     ----------
     name : str
-        As the command line and model files call it.
+        As the command line takes it and model files call it: with parameters that are not the
+        usual ones, and without length scales.
     """
 
     @property
@@ -79,34 +57,36 @@ class Kernel(ABC):
         return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
 
 
-@dataclass(frozen=True)
 class ShiftInvariantKernel(Kernel):
-    """A kernel of the scaled differences (x - x') / length_scale, with k(x, x) = 1.
+    """A kernel of the differences x - x', with k(x, x) = 1.
 
-    Parameters
+    Such kernels are added, multiplied and put on some of the inputs: `Gaussian(2.0).on([0, 1]) *
+    Periodic(period=7).on([2]) + 0.5 * Matern(nu=2)`.  Weights of a sum are divided by their sum,
+    so that k(x, x) = 1 again.
+
+    Attributes
     ----------
-    length_scale : float, sequence of float, or 'median'
-        In the units of the (standardised) inputs: one for all, or one per input.  'median' is the
-        median of `distance` over pairs of training rows, resolved when a model is fitted.
-
-    Raises
-    ------
-    ParameterError
-        If a length scale is not positive and finite.
+    length_scale : float, tuple of float, or 'median'
+        In the units of the (standardised) inputs; of a combination, those of its parts, in order.
+    normal_sets : int
+        How many normal numbers an input a draw of frequencies takes.
+    n_uniforms : int
+        How many uniform numbers a draw of frequencies takes.
+    stretches_frequencies : bool
+        Whether a kernel that is stretched turns the same random numbers into frequencies that are
+        divided by the factor.
     """
 
-    length_scale: LengthScale = 1.0
+    normal_sets: int = 1
+    n_uniforms: int = 1
+    stretches_frequencies: bool = True
+    # Operators of NumPy's scalars leave the product to the kernel.
+    __array_ufunc__: ClassVar[None] = None
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "length_scale", _checked_length_scale(self.length_scale))
-
+    @property
     @abstractmethod
-    def distance(self, X: Floats, Z: Floats) -> Floats:
-        """Return the distances (n, m) of scaled rows that `profile` is a function of."""
-
-    @abstractmethod
-    def profile(self, distances: Floats) -> Floats:
-        """Return the kernel's values at distances of scaled rows."""
+    def length_scale(self) -> LengthScale:
+        """The length scale, or those of the parts."""
 
     @abstractmethod
     def spectral(self, normal: Floats, uniform: Floats) -> Floats:
@@ -114,10 +94,10 @@ class ShiftInvariantKernel(Kernel):
 
         Parameters
         ----------
-        normal : ndarray of shape (L, p)
+        normal : ndarray of shape (L, normal_sets * p)
             Rows whose marginal distribution is standard normal.
-        uniform : ndarray of shape (L,)
-            Numbers in (0, 1), independent of `normal`, for kernels that mix over scales.
+        uniform : ndarray of shape (L, n_uniforms)
+            Numbers in (0, 1], independent of `normal`, for kernels that mix.
 
         Returns
         -------
@@ -126,9 +106,6 @@ class ShiftInvariantKernel(Kernel):
         """
 
     @abstractmethod
-    def unit_log_density(self, frequencies: Floats) -> Floats:
-        """Return the logarithm (L,) of the spectral density at length scale 1, at (L, p)."""
-
     def density(self, frequencies: Floats) -> Floats:
         """Return the density of the spectral distribution, which `spectral` draws from.
 
@@ -149,77 +126,92 @@ class ShiftInvariantKernel(Kernel):
         ParameterError
             If the distribution has no density.
         """
-        scales = self.scales(frequencies.shape[1])
-        values: Floats = np.exp(self.unit_log_density(frequencies * scales) + np.log(scales).sum())
-        return values
 
-    def __call__(self, X: ArrayLike, Z: ArrayLike) -> Floats:
-        """Evaluate the kernel on every pair of rows; see `Kernel`."""
-        left, right = self.scaled(X), self.scaled(Z)
-        if left.shape[1] != right.shape[1]:
-            raise ParameterError(
-                f"the two sets of rows must have the same number of columns, not "
-                f"{left.shape[1]} and {right.shape[1]}; pass rows of the same inputs."
-            )
-        values = np.empty((len(left), len(right)))
-        for start in range(0, len(left), _ROWS_AT_ONCE):
-            rows = slice(start, start + _ROWS_AT_ONCE)
-            values[rows] = self.profile(self.distance(left[rows], right))
-        return values
+    @abstractmethod
+    def check_inputs(self, n_features: int) -> None:
+        """Raise ParameterError unless the kernel is one of rows of that many inputs."""
 
-    def scaled(self, X: ArrayLike) -> Floats:
-        """Return the rows divided by the length scale, float64 (n, p)."""
-        if isinstance(self.length_scale, str):
-            raise ParameterError(
-                "the length scale 'median' is known only once a model is fitted; give a number "
-                "to evaluate the kernel."
-            )
-        rows = np.asarray(X, dtype=float)
-        if rows.ndim != 2:
-            raise ParameterError(
-                f"rows must be a 2-D array (n, p), not of {rows.ndim} dimensions; reshape them."
-            )
-        return rows / self.scales(rows.shape[1])
+    @abstractmethod
+    def resolved(self, rows: Floats, columns: Array | None = None) -> Self:
+        """Return this kernel with a number for every length scale 'median', that of some rows.
 
-    def scales(self, n_features: int) -> Floats:
-        """Return one length scale per input, (p,)."""
-        if isinstance(self.length_scale, str):
-            raise ParameterError("the length scale 'median' must be resolved before it is used.")
-        scales = np.asarray(self.length_scale, dtype=float)
-        if scales.ndim and len(scales) != n_features:
-            raise ParameterError(
-                f"length_scale must be one number or one per input, {n_features} here, not "
-                f"{len(scales)}; give {n_features} or a single one."
-            )
-        return np.broadcast_to(scales, (n_features,))
+        Parameters
+        ----------
+        rows : ndarray of shape (m, p)
+            Standardised, spread over the data.
+        columns : ndarray of int, optional
+            Which of the kernel's inputs the columns of `rows` are, if not all of them.
+        """
 
-    def with_length_scale(self, length_scale: LengthScale) -> Self:
-        """Return this kernel with another length scale."""
-        return replace(self, length_scale=length_scale)
-
-    def resolved(self, rows: Floats) -> Self:
-        """Return this kernel with a number for the length scale 'median', that of some rows."""
-        if self.length_scale != "median":
-            return self
-        return self.with_length_scale(median_distance(self, rows))
-
+    @abstractmethod
     def stretched(self, factor: float) -> Self:
         """Return this kernel with all length scales, which are numbers, times a factor."""
-        scale = np.asarray(self.length_scale, dtype=float) * factor
-        return self.with_length_scale(scale.item() if scale.ndim == 0 else tuple(scale.tolist()))
 
-    def restricted(self, columns: Array | Sequence[int]) -> Self:
-        """Return this kernel for rows of which only some columns are kept, in their order."""
-        scale = self.length_scale
-        if not isinstance(scale, tuple):
-            return self
-        return self.with_length_scale(tuple(np.asarray(scale)[columns].tolist()))
+    @abstractmethod
+    def restricted(self, columns: Array | Sequence[int]) -> ShiftInvariantKernel:
+        """Return this kernel for rows of which only some columns are kept, in their order.
+
+        Those that are not kept are constant, and rows do not differ in them.
+
+        Raises
+        ------
+        ParameterError
+            If the kernel is one of other columns alone.
+        """
+
+    @abstractmethod
+    def remains(self, columns: Array | Sequence[int]) -> bool:
+        """Say whether the kernel is one of any of these columns."""
+
+    def on(self, columns: Sequence[int]) -> Combined:
+        """Return this kernel of some columns of the rows, counted from 0."""
+        from streamkern.kernels.combined import on_columns  # noqa: PLC0415  kernels make it
+
+        return on_columns(self, columns)
+
+    def __add__(self, other: object) -> Combined:
+        """Return the mean of two kernels, or of the terms of two sums, by their weights."""
+        from streamkern.kernels.combined import added  # noqa: PLC0415
+
+        return added(self, other) if isinstance(other, ShiftInvariantKernel) else NotImplemented
+
+    def __mul__(self, other: object) -> Combined:
+        """Return the product with a kernel, or with a number, which is a weight in a sum."""
+        from streamkern.kernels.combined import multiplied, weighted  # noqa: PLC0415
+
+        if isinstance(other, ShiftInvariantKernel):
+            return multiplied(self, other)
+        if isinstance(other, (int, float, np.integer, np.floating)):
+            return weighted(self, float(other))
+        return NotImplemented
+
+    __rmul__ = __mul__
 
 
-def distances(X: Floats, Z: Floats, metric: str) -> Floats:
-    """Return the distances (n, m) of rows in one of SciPy's metrics."""
-    # Not by |x|^2 - 2 x z + |z|^2, which leaves equal rows a distance of their rounding.
-    from scipy.spatial.distance import cdist  # noqa: PLC0415  imported where it is needed
+def length_scale_of(kernel: Kernel) -> Any:
+    """Return the length scale of a kernel as a plain JSON value, None where there is none."""
+    scale = kernel.length_scale if isinstance(kernel, ShiftInvariantKernel) else None
+    return list(scale) if isinstance(scale, tuple) else scale
 
-    distances: Floats = cdist(X, Z, metric=metric)
-    return distances
+
+def number_text(value: float) -> str:
+    """Return a number as the command line takes it, to the last digit."""
+    text = repr(float(value))
+    return text.removesuffix(".0")
+
+
+def numbers_text(value: float | tuple[float, ...]) -> str:
+    """Return a number, or several in parentheses."""
+    if isinstance(value, tuple):
+        return f"({','.join(map(number_text, value))})"
+    return number_text(value)
+
+
+def checked_rows(X: ArrayLike) -> Floats:
+    """Return rows as float64 (n, p), or raise ParameterError unless they are a 2-D array."""
+    rows = np.asarray(X, dtype=float)
+    if rows.ndim != 2:
+        raise ParameterError(
+            f"rows must be a 2-D array (n, p), not of {rows.ndim} dimensions; reshape them."
+        )
+    return rows

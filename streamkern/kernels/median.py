@@ -10,18 +10,18 @@ from streamkern.errors import DataError
 
 if TYPE_CHECKING:
     from streamkern._typing import Floats
-    from streamkern.kernels.base import ShiftInvariantKernel
+    from streamkern.kernels.scaled import ScaledKernel
 
 # Rows whose pairs the median is taken over: half a million pairs.
 MEDIAN_ROWS = 1024
 
 
-def median_distance(kernel: ShiftInvariantKernel, rows: Floats) -> float:
+def median_distance(kernel: ScaledKernel, rows: Floats) -> float:
     """Return the median distance between pairs of distinct rows, in the kernel's own metric.
 
     Parameters
     ----------
-    kernel : ShiftInvariantKernel
+    kernel : ScaledKernel
         Its `distance` is used, at length scale 1.
     rows : ndarray of shape (n, p)
         Standardised rows, spread over the whole data; the first 1,024 are used.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.kernels.base import Kernel
+from streamkern.kernels.base import Kernel, number_text
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -24,34 +25,62 @@ class Linear(Kernel):
 
     def __call__(self, X: ArrayLike, Z: ArrayLike) -> Floats:
         """Evaluate the kernel on every pair of rows; see `Kernel`."""
-        product: Floats = np.asarray(X, dtype=float) @ np.asarray(Z, dtype=float).T
-        return product
+        return _inner_products(X, Z)
 
 
 @dataclass(frozen=True)
 class Polynomial(Kernel):
-    """The polynomial kernel (c + x^T x')^d, of all products of up to d inputs.
+    """The polynomial kernel (c + x^T x')^d.
 
     Parameters
     ----------
     degree : int
         d, at least 1.
     constant : float
-        c, at least 0.
+        c, at least 0; with 0 only products of exactly d inputs count.
+
+    Raises
+    ------
+    ParameterError
+        If the degree is not a whole number of at least 1, or the constant is negative, which
+        would leave the kernel indefinite.
+
+    References
+    ----------
+    Pham and Pagh (2013), "Fast and scalable polynomial kernels via explicit feature maps".
     """
 
-    name = "polynomial"
     degree: int = 2
     constant: float = 1.0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.degree, int) or self.degree < 1 or not self.constant >= 0:
+        degree, constant = self.degree, self.constant
+        if isinstance(degree, bool) or not isinstance(degree, (int, np.integer)) or degree < 1:
             raise ParameterError(
-                f"a polynomial kernel has a degree of at least 1 and a constant of at least 0, "
-                f"not {self.degree!r} and {self.constant!r}; give such."
+                f"degree must be a whole number of at least 1, not {degree!r}; give one."
             )
+        is_number = isinstance(constant, (int, float, np.integer, np.floating))
+        if isinstance(constant, bool) or not is_number or not 0.0 <= constant < math.inf:
+            raise ParameterError(
+                f"constant must be a number of at least 0, not {constant!r}; give one."
+            )
+        object.__setattr__(self, "degree", int(degree))
+        object.__setattr__(self, "constant", float(constant))
+
+    @property
+    def name(self) -> str:
+        """polynomial, with a degree that is not 2 and a constant that is not 1."""
+        unusual = [f"degree={self.degree}"] if self.degree != 2 else []
+        if self.constant != 1.0:
+            unusual.append(f"constant={number_text(self.constant)}")
+        return f"polynomial({','.join(unusual)})" if unusual else "polynomial"
 
     def __call__(self, X: ArrayLike, Z: ArrayLike) -> Floats:
         """Evaluate the kernel on every pair of rows; see `Kernel`."""
-        product: Floats = np.asarray(X, dtype=float) @ np.asarray(Z, dtype=float).T
-        return (self.constant + product) ** self.degree
+        values: Floats = (self.constant + _inner_products(X, Z)) ** self.degree
+        return values
+
+
+def _inner_products(X: ArrayLike, Z: ArrayLike) -> Floats:
+    product: Floats = np.asarray(X, dtype=float) @ np.asarray(Z, dtype=float).T
+    return product

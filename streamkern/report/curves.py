@@ -122,7 +122,7 @@ def components_curve(model: RidgeModel) -> Curve | None:
     if curve is None or curve.fold_scores is None or model.report_["sparse_of"]:
         return None
     D, folds = len(model.predictor_.coef), folds_of(model)
-    sizes = [size for size in nested_sizes(D, model.moments_.feature_map.nesting) if size < D]
+    sizes = [size for size in nested_sizes(D, model.feature_map_.nesting) if size < D]
     if folds is None or not sizes or model.moments_.options.is_identity:  # type: ignore[union-attr]
         return None
     _, penalty = model.options()

@@ -179,7 +179,8 @@ def inputs(model: RidgeModel) -> tuple[list[Input], int]:
     That is for kernels with a length scale for each input; of others there are none.
     """
     scales = model.report_["length_scale"]
-    if not isinstance(scales, list):
+    # Of a combination of kernels, they are those of its parts.
+    if not isinstance(scales, list) or "length_scale" not in model.report_["kernel_parameters"]:
         return [], 0
     standardizer = model.feature_map_.standardizer  # type: ignore[attr-defined]
     weights = 1.0 / np.array(scales)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-from streamkern.kernels import kernel_from
+from streamkern.kernels import kernel_from, simple_kernels
 from streamkern.sources import ArraySource
 
 if TYPE_CHECKING:
+    from streamkern.kernels import Kernel
     from streamkern.model import RidgeModel
     from streamkern.sources import Source
 
@@ -31,12 +32,12 @@ def python_call(model: RidgeModel, source: Source | None) -> str:
             made.append(f"{name}={value!r}")
     kernels = model.report_.get("tuning_kernels")
     arguments, method = [_rows(model.report_["data"], source)], "fit"
-    used = {type(model.kernel).__name__}
+    used = _classes(model.kernel)
     if source is None:
         arguments, method = ["moments"], "solve"
     elif kernels is not None:
         tried = [kernel_from(each["name"], each["parameters"]) for each in kernels]
-        used |= {type(kernel).__name__ for kernel in tried}
+        used = used.union(*map(_classes, tried))
         # Every name as it was resolved, whatever 'auto' will mean.
         arguments += [f"kernels={tried!r}", f"maps={model.report_['tuning_maps']!r}"]
         budget, method = model.report_["tuning_budget"], "tune"
@@ -47,6 +48,10 @@ def python_call(model: RidgeModel, source: Source | None) -> str:
         f"model = RandomFeatureRidge({', '.join(made)})\n"
         f"model.{method}({', '.join(arguments)})"
     )
+
+
+def _classes(kernel: Kernel) -> set[str]:
+    return {type(simple).__name__ for simple in simple_kernels(kernel)}
 
 
 def _rows(data: dict[str, Any], source: Source | None) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from streamkern.errors import DataError, ParameterError
 from streamkern.features import FAMILIES
-from streamkern.kernels import KERNELS, Kernel, ShiftInvariantKernel
+from streamkern.kernels import KERNELS, Kernel, ScaledKernel, ShiftInvariantKernel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,7 +67,7 @@ def kernels_to_try(kernels: Kernel | Sequence[Kernel] | str | None, given: Kerne
             )
         scale = getattr(given, "length_scale", "median")
         listed = [KERNELS[name] for name in _AUTO_KERNELS if name != given.name]
-        others = [each for each in listed if isinstance(each, ShiftInvariantKernel)]
+        others = [each for each in listed if isinstance(each, ScaledKernel)]
         return [given, *(each.with_length_scale(scale) for each in others)]
     return [kernels] if isinstance(kernels, Kernel) else list(kernels)
 
@@ -133,8 +133,7 @@ def pairs_to_try(
                 f"a search needs kernels that have a length scale, not {kernel!r}; leave it out, "
                 f"or fit it."
             )
-        if kernel.length_scale != "median":
-            kernel.scales(source.n_features)  # one number, or one per input
+        kernel.check_inputs(source.n_features)
         refusals = []
         for name in maps:
             try:

@@ -31,7 +31,8 @@ class Configuration:
     passes : float
         The multiply-adds of a fit to all rows, over those of the fit that was asked for.
     seconds : float
-        Of a fit to all rows: those of the trial, for as many rows and folds, over the threads.
+        Of a fit to all rows: to draw the map, and what the trial took of one thread, for as many
+        rows and folds, over the threads there are.
     is_best : bool
         No configuration is both cheaper, in seconds, and at least as good.
     is_chosen : bool
@@ -94,7 +95,8 @@ def _name_of(attempt: Attempt) -> tuple[str, str, str, int]:
 def _configuration(attempt: Attempt, chosen: Attempt, plan: Plan, n_folds: int) -> Configuration:
     D = attempt.n_components
     solving = solve_flops(D, n_folds) / solve_flops(D, N_FOLDS)
-    thread = attempt.cost.sums * plan.n_rows / attempt.n_rows + attempt.cost.errors * solving
+    cost = attempt.cost
+    shared = cost.sums * plan.n_rows / attempt.n_rows + cost.errors * solving
     return Configuration(
         attempt.metric,
         attempt.feature_map,
@@ -104,6 +106,6 @@ def _configuration(attempt: Attempt, chosen: Attempt, plan: Plan, n_folds: int) 
         attempt.relative_mse,
         attempt.standard_error,
         fit_flops(plan.n_rows, plan.n_features, D, n_folds) / plan.flops,
-        thread / plan.n_slots,
+        cost.drawing + shared / plan.n_slots,
         is_chosen=attempt is chosen,
     )

@@ -156,8 +156,9 @@ def _first(length_scale: Any) -> float:
 def search(
     surveys: Mapping[str, Survey],
     options: FitOptions,
-    plan: Plan,
     pairs: Sequence[tuple[ShiftInvariantKernel, str]],
+    *,
+    plan: Plan,
     n_rows: int,
     budget: Budget | None = None,
 ) -> Search:
@@ -169,13 +170,13 @@ def search(
         Of the same rows; by the names of the metrics that are to be chosen from, which the inputs
         of the survey's standardizer are in.
     options : FitOptions
-    plan : Plan
-        Of the fit.
     pairs : sequence of (ShiftInvariantKernel, str)
         Kernels, each with the family of its map.  Each is tried at 13 length scales, from an eighth
         of its own to eight times it.  With several maps, the best kernel of each goes on to the
         last rung, at as many features as the sample allows: what few features say of a map may
         not hold for many.
+    plan : Plan
+        Of the fit.
     n_rows : int
         Of the samples, how many rows are searched on: `search_rows`, or `budgeted_rows`.
     budget : Budget, optional
@@ -256,12 +257,13 @@ class _Trials:
         self.attempts: list[Attempt] = []
         self._rows: dict[str, Any] = {}
         for metric, seen in surveys.items():
-            rows = seen.standardizer(seen.sample.X[:n_rows])
+            rows, columns = seen.standardizer(seen.sample.X[:n_rows]), seen.standardizer.columns
             X = rows.astype(np.float32 if options.precision == "single" else np.float64)
             self._rows[metric] = shared(X)
             for kernel, feature_map in pairs:
-                self.arms.append(Arm(kernel.resolved(rows), feature_map, metric))
-                self.kernels.append(self.arms[-1].kernel.restricted(seen.standardizer.columns))
+                resolved = kernel.resolved(rows, columns)
+                self.arms.append(Arm(resolved, feature_map, metric))
+                self.kernels.append(resolved.restricted(columns))
         targets = _standardized_targets(seen)[:n_rows]
         self.n_rows = len(targets)
         self._targets = shared(targets)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from streamkern.features import Identity, RandomFourierFeatures
+from streamkern.features import Identity, Nystroem, RandomFourierFeatures
 from streamkern.features.base import cached_slices
+from streamkern.features.landmarks import landmarks
 from streamkern.scratch import Scratch
 from streamkern.selection import PenaltyCurve, default_grid, held_out_errors
 from streamkern.solve import Eigenbasis, decomposition_bytes
@@ -37,8 +38,9 @@ _SQUARES = 7
 
 
 class Cost(NamedTuple):
-    """What a trial took, in seconds of its thread: features and their sums, then errors."""
+    """What a trial took, in seconds of its thread: the map, features and their sums, errors."""
 
+    drawing: float
     sums: float
     errors: float
 
@@ -76,7 +78,7 @@ class Attempt:
     relative_mse: float
     standard_error: float
     alpha: float
-    cost: Cost = field(default=Cost(0.0, 0.0), compare=False)
+    cost: Cost = field(default=Cost(0.0, 0.0, 0.0), compare=False)
 
     def as_dict(self) -> dict[str, Any]:
         """Return all but the cost as plain JSON values."""
@@ -120,9 +122,18 @@ class Trial:
         factors : sequence of float
         """
         feature_map = self.options.map_of(self.kernel, self.n_components)
-        if isinstance(feature_map, RandomFourierFeatures):
+        stretches = self.kernel.stretches_frequencies
+        if isinstance(feature_map, RandomFourierFeatures) and stretches:
             return self._with_shared_angles(feature_map, X, y, factors)
-        return [self._alone(X, y, factor) for factor in factors]
+        begun, made_from = time.thread_time(), X
+        if isinstance(feature_map, Nystroem) and feature_map.landmarks != "pivoted":
+            # They are the same at every length scale.
+            rows, how = np.asarray(X, dtype=np.float64), feature_map.landmarks
+            made_from = landmarks(
+                self.kernel, rows, self.n_components, how, feature_map.random_state
+            )
+        once = time.thread_time() - begun
+        return [self._alone(X, y, factor, made_from, once) for factor in factors]
 
     def _with_shared_angles(
         self, feature_map: RandomFourierFeatures, X: Array, y: Floats, factors: Sequence[float]
@@ -130,8 +141,9 @@ class Trial:
         """Cross-validate on projections that are made once: the factors divide them."""
         begun = time.thread_time()
         drawn = feature_map.draw(X.shape[1], X)
+        made = time.thread_time()
         angles = X @ drawn.frequencies.T.astype(X.dtype)
-        once = time.thread_time() - begun
+        drawing, once = made - begun, time.thread_time() - made
         attempts = []
         for factor in factors:
             begun = time.thread_time() - once
@@ -140,25 +152,31 @@ class Trial:
             waves.write(slice(0, len(some)), some)
             features = Identity().draw(drawn.n_components)
             folds = self._folds(features, some, y, waves.blocks)
-            attempt = self._attempt(folds, factor, len(y), begun)
+            cost = drawing, time.thread_time() - begun
+            attempt = self._attempt(folds, factor, cost)
             attempts.append(replace(attempt, alpha=attempt.alpha * drawn.scale**2))
         return attempts
 
-    def _alone(self, X: Array, y: Floats, factor: float) -> Attempt:
-        """Cross-validate a map of its own, on the features that a pass would sum."""
-        begun = time.thread_time()
-        kernel = self.kernel.stretched(factor)
-        drawn = self.options.map_of(kernel, self.n_components).draw(X.shape[1], X).summed()
-        some = np.empty((min(len(y), _SHIFT_ROWS), drawn.n_components), dtype=X.dtype)
-        drawn.evaluate(X[: len(some)], some)
+    def _alone(self, X: Array, y: Floats, factor: float, made_from: Array, once: float) -> Attempt:
+        """Cross-validate a map that is drawn from rows, on the features that a pass would sum."""
+        begun = time.thread_time() - once
+        feature_map = self.options.map_of(self.kernel.stretched(factor), self.n_components)
+        drawn = feature_map.draw(X.shape[1], made_from)
+        made, summed = time.thread_time(), drawn.summed()
+        # Sums that are turned lose digits at long length scales, which may look like small errors.
+        precision = self.options.precision if summed is drawn else "double"
+        dtype = np.float32 if precision == "single" else np.float64
+        some = np.empty((min(len(y), _SHIFT_ROWS), drawn.n_components), dtype=dtype)
+        summed.evaluate(X[: len(some)], some)
 
         def blocks(first: int, last: int, y: Floats) -> Iterator[Block]:
             for start in range(first, last, _BLOCK_ROWS):
                 rows = slice(start, min(start + _BLOCK_ROWS, last))
                 yield Block(X[rows], y[rows], start)
 
-        folds = [fold.solvable() for fold in self._folds(drawn, some, y, blocks)]
-        return self._attempt(folds, factor, len(y), begun)
+        folds = self._folds(summed, some, y, blocks)
+        cost = made - begun, time.thread_time() - made
+        return self._attempt([fold.solvable() for fold in folds], factor, cost)
 
     def _folds(
         self, feature_map: FeatureMap, some: Array, y: Floats, blocks: Blocks
@@ -167,7 +185,7 @@ class Trial:
         empty = Moments(
             feature_map,
             y.shape[1],
-            precision=self.options.precision,
+            precision="single" if some.dtype == np.float32 else "double",
             feature_shift=some.mean(axis=0, dtype=float),
         )
         cuts = np.linspace(0, len(y), N_FOLDS + 1).astype(int)
@@ -176,10 +194,10 @@ class Trial:
             fold.update(blocks(start, stop, y))
         return folds
 
-    def _attempt(self, folds: list[Moments], factor: float, n_rows: int, begun: float) -> Attempt:
+    def _attempt(self, folds: list[Moments], factor: float, cost: tuple[float, float]) -> Attempt:
         """Leave out each fold in turn, over the whole grid of penalties."""
+        begun = time.thread_time()
         total = reduce(Moments.merge, folds)
-        summed = time.thread_time()
         intercept, q = self.options.fit_intercept, total.n_targets
         basis = Eigenbasis.of(total.centred(intercept=intercept), total.n_rows - intercept)
         alphas = default_grid(basis.spectrum)
@@ -193,12 +211,12 @@ class Trial:
             self.options.feature_map,
             kernel.name,
             kernel.length_scale,
-            n_rows,
+            total.n_rows,
             self.n_components,
             score,
             error,
             float(alphas[chosen[0]]),
-            Cost(summed - begun, time.thread_time() - summed),
+            Cost(*cost, time.thread_time() - begun),
         )
 
 

@@ -142,7 +142,7 @@ def test_the_mean_cosine_over_spectral_draws_is_the_kernel(kernel, formula, scal
     n = 100_000
     rng = np.random.default_rng(5)
     kernel = kernel.with_length_scale(scale)
-    frequencies = kernel.spectral(rng.standard_normal((n, 3)), rng.random(n))
+    frequencies = kernel.spectral(rng.standard_normal((n, 3)), rng.random((n, 1)))
     for lag in (0.1, 0.4, -0.9):
         t = lag * np.broadcast_to(scale, 3) * (1.0, 0.3, -2.0)
         cosines = np.cos(frequencies @ t)
@@ -170,7 +170,7 @@ def test_the_density_of_many_inputs_is_that_of_the_draws(kernel, formula):
     rng = np.random.default_rng(6)
     kernel = kernel.with_length_scale(scale)
     wide = kernel.stretched(0.8)
-    frequencies = wide.spectral(rng.standard_normal((n, 3)), rng.random(n))
+    frequencies = wide.spectral(rng.standard_normal((n, 3)), rng.random((n, 1)))
     weights = kernel.density(frequencies) / wide.density(frequencies)
     for lag in (0.0, 0.4, 1.2):
         t = lag * np.array(scale)
@@ -183,7 +183,7 @@ def test_the_density_of_many_inputs_is_that_of_the_draws(kernel, formula):
 def test_extreme_normal_and_uniform_numbers_give_finite_frequencies(kernel, formula):
     normal = np.array([[0.0, -8.0], [8.0, 1e-300], [-1.0, 1.0]])
     for uniform in (2.0**-53, 0.5, 1.0):
-        assert np.isfinite(kernel.spectral(normal, np.full(3, uniform))).all()
+        assert np.isfinite(kernel.spectral(normal, np.full((3, 1), uniform))).all()
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_a_length_scale_that_is_not_resolved_is_refused(kernel, formula):
     with pytest.raises(ParameterError, match="'median' is known only once a model is fitted"):
         kernel.with_length_scale("median")(rows(2), rows(2))
     with pytest.raises(ParameterError, match="'median' must be resolved"):
-        kernel.with_length_scale("median").spectral(rows(2), np.array([0.5, 0.5]))
+        kernel.with_length_scale("median").spectral(rows(2), np.full((2, 1), 0.5))
 
 
 @every_kernel

@@ -135,10 +135,10 @@ def test_a_budget_in_seconds_is_kept_but_for_a_trial(monkeypatch):
     clock = [0.0]
     attempt = streamkern.tuning.trials.Trial._attempt
 
-    def timed(trial, folds, factor, n_rows, begun):
+    def timed(trial, folds, factor, cost):
         clock[0] += 1.0
-        made = attempt(trial, folds, factor, n_rows, begun)
-        return replace(made, cost=Cost(0.5, 0.5))
+        made = attempt(trial, folds, factor, cost)
+        return replace(made, cost=Cost(0.0, 0.5, 0.5))
 
     monkeypatch.setattr("streamkern.tuning.budget.perf_counter", lambda: clock[0])
     monkeypatch.setattr("streamkern.tuning.trials.Trial._attempt", timed)
@@ -165,7 +165,7 @@ def ledger(budget, n=N):
 
 
 def trial(n_components, seconds=1.0, feature_map="iid"):
-    cost = Cost(seconds, 0.0)
+    cost = Cost(0.0, seconds, 0.0)
     return Attempt("plain", feature_map, "gaussian", 1.0, N, n_components, 0.5, 0.1, 1.0, cost)
 
 

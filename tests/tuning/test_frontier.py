@@ -21,7 +21,7 @@ PLAN = SimpleNamespace(n_rows=10_000, n_features=4, n_slots=2, flops=fit_flops(1
 
 
 def attempt(error, seconds, name="orthogonal", size=64, scale=1.0):
-    cost = Cost(seconds, 0.0)
+    cost = Cost(0.0, seconds, 0.0)
     return Attempt("plain", name, "gaussian", scale, 1000, size, error, 0.01, 1.0, cost)
 
 
@@ -69,14 +69,14 @@ def test_a_configuration_has_its_best_length_scale():
 
 def test_a_cost_is_that_of_the_trial_for_all_rows_and_folds():
     """Ten times the rows on two threads; and five folds for three, with the whole of both."""
-    cost = Cost(sums=3.0, errors=8.0)
+    cost = Cost(drawing=0.5, sums=3.0, errors=8.0)
     one = Attempt("plain", "iid", "gaussian", 1.0, 1000, 32, 0.2, 0.01, 1.0, cost)
     (found,) = configurations([one], one, PLAN, 5)
-    assert found.seconds == pytest.approx((3.0 * 10 + 8.0 * 6 / 4) / 2)
+    assert found.seconds == pytest.approx(0.5 + (3.0 * 10 + 8.0 * 6 / 4) / 2)
     assert found.passes == pytest.approx(fit_flops(10_000, 4, 32, 5) / fit_flops(10_000, 4, 64, 5))
     (fixed,) = configurations([one], one, PLAN, 1)
     factor = solve_flops(32, 1) / solve_flops(32, N_FOLDS)
-    assert fixed.seconds == pytest.approx((3.0 * 10 + 8.0 * factor) / 2)
+    assert fixed.seconds == pytest.approx(0.5 + (3.0 * 10 + 8.0 * factor) / 2)
 
 
 def test_the_report_has_the_frontier_and_marks_what_was_fitted():

@@ -1,0 +1,148 @@
+"""Products of kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from streamkern.errors import ParameterError
+from streamkern.kernels.combined.base import Combined, described, without_inputs
+from streamkern.kernels.combined.columns import columns_of
+from streamkern.kernels.combined.sums import Sum
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike
+
+    from streamkern._typing import Array, Floats
+    from streamkern.kernels.base import ShiftInvariantKernel
+
+
+@dataclass(frozen=True, repr=False)
+class Product(Combined):
+    """A product of kernels; made by `*`.
+
+    A draw of frequencies is the sum of draws of its factors.  Factors of different columns share
+    the normal numbers of a draw, each taking those of its columns; others have sets of their own.
+
+    Parameters
+    ----------
+    factors : tuple of ShiftInvariantKernel
+    """
+
+    factors: tuple[ShiftInvariantKernel, ...]
+
+    def __post_init__(self) -> None:
+        last = max(
+            first + factor.normal_sets
+            for first, factor in zip(self._first_sets(), self.factors, strict=True)
+        )
+        self._note(normal_sets=last, n_uniforms=sum(factor.n_uniforms for factor in self.factors))
+
+    @property
+    def name(self) -> str:
+        """The factors, sums in parentheses."""
+        names = (
+            f"({factor.name})" if isinstance(factor, Sum) else factor.name
+            for factor in self.factors
+        )
+        return "*".join(names)
+
+    def __repr__(self) -> str:
+        """Return the Python expression."""
+        texts = (
+            f"({factor!r})" if isinstance(factor, Sum) else repr(factor) for factor in self.factors
+        )
+        return " * ".join(texts)
+
+    @property
+    def parts(self) -> tuple[ShiftInvariantKernel, ...]:
+        """The factors."""
+        return self.factors
+
+    def of_parts(self, parts: Sequence[ShiftInvariantKernel]) -> Self:
+        """Return the same combination of other parts."""
+        return replace(self, factors=tuple(parts))
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the factors as plain JSON values."""
+        return {"factors": [described(factor) for factor in self.factors]}
+
+    def __call__(self, X: ArrayLike, Z: ArrayLike) -> Floats:
+        """Evaluate the kernel on every pair of rows; see `Kernel`."""
+        values = self.factors[0](X, Z)
+        for factor in self.factors[1:]:
+            values *= factor(X, Z)
+        return values
+
+    def check_inputs(self, n_features: int) -> None:
+        """Raise ParameterError if a factor is one of other inputs."""
+        for factor in self.factors:
+            factor.check_inputs(n_features)
+
+    def _first_sets(self) -> list[int]:
+        """Return for each factor the first of its sets of normal numbers: none is used twice."""
+        used: list[frozenset[int] | None] = []
+        found = []
+        for factor in self.factors:
+            columns, first = columns_of(factor), 0
+            while any(
+                columns is None or some is None or columns & some
+                for some in used[first : first + factor.normal_sets]
+            ):
+                first += 1
+            for i in range(first, first + factor.normal_sets):
+                if i == len(used):
+                    used.append(frozenset())
+                some = used[i]
+                used[i] = None if columns is None or some is None else some | columns
+            found.append(first)
+        return found
+
+    def spectral(self, normal: Floats, uniform: Floats) -> Floats:
+        """Return the sums of the factors' draws."""
+        p = normal.shape[1] // self.normal_sets
+        frequencies = np.zeros((len(normal), p))
+        column = 0
+        for first, factor in zip(self._first_sets(), self.factors, strict=True):
+            frequencies += factor.spectral(
+                normal[:, first * p : (first + factor.normal_sets) * p],
+                uniform[:, column : column + factor.n_uniforms],
+            )
+            column += factor.n_uniforms
+        return frequencies
+
+    def density(self, frequencies: Floats) -> Floats:
+        """Return the product of the factors' densities, if each has columns of its own."""
+        if self.normal_sets > 1:
+            raise ParameterError(
+                f"the kernel {self.name} has factors of the same columns, and no density that is "
+                f"known; take a map that draws frequencies."
+            )
+        values = np.ones(len(frequencies))
+        missing = set(range(frequencies.shape[1]))
+        for factor in self.factors:
+            columns = sorted(columns_of(factor) or ())
+            missing -= set(columns)
+            values *= factor.restricted(columns).density(frequencies[:, columns])
+        if missing:
+            raise ParameterError(
+                f"the frequencies of the kernel {self.name} are 0 in column {min(missing)} and "
+                f"have no density there; take a map that draws frequencies."
+            )
+        return values
+
+    def resolved(self, rows: Floats, columns: Array | None = None) -> Self:
+        """Return this kernel with a length scale for every factor; see `ShiftInvariantKernel`."""
+        return self.of_parts([factor.resolved(rows, columns) for factor in self.factors])
+
+    def restricted(self, columns: Array | Sequence[int]) -> ShiftInvariantKernel:
+        """Return this kernel without the factors that are 1."""
+        left = [factor for factor in self.factors if factor.remains(columns)]
+        if not left:
+            raise without_inputs(self)
+        factors = tuple(factor.restricted(columns) for factor in left)
+        return Product(factors) if len(factors) > 1 else factors[0]

@@ -1,0 +1,236 @@
+"""Kernels as text: `gaussian[0-2]*periodic(period=7)[3]+0.5*matern(nu=2)`.
+
+sum      product + product + ...
+product  factor * factor * ...
+factor   a number, which is a weight, or a kernel with [columns] or without
+kernel   name, name(parameter=value,...), or (sum)
+value    a number, several in parentheses, or a word
+columns  numbers from 0 and first-last, with commas between
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from streamkern.errors import ParameterError
+from streamkern.kernels.base import Kernel, LengthScale, ShiftInvariantKernel
+from streamkern.kernels.registry import KERNELS, restored_kernel, simple_kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_TOKENS = re.compile(
+    r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)"
+    r"|(?P<word>[a-z][a-z0-9_]*(?:-[a-z][a-z0-9_]*)*)|(?P<sign>[-+*()\[\],=])|(?P<end>$))"
+)
+_MOST_COLUMNS = 1_000_000
+_DEEPEST = 50
+
+
+def kernel_from(name: str, parameters: Mapping[str, Any]) -> Kernel:
+    """Build a kernel from its name and parameters, as a model file holds them.
+
+    Parameters
+    ----------
+    name : str
+        Of a kernel; without parameters, also an expression such as those of the command line.
+    parameters : mapping
+        JSON values, as of `Kernel.parameters`.
+
+    Raises
+    ------
+    ParameterError
+        If there is no kernel of that name, or it does not take these parameters.
+    """
+    if not parameters:
+        return parsed_kernel(name)
+    return simple_kernel(name, parameters) if name in KERNELS else restored_kernel(name, parameters)
+
+
+def parsed_kernel(text: str, length_scale: LengthScale | None = None) -> Kernel:
+    """Return the kernel that a text describes.
+
+    Parameters
+    ----------
+    text : str
+        As above.
+    length_scale : float, sequence of float, or 'median', optional
+        Of kernels for which the text says none; by default that is 1.
+
+    Raises
+    ------
+    ParameterError
+        If the text is not one of a kernel.
+    """
+    return _Parser(text, length_scale).kernel()
+
+
+def separated(texts: str) -> list[str]:
+    """Return the texts that commas separate, other than commas in parentheses and brackets."""
+    found, depth = [""], 0
+    for sign in texts:
+        depth += (sign in "([") - (sign in ")]")
+        if sign == "," and not depth:
+            found.append("")
+        else:
+            found[-1] += sign
+    return found
+
+
+class _Parser:
+    """One reading of a text, by recursive descent."""
+
+    def __init__(self, text: str, length_scale: LengthScale | None) -> None:
+        self.text = text
+        self.length_scale = length_scale
+        self.at = 0
+        self.depth = 0
+        self.advance()
+
+    def kernel(self) -> Kernel:
+        found = self.sum()
+        if self.kind != "end":
+            self.fail("'+', '*' or the end")
+        return found
+
+    def advance(self) -> None:
+        """Find the next token."""
+        match = _TOKENS.match(self.text, self.at)
+        if match is None:
+            self.kind, self.token = "none", self.text[self.at :].strip()[:1]
+            return
+        self.kind = match.lastgroup or ""
+        self.token = match[self.kind]
+        self.at = match.end()
+
+    def fail(self, expected: str) -> NoReturn:
+        found = repr(self.token) if self.token else "its end"
+        raise ParameterError(
+            f"expected {expected} in the kernel {self.text!r}, but found {found}; write kernels "
+            f"like gaussian[0-2]*periodic(period=7)[3]+0.5*matern(nu=2)."
+        )
+
+    def take(self, token: str) -> bool:
+        """Go past a sign if it is next."""
+        if self.kind != "sign" or self.token != token:
+            return False
+        self.advance()
+        return True
+
+    def need(self, token: str) -> None:
+        if not self.take(token):
+            self.fail(repr(token))
+
+    def number(self, what: str) -> float:
+        if self.kind != "number":
+            self.fail(what)
+        value = float(self.token)
+        self.advance()
+        return value
+
+    def sum(self) -> Kernel:
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            raise ParameterError(
+                f"a kernel has at most {_DEEPEST} parentheses within each other; write it with "
+                f"fewer."
+            )
+        found = self.product()
+        while self.take("+"):
+            found = self.combinable(found) + self.combinable(self.product())
+        self.depth -= 1
+        return found
+
+    def product(self) -> Kernel:
+        weight, found = 1.0, None
+        while True:
+            if self.kind == "number":
+                weight *= self.number("a number")
+            else:
+                factor = self.factor()
+                found = (
+                    factor if found is None else self.combinable(found) * self.combinable(factor)
+                )
+            if not self.take("*"):
+                break
+        if found is None:
+            self.fail("'*' and a kernel")
+        return found if weight == 1.0 else weight * self.combinable(found)
+
+    def factor(self) -> Kernel:
+        if self.take("("):
+            found = self.sum()
+            self.need(")")
+        else:
+            found = self.named()
+        while self.take("["):
+            columns = self.columns()
+            found = self.combinable(found).on(columns)
+        return found
+
+    def named(self) -> Kernel:
+        if self.kind != "word":
+            self.fail("the name of a kernel")
+        name = self.token
+        self.advance()
+        parameters = self.parameters() if self.take("(") else {}
+        if self.length_scale is not None and "length_scale" in getattr(
+            KERNELS.get(name), "__dataclass_fields__", ()
+        ):
+            parameters.setdefault("length_scale", self.length_scale)
+        return simple_kernel(name, parameters)
+
+    def parameters(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        while True:
+            if self.kind != "word":
+                self.fail("the name of a parameter")
+            name = self.token.replace("-", "_")
+            self.advance()
+            self.need("=")
+            if name in found:
+                raise ParameterError(f"the kernel {self.text!r} has {name} twice; give it once.")
+            found[name] = self.value(name)
+            if self.take(")"):
+                return found
+            self.need(",")
+
+    def value(self, name: str) -> Any:
+        if self.kind == "word":
+            word = self.token
+            self.advance()
+            return word
+        if self.take("("):
+            several = [self.number("a number")]
+            while self.take(","):
+                several.append(self.number("a number"))
+            self.need(")")
+            return tuple(several)
+        value = self.number(f"a value of {name}")
+        return int(value) if name == "degree" and value.is_integer() else value
+
+    def columns(self) -> list[int]:
+        found: list[int] = []
+        while True:
+            first = self.column()
+            last = self.column() if self.take("-") else first
+            if not first <= last < _MOST_COLUMNS:
+                self.fail(f"columns from {first} up to less than {_MOST_COLUMNS:,}")
+            found += range(first, last + 1)
+            if self.take("]"):
+                return found
+            self.need(",")
+
+    def column(self) -> int:
+        if not self.token.isdecimal():
+            self.fail("a column's number")
+        return int(self.number("a column's number"))
+
+    def combinable(self, kernel: Kernel) -> ShiftInvariantKernel:
+        if not isinstance(kernel, ShiftInvariantKernel):
+            raise ParameterError(
+                f"sums, products and columns are for kernels of differences, not {kernel.name}; "
+                f"leave it out, or take it alone."
+            )
+        return kernel

@@ -1,0 +1,187 @@
+"""Kernels of differences over a length scale."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from streamkern.errors import ParameterError
+from streamkern.kernels.base import LengthScale, ShiftInvariantKernel, checked_rows
+from streamkern.kernels.median import median_distance
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike
+
+    from streamkern._typing import Array, Floats
+
+_ROWS_AT_ONCE = 1024
+
+
+def checked_numbers(name: str, value: Any, *, or_median: bool = False) -> float | tuple[float, ...]:
+    """Return a positive number or several, or raise ParameterError."""
+    try:
+        numbers = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        numbers = np.array(math.nan)
+    if numbers.ndim > 1 or numbers.size == 0 or not (np.isfinite(numbers) & (numbers > 0)).all():
+        choices = "'median', a positive number" if or_median else "a positive number"
+        raise ParameterError(
+            f"{name} must be positive and finite, not {value!r}; give {choices} or one positive "
+            f"number per input."
+        )
+    return float(numbers) if numbers.ndim == 0 else tuple(numbers.tolist())
+
+
+def _checked_length_scale(value: Any) -> LengthScale:
+    if not isinstance(value, str):
+        return checked_numbers("length_scale", value, or_median=True)
+    if value != "median":
+        raise ParameterError(
+            f"length_scale must be 'median', a positive number or one positive number per "
+            f"input, not {value!r}; give one of these."
+        )
+    return value
+
+
+def spread(name: str, value: float | tuple[float, ...], n_features: int) -> Floats:
+    """Return one number per input, (p,), or raise ParameterError if there are others."""
+    numbers = np.asarray(value, dtype=float)
+    if numbers.ndim and len(numbers) != n_features:
+        raise ParameterError(
+            f"{name} must be one number or one per input, {n_features} here, not "
+            f"{len(numbers)}; give {n_features} or a single one."
+        )
+    return np.broadcast_to(numbers, (n_features,))
+
+
+@dataclass(frozen=True)
+class ScaledKernel(ShiftInvariantKernel):
+    """A kernel of the scaled differences (x - x') / length_scale, with k(x, x) = 1.
+
+    Parameters
+    ----------
+    length_scale : float, sequence of float, or 'median'
+        In the units of the (standardised) inputs: one for all, or one per input.  'median' is the
+        median of `distance` over pairs of training rows, resolved when a model is fitted.
+
+    Raises
+    ------
+    ParameterError
+        If a length scale is not positive and finite.
+    """
+
+    length_scale: LengthScale = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "length_scale", _checked_length_scale(self.length_scale))
+
+    @abstractmethod
+    def distance(self, X: Floats, Z: Floats) -> Floats:
+        """Return distances (n, m) of rows, whose median is a length scale that suits them."""
+
+    @abstractmethod
+    def values(self, X: Floats, Z: Floats) -> Floats:
+        """Return the kernel (n, m) of rows that are divided by the length scale."""
+
+    @abstractmethod
+    def unit_log_density(self, frequencies: Floats) -> Floats:
+        """Return the logarithm (L,) of the spectral density at length scale 1, at (L, p)."""
+
+    def density(self, frequencies: Floats) -> Floats:
+        """Return the spectral density; see `ShiftInvariantKernel`."""
+        scales = self.scales(frequencies.shape[1])
+        values: Floats = np.exp(self.unit_log_density(frequencies * scales) + np.log(scales).sum())
+        return values
+
+    def __call__(self, X: ArrayLike, Z: ArrayLike) -> Floats:
+        """Evaluate the kernel on every pair of rows; see `Kernel`."""
+        left, right = self.scaled(X), self.scaled(Z)
+        if left.shape[1] != right.shape[1]:
+            raise ParameterError(
+                f"the two sets of rows must have the same number of columns, not "
+                f"{left.shape[1]} and {right.shape[1]}; pass rows of the same inputs."
+            )
+        values = np.empty((len(left), len(right)))
+        for start in range(0, len(left), _ROWS_AT_ONCE):
+            rows = slice(start, start + _ROWS_AT_ONCE)
+            values[rows] = self.values(left[rows], right)
+        return values
+
+    def scaled(self, X: ArrayLike) -> Floats:
+        """Return the rows divided by the length scale, float64 (n, p)."""
+        if isinstance(self.length_scale, str):
+            raise ParameterError(
+                "the length scale 'median' is known only once a model is fitted; give a number "
+                "to evaluate the kernel."
+            )
+        rows = checked_rows(X)
+        return rows / self.scales(rows.shape[1])
+
+    def scales(self, n_features: int) -> Floats:
+        """Return one length scale per input, (p,)."""
+        if isinstance(self.length_scale, str):
+            raise ParameterError("the length scale 'median' must be resolved before it is used.")
+        return spread("length_scale", self.length_scale, n_features)
+
+    def check_inputs(self, n_features: int) -> None:
+        """Raise ParameterError if there is another number of length scales than of inputs."""
+        if not isinstance(self.length_scale, str):
+            self.scales(n_features)
+
+    def with_length_scale(self, length_scale: LengthScale) -> Self:
+        """Return this kernel with another length scale."""
+        return replace(self, length_scale=length_scale)
+
+    def resolved(self, rows: Floats, columns: Array | None = None) -> Self:
+        """Return this kernel with a number for the length scale; see `ShiftInvariantKernel`."""
+        if self.length_scale != "median":
+            return self
+        return self.with_length_scale(median_distance(self._of_columns(columns), rows))
+
+    def stretched(self, factor: float) -> Self:
+        """Return this kernel with all length scales, which are numbers, times a factor."""
+        scale = np.asarray(self.length_scale, dtype=float) * factor
+        return self.with_length_scale(scale.item() if scale.ndim == 0 else tuple(scale.tolist()))
+
+    def restricted(self, columns: Array | Sequence[int]) -> Self:
+        """Return this kernel for rows of which only some columns are kept, in their order."""
+        return self._of_columns(columns)
+
+    def _of_columns(self, columns: Array | Sequence[int] | None) -> Self:
+        several = {
+            name: tuple(np.asarray(value)[columns].tolist())
+            for name, value in vars(self).items()
+            if columns is not None and isinstance(value, tuple)
+        }
+        return replace(self, **several) if several else self
+
+    def remains(self, columns: Array | Sequence[int]) -> bool:
+        """Say whether there are any columns."""
+        return len(columns) > 0
+
+
+class DistanceKernel(ScaledKernel):
+    """A kernel of a distance of scaled rows."""
+
+    @abstractmethod
+    def profile(self, distances: Floats) -> Floats:
+        """Return the kernel's values at distances of scaled rows."""
+
+    def values(self, X: Floats, Z: Floats) -> Floats:
+        """Return the profile of the distances."""
+        return self.profile(self.distance(X, Z))
+
+
+def distances(X: Floats, Z: Floats, metric: str) -> Floats:
+    """Return the distances (n, m) of rows in one of SciPy's metrics."""
+    # Not by |x|^2 - 2 x z + |z|^2, which leaves equal rows a distance of their rounding.
+    from scipy.spatial.distance import cdist  # noqa: PLC0415  imported where it is needed
+
+    distances: Floats = cdist(X, Z, metric=metric)
+    return distances

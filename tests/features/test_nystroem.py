@@ -1,0 +1,421 @@
+"""The Nystroem map: exact at landmarks, nested, the same wherever it is drawn."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import dask
+import naive
+import numpy as np
+import pytest
+from tolerances import assert_close
+
+from streamkern.errors import DataError, ParameterError
+from streamkern.features import (
+    MAPS,
+    FlattenedSimilarities,
+    Nystroem,
+    RandomFourierFeatures,
+    Similarities,
+    Standardized,
+    Standardizer,
+)
+from streamkern.kernels import (
+    Gaussian,
+    InverseMultiquadric,
+    Laplacian,
+    Linear,
+    Matern,
+    Periodic,
+    Polynomial,
+    RationalQuadratic,
+)
+
+P, M = 3, 20
+ROWS = np.random.default_rng(0).standard_normal((160, P))
+JITTER = 1e-10
+
+KERNELS = {
+    "gaussian": Gaussian(1.5),
+    "gaussian of three scales": Gaussian((1.0, 2.0, 3.0)),
+    "matern12": Matern(2.0, nu=0.5),
+    "matern32": Matern(2.0, nu=1.5),
+    "matern52": Matern((1.0, 2.0, 3.0), nu=2.5),
+    "matern of any smoothness": Matern(2.0, nu=1.2),
+    "rough matern": Matern(2.0, nu=0.8),
+    "rational quadratic": RationalQuadratic(2.0, shape=0.7),
+    "inverse multiquadric": InverseMultiquadric((1.0, 2.0, 3.0)),
+    "laplacian": Laplacian((1.0, 2.0, 3.0)),
+    "periodic and matern": Periodic(1.5, period=3.0).on([0]) * Matern(2.0).on([1, 2]),
+    "polynomial": Polynomial(2, 1.0),
+}
+every_kernel = pytest.mark.parametrize("kernel", list(KERNELS.values()), ids=list(KERNELS))
+every_choice = pytest.mark.parametrize("landmarks", ["kmeans", "uniform", "pivoted"])
+every_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+
+
+def drawn(kernel=KERNELS["gaussian"], m=M, rows=ROWS, **options) -> Nystroem:
+    options = {"landmarks": "uniform", "jitter": JITTER} | options
+    return Nystroem(kernel, m, **options).draw(P, rows)
+
+
+def landmarks_of(phi: Nystroem) -> np.ndarray:
+    return phi.similarities.landmarks
+
+
+# The kernel.
+
+
+@every_kernel
+@every_choice
+def test_between_landmarks_the_kernel_is_exact(kernel, landmarks):
+    phi = drawn(kernel, 10, landmarks=landmarks)
+    Z = landmarks_of(phi)
+    expected = kernel(Z, Z)
+    features = phi.transform(Z)
+    assert len(Z) == 10
+    # Equal rows are 1.5e-8 apart, the root of eps, where the kernel has a kink.
+    kinked = kernel in (KERNELS["matern12"], KERNELS["rough matern"])
+    allowed = 3 * JITTER * expected.max() + 1e-7 * kinked
+    assert np.abs(features @ features.T - expected).max() <= allowed
+
+
+@every_kernel
+@every_dtype
+def test_features_are_the_whitened_kernel_of_the_formula(kernel, dtype):
+    phi = drawn(kernel, 8, jitter=1e-4)
+    Z, X = landmarks_of(phi), ROWS[50:70]
+    K = kernel(Z, Z)
+    K += 1e-4 * K.diagonal().max() * np.eye(8)
+    k = kernel(X, Z)
+    assert_close(
+        phi.transform(X, dtype), naive.whitened(k, K), dtype=dtype, size=np.linalg.cond(K) ** 0.5
+    )
+
+
+def test_more_landmarks_explain_more_of_the_kernel():
+    kernel = KERNELS["gaussian"]
+    left = []
+    for m in (5, 20, 80):
+        features = drawn(kernel, m).transform(ROWS)
+        left.append(1.0 - np.square(features).sum(axis=1).mean())
+    assert left[0] > 3 * left[1] > 9 * left[2] > 0
+
+
+def test_kmeans_and_pivots_explain_more_than_rows_at_random():
+    rng = np.random.default_rng(1)
+    rows = np.concatenate([0.1 * rng.standard_normal((900, P)), 4 + rng.standard_normal((100, P))])
+    left = {
+        how: 1.0 - np.square(drawn(rows=rows, landmarks=how).transform(rows)).sum(axis=1).mean()
+        for how in ("kmeans", "uniform", "pivoted")
+    }
+    assert left["kmeans"] < 0.7 * left["uniform"]
+    assert left["pivoted"] < 0.2 * left["uniform"]
+
+
+def test_linear_features_are_those_of_the_linear_kernel():
+    phi = drawn(Linear(), 10)
+    features = phi.transform(ROWS)
+    assert phi.n_components == P  # no more landmarks are independent
+    assert np.abs(features @ features.T - ROWS @ ROWS.T).max() < 1e-6
+
+
+@pytest.mark.parametrize("scale", [0.01, 0.3, 3.0, 100.0])
+@pytest.mark.parametrize("p", [3, 100])
+@every_dtype
+def test_products_make_the_values_of_the_kernel_whatever_the_scale(scale, p, dtype):
+    rng = np.random.default_rng(2)
+    Z = 50.0 + rng.standard_normal((40, p))  # far from zero
+    X = np.concatenate([Z + 1e-3 * rng.standard_normal(Z.shape), Z]).astype(dtype)
+    for kernel in (Gaussian(scale * p**0.5), Matern(scale * p**0.5, nu=1.5)):
+        made = Similarities(kernel, Z).transform(X, dtype)
+        # Squared distances are known to eps, of few inputs that of double, times squared lengths.
+        lost = 1.0 if p <= 64 and dtype == np.float32 else 1.0 / scale**2
+        assert_close(made, kernel(X, Z), dtype=dtype, size=max(lost, 1.0))
+
+
+# Nested.
+
+
+@every_choice
+def test_the_first_features_are_those_of_the_map_of_the_first_landmarks(landmarks):
+    phi = drawn(landmarks=landmarks)
+    part = phi.first(7)
+    assert part.n_components == 7
+    assert np.array_equal(landmarks_of(part), landmarks_of(phi)[:7])
+    assert_close(part.transform(ROWS), phi.transform(ROWS)[:, :7], steps=1e4)
+
+
+@pytest.mark.parametrize("k", [0, M + 1])
+def test_a_part_of_more_or_no_landmarks_is_refused(k):
+    with pytest.raises(ParameterError, match=f"between 1 and {M} features, not {k}"):
+        drawn().first(k)
+
+
+@every_dtype
+def test_a_subset_has_the_columns_that_were_named(dtype):
+    phi, indices = drawn(), np.array([11, 3, 0])
+    part = phi.subset(indices)
+    assert_close(
+        part.transform(ROWS, dtype), phi.transform(ROWS, dtype)[:, indices], dtype=dtype, size=100.0
+    )
+    assert part.similarities.n_components == 12
+    again = part.subset(np.array([2, 0]))
+    assert_close(again.transform(ROWS), phi.transform(ROWS)[:, [0, 11]], steps=1e4)
+
+
+# What is summed, and what is solved for.
+
+
+@every_kernel
+def test_turned_sums_are_those_of_whitened_features(kernel):
+    phi = drawn(kernel)
+    psi = phi.summed()
+    whole, turning = psi.solved()
+    assert whole is not None
+    assert whole.equals(phi)
+    assert_close(psi.transform(ROWS) @ turning, phi.transform(ROWS), steps=1e7)
+    part, few = psi.solved(9)
+    assert part.equals(phi.first(9))
+    assert np.array_equal(few, turning[:, :9])
+
+
+def test_levelling_takes_the_range_out_of_the_leading_directions():
+    phi = Nystroem(Gaussian(3.0), 64, landmarks="uniform", jitter=1e-8).draw(P, ROWS)
+    plain = phi.similarities.transform(ROWS)
+    levelled = phi.summed().transform(ROWS)
+    plain, levelled = (np.linalg.eigvalsh(k.T @ k)[::-1] for k in (plain, levelled))
+    r = phi.n_components // 8
+    assert plain[0] / plain[r] > 1e4
+    assert levelled[0] / levelled[r] < 50
+
+
+def test_what_is_summed_has_no_parts_of_its_own():
+    psi = drawn().summed()
+    for part in (lambda: psi.first(4), lambda: psi.subset(np.arange(4))):
+        with pytest.raises(ParameterError, match=r"levelled values have no .* Nystroem map"):
+            part()
+
+
+def test_on_standardised_rows_it_is_the_inner_map_that_is_summed_and_solved_for():
+    standardizer = Standardizer(np.arange(P), np.ones(P), np.full(P, 2.0), P)
+    phi = Standardized(standardizer, drawn())
+    psi = phi.summed()
+    assert isinstance(psi.inner, FlattenedSimilarities)
+    whole, turning = psi.solved()
+    assert whole.equals(phi)
+    assert_close(psi.transform(ROWS) @ turning, phi.transform(ROWS), steps=1e7)
+
+
+def test_other_maps_are_summed_and_solved_for_as_they_are():
+    phi = RandomFourierFeatures(Gaussian(), 8).draw(P)
+    assert phi.summed() is phi
+    assert phi.solved() == (phi, None)
+    part, turning = phi.solved(4)
+    assert (part.n_components, turning) == (4, None)
+
+
+@every_kernel
+def test_a_function_of_features_is_one_of_the_kernel_at_landmarks(kernel):
+    phi, coef = drawn(kernel, 10), np.random.default_rng(3).standard_normal((10, 2))
+    short, weights = phi.condensed(coef)
+    assert isinstance(short, Similarities)
+    assert_close(short.transform(ROWS) @ weights, phi.transform(ROWS) @ coef, steps=1e7)
+
+
+# Gradients.
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in KERNELS if n not in ("polynomial", "periodic and matern")]
+)
+@every_dtype
+def test_gradients_are_differences(name, dtype):
+    phi = drawn(KERNELS[name], 8)
+    coef = np.random.default_rng(4).standard_normal(8)
+    X, step = np.random.default_rng(5).standard_normal((30, P)), 1e-6
+    expected = np.empty((30, P))
+    for j in range(P):
+        after, before = (phi.transform(X + sign * step * np.eye(P)[j]) @ coef for sign in (1, -1))
+        expected[:, j] = (after - before) / (2 * step)
+    found = phi.gradients(X.astype(dtype), coef)
+    assert found.dtype == dtype
+    allowed = 1e-5 if dtype == np.float64 else 2e-3
+    assert np.abs(found - expected).max() < allowed * np.abs(expected).max()
+
+
+def test_at_a_landmark_the_gradient_of_a_kernel_with_a_kink_is_finite():
+    phi = Similarities(Matern(nu=0.5), ROWS[:3])
+    assert np.isfinite(phi.gradients(ROWS[:3], np.ones(3))).all()
+
+
+def test_a_kernel_without_a_known_derivative_has_no_gradients():
+    with pytest.raises(ParameterError, match="have no gradients"):
+        drawn(KERNELS["polynomial"], 5).gradients(ROWS, np.ones(5))
+
+
+# Landmarks.
+
+
+@every_choice
+def test_landmarks_depend_on_the_seed_and_the_rows_alone(landmarks):
+    first = drawn(landmarks=landmarks, random_state=1)
+    with dask.config.set(scheduler="threads", num_workers=3):
+        second = drawn(landmarks=landmarks, random_state=1)
+    assert first.equals(second)
+    assert not first.equals(drawn(landmarks=landmarks, rows=ROWS[1:], random_state=1))
+
+
+def test_the_number_of_cores_changes_no_bit_of_kmeans():
+    program = """
+import hashlib, numpy as np
+from streamkern.features import Nystroem
+from streamkern.kernels import Gaussian
+from streamkern.threads import blas_threads
+rows = np.random.default_rng(0).standard_normal((2000, 5))
+with blas_threads(1):
+    phi = Nystroem(Gaussian(2.0), 100).draw(5, rows)
+found = hashlib.sha256(phi.similarities.landmarks.tobytes()).hexdigest()
+"""
+    here: dict[str, str] = {}
+    exec(program, here)  # noqa: S102  as another process does
+    alone = subprocess.run(
+        [sys.executable, "-c", f"{program}print(found)"],
+        env=os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert alone.stdout.strip() == here["found"]
+
+
+@every_choice
+def test_equal_rows_make_fewer_landmarks(landmarks):
+    few = np.repeat(ROWS[:6], 30, axis=0)
+    phi = drawn(rows=few, landmarks=landmarks)
+    assert phi.n_components == len(landmarks_of(phi)) == 6
+    features = phi.transform(few)
+    assert_close(features @ features.T, phi.kernel(few, few), steps=1e7)
+
+
+@every_choice
+def test_landmarks_that_can_hardly_be_told_apart_are_left_out(landmarks):
+    phi = drawn(Gaussian(30.0), 60, landmarks=landmarks, jitter=1e-6)
+    assert 3 < phi.n_components < 30
+    assert np.isfinite(phi.transform(ROWS)).all()
+
+
+def test_a_single_row_is_a_landmark():
+    phi = drawn(rows=ROWS[:1])
+    assert phi.n_components == 1
+    assert phi.transform(ROWS[:1]) == pytest.approx(1.0)
+
+
+def test_randomly_pivoted_rows_follow_the_residual():
+    # Two clusters of one place each, 95 and 5 rows: the second pivot is always of the other.
+    rows = np.repeat([[0.0] * P, [9.0] * P], [95, 5], axis=0) + 1e-9 * ROWS[:100]
+    for seed in range(20):
+        Z = landmarks_of(drawn(m=2, rows=rows, landmarks="pivoted", random_state=seed))
+        assert {round(z) for z in Z[:, 0]} == {0, 9}
+
+
+def test_proposals_that_are_thinned_out_have_the_law_of_one_pivot_at_a_time():
+    from streamkern.features.landmarks import pivoted
+
+    kernel, rows = Gaussian(1.0), np.array([[0.0], [0.3], [1.0], [2.5]])
+    K = kernel(rows, rows)
+    expected = np.zeros((4, 4))
+    for i in range(4):
+        left = 1.0 - K[:, i] ** 2
+        expected[i] = 0.25 * left / left.sum()
+    n, found = 1500, np.zeros((4, 4))
+    for seed in range(n):
+        first, second = pivoted(kernel, rows, 2, seed)[:, 0]
+        found[np.flatnonzero(rows[:, 0] == first)[0], np.flatnonzero(rows[:, 0] == second)[0]] += 1
+    assert np.abs(found / n - expected).max() < 4 * np.sqrt(expected.max() / n)
+
+
+# Errors, and files.
+
+
+def test_rows_are_needed():
+    for rows in (None, np.empty((0, P))):
+        with pytest.raises(ParameterError, match="made from rows, but there are none"):
+            Nystroem(Gaussian(), M).draw(P, rows)
+    with pytest.raises(
+        ParameterError, match="rows of 4 inputs are made from such rows, not from 3"
+    ):
+        Nystroem(Gaussian(), M).draw(4, ROWS)
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"landmarks": "best"}, "landmarks must be one of kmeans, uniform, pivoted, not 'best'"),
+        ({"jitter": 0.0}, "jitter must be a number between 0 and 1, not 0.0"),
+        ({"jitter": "small"}, "jitter must be a number"),
+        ({"n_components": 0}, "n_components must be at least 1"),
+        ({"random_state": -1}, "random_state must be a whole number"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(options, match):
+    with pytest.raises(ParameterError, match=match):
+        Nystroem(Gaussian(), **{"n_components": M} | options)
+
+
+def test_a_kernel_that_is_zero_at_all_landmarks_is_refused():
+    with pytest.raises(ParameterError, match="is zero at all landmarks"):
+        drawn(Polynomial(2, 0.0), rows=np.zeros((5, P)))
+
+
+def test_a_map_that_is_not_drawn_is_refused():
+    for use in (lambda phi: phi.transform(ROWS), lambda phi: phi.first(2)):
+        with pytest.raises(ParameterError, match="not drawn yet"):
+            use(Nystroem(Gaussian(), M))
+
+
+def test_rows_of_another_width_are_refused():
+    with pytest.raises(DataError, match="must have 3 columns"):
+        drawn().transform(ROWS[:, :2])
+
+
+def every_form() -> list:
+    phi = drawn()
+    return [phi, phi.summed(), phi.subset(np.array([4, 2])), phi.similarities]
+
+
+@pytest.mark.parametrize("i", range(4), ids=["whitened", "flattened", "projected", "similarities"])
+def test_a_restored_map_is_the_map(i):
+    phi = every_form()[i]
+    parameters = json.loads(json.dumps(phi.parameters()))
+    back = MAPS[phi.name].restore(parameters, phi.arrays())
+    assert back.equals(phi)
+    assert np.array_equal(back.transform(ROWS), phi.transform(ROWS))
+
+
+def damaged_arrays(phi):
+    arrays = phi.arrays()
+    for name, array in arrays.items():
+        yield arrays | {name: array[..., :-1]}
+    if "factor" in arrays:
+        yield arrays | {"factor": -arrays["factor"]}
+    if "levels" in arrays:
+        yield arrays | {"levels": -arrays["levels"]}
+
+
+@pytest.mark.parametrize("i", range(3), ids=["whitened", "flattened", "projected"])
+def test_arrays_that_do_not_go_together_are_refused(i):
+    phi = every_form()[i]
+    tried = 0
+    for arrays in damaged_arrays(phi):
+        if phi.name == "projected" and arrays["weights"].shape[0] == 5:
+            continue
+        if arrays["landmarks"].shape[1] < P:
+            continue  # fewer inputs: a map of other rows
+        tried += 1
+        with pytest.raises(ParameterError):
+            MAPS[phi.name].restore(phi.parameters(), arrays)
+    assert tried or phi.name == "projected"
