@@ -17,7 +17,14 @@ if TYPE_CHECKING:
     from streamkern.engine import accumulate
     from streamkern.estimators import RandomFeatureRidge, load
     from streamkern.exact import ExactKernelRidge
-    from streamkern.features import FeatureMap, Identity, RandomFourierFeatures
+    from streamkern.features import (
+        FeatureMap,
+        Identity,
+        Nystroem,
+        RandomBinning,
+        RandomFourierFeatures,
+        TensorSketch,
+    )
     from streamkern.kernels import Gaussian, Kernel, Laplacian, Linear, Matern
     from streamkern.monitor import progress
     from streamkern.report import write_report
@@ -37,8 +44,11 @@ _HOMES = {
     "Linear": "kernels",
     "Matern": "kernels",
     "Moments": "statistics",
+    "Nystroem": "features",
+    "RandomBinning": "features",
     "RandomFeatureRidge": "estimators",
     "RandomFourierFeatures": "features",
+    "TensorSketch": "features",
     "accumulate": "engine",
     "compare": "comparison",
     "connect": "cluster",
@@ -62,8 +72,11 @@ __all__ = [
     "Linear",
     "Matern",
     "Moments",
+    "Nystroem",
+    "RandomBinning",
     "RandomFeatureRidge",
     "RandomFourierFeatures",
+    "TensorSketch",
     "__version__",
     "accumulate",
     "compare",

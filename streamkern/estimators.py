@@ -50,8 +50,11 @@ class RandomFeatureRidge(RidgeModel, MultiOutputMixin, RegressorMixin, BaseEstim
     sparse_method : {'forward', 'omp', 'lasso'}
         How they are chosen: each the one that lowers the sum of squares most; orthogonal matching
         pursuit; or the path of the lasso.  The coefficients are those of ridge, whichever it is.
-    feature_map : {'orthogonal', 'iid', 'identity'}
-        How frequencies are drawn; 'identity' takes the inputs as features, D = p of them.
+    feature_map : str
+        Random Fourier features of 'orthogonal' or independent ('iid') frequencies; the kernel at
+        landmarks, for every kernel: 'nystroem', 'nystroem-uniform' or 'nystroem-pivoted'; 'binning'
+        for the Laplacian kernel; 'sketch' for the polynomial one; 'identity' for the inputs as
+        features, D = p of them; 'auto', for `tune` alone, is a short list to choose from.
     paired : bool
         Cosine and sine of every frequency, or cosines with random phases.
     standardize : bool

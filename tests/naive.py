@@ -6,7 +6,7 @@ Nothing here is imported from the library but `Block`.
 from __future__ import annotations
 
 import math
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -75,6 +75,18 @@ def fourier_features(x: Any, frequencies: Any, phases: Any | None) -> list[float
             features += [math.cos(angle) / math.sqrt(L), math.sin(angle) / math.sqrt(L)]
         else:
             features.append(math.sqrt(2 / L) * math.cos(angle + phases[i]))
+    return features
+
+
+def tensor_sketch(x: Any, places: Any, signs: Any, D: int) -> list[float]:
+    """Every product of d inputs, added with its signs where its places add up to, modulo D."""
+    features = [0.0] * D
+    for chosen in product(range(len(x)), repeat=len(places)):
+        where = sum(int(h[j]) for h, j in zip(places, chosen, strict=True)) % D
+        value = 1.0
+        for s, j in zip(signs, chosen, strict=True):
+            value *= s[j] * x[j]
+        features[where] += value
     return features
 
 

@@ -58,11 +58,14 @@ def kernel_option(command: Any, *, several: bool = False) -> Any:
 
 def kernel_options(command: Any, *, several: bool = False) -> Any:
     """Give a command the options that make a kernel, or several, and its map."""
-    one = {"type": click.Choice([*FAMILIES, "auto"]), "help": "How features are made."}
-    some = {
+    each = "; ".join(f"{name}: {family.help}" for name, family in FAMILIES.items())
+    one: dict[str, Any] = {
+        "type": click.Choice([*FAMILIES, "auto"]),
+        "help": f"How features are made: {each}; auto: what `tune` chooses.",
+    }
+    some: dict[str, Any] = {
         "metavar": "NAME[,NAME...]|auto",
-        "help": f"Maps to choose among: {', '.join(n for n in FAMILIES if n != 'identity')}; auto: "
-        "those of them that suit the kernels and the inputs.",
+        "help": f"Maps to choose among: {each}; auto: a short list that suits the inputs.",
     }
     for option in (
         click.option(

@@ -3,13 +3,15 @@
 Whitened features L^-1 k cost as much a row as their products.  Summing products of plain values k
 and whitening the sums costs nothing a row, but K_nm^T K_nm has the squares of the eigenvalues of
 K_mm, and in single precision the small ones drown in the rounding of the large.  Here the few
-largest eigenvalues s_1, ..., s_r of K_mm, with eigenvectors U, are levelled,
+largest eigenvalues s_1, ..., s_r of K_mm are levelled: with an orthogonal Q whose first r columns
+are their eigenvectors, up to signs,
 
-    psi = T k,   T = I + U diag(s_r / s_i - 1) U^T,
+    psi = T Q^T k,   T = diag(s_r / s_1, ..., s_r / s_r, 1, ..., 1),
 
-which makes sums of psi psi^T about flat in these directions for 4 m r operations a row, and
+which makes sums of psi psi^T about flat in these directions.  Q is the product of r reflections, so
+that takes 4 m r operations a row, and
 
-    L^-1 k = R^T psi,   R = T^-1 L^-T
+    L^-1 k = R^T psi,   R = T^-1 Q^T L^-T
 
 turns the sums into those of whitened features, once, in double.
 """
@@ -30,8 +32,8 @@ if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
     from streamkern.features.nystroem import Nystroem
 
-# Eigenvectors of K_mm that are levelled, as a share of all.
-_LEVELLED = 1 / 8
+# Eigenvectors of K_mm that are levelled: a share of all, and at least so many.
+_LEVELLED, _FEWEST = 1 / 8, 64
 
 
 class FlattenedSimilarities(FeatureMap):
@@ -41,24 +43,34 @@ class FlattenedSimilarities(FeatureMap):
     ----------
     whitened : Nystroem
         The map whose features the sums are turned into.
-    directions : ndarray of shape (m, r)
-        U.
+    reflectors : ndarray of shape (m, r)
+        Y, of Q = I - Y F Y^T.
+    factors : ndarray of shape (r, r)
+        F.
     levels : ndarray of shape (r,)
         s_r / s_i.
+
+    References
+    ----------
+    Schreiber and Van Loan (1989), "A storage-efficient WY representation for products of
+    Householder transformations".
     """
 
     name: ClassVar[str] = "flattened"
     scale = 1.0
 
-    def __init__(self, whitened: Nystroem, directions: Floats, levels: Floats) -> None:
+    def __init__(
+        self, whitened: Nystroem, reflectors: Floats, factors: Floats, levels: Floats
+    ) -> None:
         m, r = whitened.n_components, len(levels)
-        if directions.shape != (m, r) or not (levels > 0).all():
+        if reflectors.shape != (m, r) or factors.shape != (r, r) or not (levels > 0).all():
             raise ParameterError(
-                f"expected directions of shape {(m, r)} and positive levels, found "
-                f"{directions.shape}; the file is damaged."
+                f"expected {r} reflectors of {m} numbers and positive levels, found shapes "
+                f"{reflectors.shape} and {factors.shape}; the file is damaged."
             )
         self.whitened = whitened
-        self.directions = np.ascontiguousarray(directions)
+        self.reflectors = np.ascontiguousarray(reflectors)
+        self.factors = factors
         self.levels = levels
         self.n_components, self.n_features = m, whitened.n_features
 
@@ -67,9 +79,10 @@ class FlattenedSimilarities(FeatureMap):
         """Return the map for a drawn Nystroem map."""
         m = whitened.n_components
         eigenvalues, vectors = np.linalg.eigh(whitened.factor @ whitened.factor.T)
-        r = int(m * _LEVELLED)
+        r = min(max(int(m * _LEVELLED), _FEWEST), m)
         largest = eigenvalues[: -r - 1 : -1]
-        return cls(whitened, vectors[:, : -r - 1 : -1], largest[-1:] / largest)
+        reflectors, factors = _reflections(vectors[:, : -r - 1 : -1])
+        return cls(whitened, reflectors, factors, largest[-1:] / largest)
 
     def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  nothing is drawn
         """Check the number of inputs; nothing is random."""
@@ -81,14 +94,16 @@ class FlattenedSimilarities(FeatureMap):
     ) -> Iterator[slice]:
         """Write the levelled values, less `shift`, into `out`."""
         scratch, shifted = scratch or Scratch(), np.any(shift)
-        directions = self.directions.astype(out.dtype)
-        changes = (self.directions * (self.levels - 1.0)).T.astype(out.dtype)
+        reflectors = self.reflectors.astype(out.dtype)
+        changes = (self.factors @ self.reflectors.T).astype(out.dtype)
+        levels = self.levels.astype(out.dtype)
         for rows in self.whitened.similarities.evaluated(X, out, scratch=scratch):
             features = out[rows]
-            along = scratch.array("along", (len(features), len(self.levels)), out.dtype)
+            along = scratch.array("along", (len(features), len(levels)), out.dtype)
             change = scratch.array("change", features.shape, out.dtype)
-            np.matmul(features, directions, out=along)
-            features += np.matmul(along, changes, out=change)
+            np.matmul(features, reflectors, out=along)
+            features -= np.matmul(along, changes, out=change)
+            features[:, : len(levels)] *= levels
             if shifted:
                 features -= shift
             yield rows
@@ -96,9 +111,11 @@ class FlattenedSimilarities(FeatureMap):
     def solved(self, n_components: int | None = None) -> tuple[Nystroem, Floats]:
         """Return the Nystroem map, or its leading part, and R; see `FeatureMap`."""
         k = self.n_components if n_components is None else n_components
-        turning = self.whitened.whitening[:, :k]
-        along = (1.0 / self.levels - 1.0)[:, None] * (self.directions.T @ turning)
-        return self.whitened.first(k), turning + self.directions @ along
+        whitening = self.whitened.whitening[:, :k]
+        along = self.factors.T @ (self.reflectors.T @ whitening)
+        turning = whitening - self.reflectors @ along
+        turning[: len(self.levels)] /= self.levels[:, None]
+        return self.whitened.first(k), turning
 
     def first(self, n_components: int) -> FlattenedSimilarities:
         """Refuse: what sums are made of has a leading part only once they are turned."""
@@ -119,10 +136,11 @@ class FlattenedSimilarities(FeatureMap):
         return self.whitened.parameters()
 
     def arrays(self) -> dict[str, Array]:
-        """Return those of the Nystroem map, the directions (m, r) and the levels (r,)."""
+        """Return those of the Nystroem map, the reflectors, their factors and the levels."""
         return {
             **self.whitened.arrays(),
-            "directions": self.directions,
+            "reflectors": self.reflectors,
+            "factors": self.factors,
             "levels": self.levels,
         }
 
@@ -132,4 +150,19 @@ class FlattenedSimilarities(FeatureMap):
         from streamkern.features.nystroem import Nystroem  # noqa: PLC0415  it makes this one
 
         whitened = Nystroem.restore(parameters, arrays)
-        return cls(whitened, arrays["directions"], arrays["levels"])
+        return cls(whitened, *(arrays[name] for name in ("reflectors", "factors", "levels")))
+
+
+def _reflections(columns: Floats) -> tuple[Floats, Floats]:
+    """Return Y and F of Q = I - Y F Y^T, whose first columns are orthonormal ones, up to signs."""
+    from scipy.linalg import qr  # noqa: PLC0415  where it is needed
+
+    (packed, scales), _ = qr(columns, mode="raw")
+    r = columns.shape[1]
+    reflectors = np.tril(packed[:, :r], -1) + np.eye(len(columns), r)
+    factors = np.zeros((r, r))
+    products = reflectors.T @ reflectors
+    for j, scale in enumerate(scales):
+        factors[:j, j] = -scale * (factors[:j, :j] @ products[:j, j])
+        factors[j, j] = scale
+    return reflectors, factors

@@ -180,15 +180,16 @@ def test_turned_sums_are_those_of_whitened_features(kernel):
     assert_close(psi.transform(ROWS) @ turning, phi.transform(ROWS), steps=1e7)
     part, few = psi.solved(9)
     assert part.equals(phi.first(9))
-    assert np.array_equal(few, turning[:, :9])
+    assert_close(few, turning[:, :9])
 
 
 def test_levelling_takes_the_range_out_of_the_leading_directions():
-    phi = Nystroem(Gaussian(3.0), 64, landmarks="uniform", jitter=1e-8).draw(P, ROWS)
+    phi = Nystroem(Gaussian(1.0), 100, landmarks="uniform", jitter=1e-8).draw(P, ROWS)
     plain = phi.similarities.transform(ROWS)
     levelled = phi.summed().transform(ROWS)
     plain, levelled = (np.linalg.eigvalsh(k.T @ k)[::-1] for k in (plain, levelled))
-    r = phi.n_components // 8
+    r = 50
+    assert phi.n_components > 90
     assert plain[0] / plain[r] > 1e4
     assert levelled[0] / levelled[r] < 50
 
