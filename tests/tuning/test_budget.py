@@ -144,7 +144,7 @@ def test_a_budget_in_seconds_is_kept_but_for_a_trial(monkeypatch):
     monkeypatch.setattr("streamkern.tuning.trials.Trial._attempt", timed)
     report = ridge().tune(*rows(600), budget="12s").report_
     # As many run at a time as there are threads, and their last ones may begin in time.
-    assert 4 <= clock[0] <= 12 + 2
+    assert 3 <= clock[0] <= 12 + 2
     assert len(report["tuning"]) == clock[0]
     assert report["tuning_budget"] == "12s"
 
