@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from streamkern._typing import Array
     from streamkern.fitoptions import FitOptions
-    from streamkern.kernels import Kernel
     from streamkern.pattern import Pattern
     from streamkern.plan import Plan
     from streamkern.sources import Reader, Source
@@ -42,7 +41,7 @@ def checkpointed(
     *,
     like: Pattern | None = None,
     indexed: bool = False,
-    kernels: Sequence[Kernel] = (),
+    searched: Sequence[Any] = (),
 ) -> Iterator[Checkpoint | None]:
     """Hold the checkpoint of a fit, or nothing where there is no folder for it.
 
@@ -56,8 +55,8 @@ def checkpointed(
         Whose map is taken.
     indexed : bool
         Whether the rows are known again.
-    kernels : sequence of Kernel
-        To choose from.
+    searched : sequence
+        What a search chooses from, and within what: kernels, and plain values.
 
     Raises
     ------
@@ -74,7 +73,7 @@ def checkpointed(
     job = {
         "data": source.describe() | {"values": source.token() or _hash_of_rows(source)},
         "options": {name: _plain(value) for name, value in given.items()},
-        "kernels": [_plain(kernel) for kernel in kernels],
+        "searched": [_plain(each) for each in searched],
         "like": None if like is None else _hash_of_map(like),
         "indexed": indexed,
         "shards": {

@@ -55,7 +55,8 @@ class RandomFeatureRidge(RidgeModel, MultiOutputMixin, RegressorMixin, BaseEstim
         fast transforms, for hundreds of inputs ('sorf'); at Sobol or Halton points ('qmc',
         'halton'); on a 'grid', for one to three inputs.  The kernel at landmarks, for every kernel:
         'nystroem', 'nystroem-uniform' or 'nystroem-pivoted'.  'binning' for the Laplacian kernel;
-        'sketch' for the polynomial one; 'identity' for the inputs as features, D = p of them.
+        'sketch' for the polynomial one; 'identity' for the inputs as features, D = p of them;
+        'auto', for `tune` alone, is a short list to choose from.
     paired : bool
         Cosine and sine of every frequency, or cosines with random phases.
     metric : str, or ndarray of shape (p, p), optional

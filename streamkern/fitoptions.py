@@ -57,6 +57,10 @@ class FitOptions:
             raise ParameterError(
                 f"kernel must be a kernel such as Gaussian(), not {self.kernel!r}; make one."
             )
+        if self.feature_map == "auto":
+            raise ParameterError(
+                "the map 'auto' is chosen by a search; take `tune` instead, or name a map."
+            )
         for name, value, allowed in (
             ("feature_map", self.feature_map, tuple(FAMILIES)),
             ("precision", self.precision, ("single", "double")),

@@ -150,6 +150,7 @@ def moments_pass(
         "n_folds": rule.n_folds if by else 0,
         "fold_by": by,
         "precision": options.precision,
+        "feature_map": options.feature_map,
         "dropped_columns": seen.dropped,
         "data": source.describe(),
         "metric": metric_facts(standardizer_of(feature_map), options.metric),

@@ -37,7 +37,17 @@ from streamkern.sources import as_source
 from streamkern.sparse import checked_method, checked_size
 from streamkern.storage import holds_moments, read_model
 from streamkern.survey import survey
-from streamkern.tuning import check_searchable, search, search_rows
+from streamkern.tuning import (
+    AUTO,
+    ISOTROPIC,
+    Budget,
+    budgeted_rows,
+    kernels_to_try,
+    maps_to_try,
+    pairs_to_try,
+    search,
+    search_rows,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -117,7 +127,11 @@ class RidgeModel(FittedRidge):
         ParameterError
             If an option has a value that it cannot have.
         """
-        passes, penalty = self._pass_options(), self._penalty_options()
+        return self._checked(self._pass_options(), like)
+
+    def _checked(self, passes: FitOptions, like: Any = None) -> tuple[FitOptions, PenaltyOptions]:
+        """Return options that go together: of the passes of a fit, and of the penalty's choice."""
+        penalty = self._penalty_options()
         if penalty.needs_folds and passes.n_folds < 2:
             raise ParameterError("cross-validation needs at least 2 folds, not 1; take 5.")
         if self.n_components == "auto" and not penalty.needs_folds:
@@ -136,8 +150,9 @@ class RidgeModel(FittedRidge):
         self._sparse_options(penalty, None if passes.is_identity else passes.n_components)
         return replace(passes, n_folds=n_folds), penalty
 
-    def _pass_options(self) -> FitOptions:
+    def _pass_options(self, feature_map: str | None = None) -> FitOptions:
         values = self._parameters()
+        values["feature_map"] = feature_map or self.feature_map
         if self.n_components == "auto":
             values["n_components"] = AUTO_COMPONENTS
         for name in (*_PENALTY, *_SPARSE):
@@ -325,33 +340,65 @@ class RidgeModel(FittedRidge):
             check_free(solve_bytes(size or D, n_folds, resources.n_threads), "solving")
         return self._solve(moments, penalty, size, keep_moments=keep_moments)
 
+    def search_options(self, *, maps: str | Sequence[str] | None = None) -> FitOptions:
+        """Return the checked options of a search and of the fit after it, with the first map.
+
+        Parameters
+        ----------
+        maps
+            As in `tune`.
+
+        Raises
+        ------
+        ParameterError
+            If an option has a value that it cannot have.
+        """
+        first = maps_to_try(maps, self.feature_map)[0]
+        return self._checked(self._pass_options(first))[0]
+
     @job("tune")
     def tune(
         self,
         X: Any,
         y: Any = None,
         *,
-        kernels: Kernel | Sequence[Kernel] | None = None,
+        kernels: Kernel | Sequence[Kernel] | str | None = None,
+        maps: str | Sequence[str] | None = None,
+        budget: float | str | None = None,
         checkpoint: str | Path | None = None,
         keep_moments: bool = False,
     ) -> Self:
-        """Choose the length scale, and the kernel among several, and fit the model with it.
+        """Choose the length scale, and among kernels and maps, and fit the model with them.
 
         The choice is made on a spread sample of the rows, by cross-validation at a reduced number
         of features, halving the candidates successively; the rows are read once more than the
-        light first pass, as in `fit`.  `kernel_` is what was chosen, and `report_["tuning"]` what
-        was tried.
+        light first pass, as in `fit`.  `kernel_` and `report_["feature_map"]` are what was chosen,
+        `report_["tuning"]` what was tried, and `report_["frontier"]` the error of every kernel, map
+        and number of features that was tried, against the seconds that it would take on all rows.
 
         The search leaves out thirds of the sample in turn and has a grid of penalties of its own;
-        `alpha` and the folds are for the fit.  To fit other rows alike, set `kernel` to `kernel_`.
+        `alpha` and the folds are for the fit.  To fit other rows alike, set `kernel` to `kernel_`
+        and `feature_map` to the map.
 
         Parameters
         ----------
         X, y
             As in `fit`; all rows count the same.
-        kernels : ShiftInvariantKernel, or sequence of them, optional
+        kernels : ShiftInvariantKernel, sequence of them, or 'auto', optional
             Each is tried at 13 length scales, from an eighth of its own to eight times it, and then
-            near the best of them; by default `kernel` alone.
+            near the best of them; by default `kernel` alone.  'auto' is `kernel`, Gaussian, Matern
+            5/2, 3/2 and 1/2, and Laplacian; so are maps 'auto' with a kernel left as it is.
+        maps : str, sequence of str, or 'auto', optional
+            Families of maps, named as `feature_map`; by default that alone.  'auto' is orthogonal
+            Fourier features, the kernel at landmarks, and a grid of frequencies for up to three
+            inputs, as far as they are for the kernel.
+        budget : float or str, optional
+            What the search may take.  A number is of passes: of the multiply-adds of a fit to all
+            rows at `n_components`, of which a trial takes a known part, so that the choice is the
+            same every time.  A text such as '120s', '5m' or '1h' is time on the clock, and the
+            choice depends on the machine.  Kernels and maps are 'auto' then, unless they are
+            given; the sample, the length scales and the features grow with it.  The passes of the
+            fit come on top.
         checkpoint : path, optional
             As in `fit`; the search is made again.
         keep_moments : bool
@@ -360,34 +407,54 @@ class RidgeModel(FittedRidge):
         Raises
         ------
         ParameterError
-            If a kernel has no length scale, or for what `fit` raises.
+            If a kernel has no length scale, if kernels and maps do not go together, if a budget in
+            seconds comes with a checkpoint, or for what `fit` raises.
         """
-        options, penalty = self.options()
-        given = options.kernel if kernels is None else kernels
-        kernels = [given] if isinstance(given, Kernel) else list(given)
+        allowed, penalty = Budget.of(budget), self._penalty_options()
+        if allowed is not None:
+            kernels, maps = kernels or AUTO, maps or AUTO
+            if allowed.in_seconds and checkpoint is not None:
+                raise ParameterError(
+                    "a search within seconds may choose otherwise when it is made again, so it "
+                    "has no checkpoint; give the budget in passes."
+                )
+        options = self.search_options(maps=maps)
         source = as_source(X, y)
-        check_searchable(kernels, options, source)
-        check_metric_of(options, kernels, source)
+        if AUTO in (maps, self.feature_map) and self.kernel == Gaussian("median"):
+            kernels = kernels or AUTO  # a map is as good as its kernel
+        tried = kernels_to_try(kernels, options.kernel)
+        names = maps_to_try(maps, self.feature_map, source.n_features)
+        pairs = pairs_to_try(tried, names, options, source)
+        check_metric_of(options, tried, source)
+        options = replace(options, kernel=pairs[0][0], feature_map=pairs[0][1])
         options = self._for_rows(options, source)
         check_folds(options, source)
-        n_sample = search_rows(source.n_features + source.n_targets)
-        n_sample = max(n_sample, options.sample_rows(source))
-        plan = plan_for(source, options, n_sample)
-        with checkpointed(checkpoint, source, options, plan, kernels=kernels) as saved:
+        n_rows = search_rows(source.n_features + source.n_targets)
+        if allowed is not None:
+            n_rows = budgeted_rows(source, options, len(pairs), allowed)
+        # A map may be made from more rows than are searched on, and take more memory than others.
+        each = [replace(options, kernel=kernel, feature_map=name) for kernel, name in pairs]
+        n_sample = max(n_rows, *(one.sample_rows(source) for one in each))
+        plan = plan_for(source, max(each, key=lambda one: one.family.rows_a_feature), n_sample)
+        searched = [*tried, *names, str(allowed)]
+        with checkpointed(checkpoint, source, options, plan, searched=searched) as saved:
             seen = survey(source, options, plan, n_sample, checkpoint=saved)
-            pairs = [(kernel, options.feature_map) for kernel in kernels]
             seen, learnt = in_metric(seen, options, pairs)
-            searched = kernels if learnt is None else [learnt.kernel]
-            found = search(seen, options, searched)
-            options = replace(options, kernel=found.kernel)
+            if learnt is not None:
+                pairs = [(learnt.kernel, learnt.feature_map)]
+            found = search(
+                {ISOTROPIC: seen}, options, pairs, plan=plan, n_rows=n_rows, budget=allowed
+            )
+            options = replace(options, kernel=found.kernel, feature_map=found.feature_map)
             moments = moments_pass(source, options, plan, seen, checkpoint=saved)
         moments.report["seconds"]["search"] = found.seconds
         moments.report["seconds"]["total"] += found.seconds
-        moments.report["tuning"] = [attempt.as_dict() for attempt in found.attempts]
-        moments.report["tuning_note"] = found.note
+        moments.report.update(found.as_dict())
         moments.report["tuning_kernels"] = [
-            {"name": kernel.name, "parameters": kernel.parameters()} for kernel in kernels
+            {"name": kernel.name, "parameters": kernel.parameters()} for kernel in tried
         ]
+        moments.report["tuning_maps"] = names
+        moments.report["tuning_budget"] = None if allowed is None else str(allowed)
         if learnt is not None:
             moments = learnt.reported(moments)
         return self._solve(moments, penalty, keep_moments=keep_moments)
@@ -494,7 +561,8 @@ def pattern_of(like: Any) -> Pattern | None:
             f"of these."
         )
     D, kernel = like.feature_map_.n_components, like.kernel_
-    options = like._pass_options()  # noqa: SLF001  of its own class
+    # Of a search, the map is what was chosen.
+    options = like._pass_options(like.report_.get("feature_map"))  # noqa: SLF001  of its own class
     paired, name = options.paired, options.feature_map
     if isinstance(getattr(like.feature_map_, "inner", None), Cosines):
         # What was chosen from pairs has no pairs any more, and that of a grid no grid.

@@ -98,10 +98,15 @@ class Plan:
     checkpoint_bytes: int = 0
 
     @property
+    def n_slots(self) -> int:
+        """Tasks that all processes run at a time."""
+        return max(self.n_workers, 1) * self.n_threads
+
+    @property
     def seconds(self) -> float:
         """A rough time for the main pass."""
-        cores = max(self.n_workers, 1) * self.n_threads * self.blas_threads
-        return self.flops / (_FLOPS_PER_SECOND[self.precision] * cores)
+        cores = self.n_slots * self.blas_threads
+        return self.flops / (rough_flops_per_second(self.precision) * cores)
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything as plain JSON values."""
@@ -231,13 +236,12 @@ def plan_fit(
     def threads_that_fit(most: int, room: int) -> int:
         return next((t for t in range(most, 1, -1) if process_bytes(t) <= room), 1)
 
-    solving = D**3 / 3 if n_folds == 1 else (1 + n_folds) * 5.0 * D**3
-    flops = float(n) * D * (p + D) + solving
+    flops = fit_flops(n, p, D, n_folds)
     cores = usable_cores()
     blas = 1
     if n_workers is None:
         threads = min(cores, _THREADS_A_PROCESS)
-        seconds = flops / (_FLOPS_PER_SECOND[precision] * threads)
+        seconds = flops / (rough_flops_per_second(precision) * threads)
         free = available_bytes() if allowed_bytes is None else allowed_bytes
         n_workers = 0
         n_threads = threads_that_fit(threads, free)
@@ -284,6 +288,23 @@ def plan_fit(
 def large_sample(n_columns: int) -> int:
     """Return how many rows of so many inputs and targets a large sample may hold."""
     return int(min(_LARGE_SAMPLE, max(_LARGE_SAMPLE_BYTES // (8 * n_columns), 256)))
+
+
+def rough_flops_per_second(precision: str) -> float:
+    """Return a careful guess of the multiply-adds that one core does."""
+    return _FLOPS_PER_SECOND[precision]
+
+
+def fit_flops(n_rows: int, n_features: int, n_components: int, n_folds: int) -> float:
+    """Return the multiply-adds of projections, products and the solution of K folds, 1 for none."""
+    products = float(n_rows) * n_components * (n_features + n_components)
+    return products + solve_flops(n_components, n_folds)
+
+
+def solve_flops(n_components: int, n_folds: int) -> float:
+    """Return the multiply-adds of one factorisation, or of K folds and the whole decomposed."""
+    cube = float(n_components) ** 3
+    return cube / 3 if n_folds == 1 else (1 + n_folds) * 5.0 * cube
 
 
 def cut(source: Source, feature_bytes: int) -> tuple[int, int]:

@@ -18,7 +18,7 @@ COMMANDS = {
     "convert": "Write CSV, Parquet or NumPy files as chunked HDF5.",
     "inspect": "Show what data files hold, and what a fit would need.",
     "fit": "Fit one model.",
-    "tune": "Choose the kernel and its length scale, and fit one model.",
+    "tune": "Choose kernel, length scale and map, and fit one model.",
     "predict": "Predict every row of a data set.",
     "evaluate": "Compare predictions with targets.",
     "diagnose": "Leave-one-out error of a model, and the rows that matter most to it.",

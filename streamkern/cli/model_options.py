@@ -10,7 +10,7 @@ from click.core import ParameterSource
 
 from streamkern.errors import ParameterError
 from streamkern.features import FAMILIES
-from streamkern.kernels import KERNELS, Kernel, length_scale_of, parsed_kernel, separated
+from streamkern.kernels import KERNELS, Kernel, length_scale_of, parsed_kernel
 
 if TYPE_CHECKING:
     from streamkern.cli.options import Say
@@ -36,8 +36,8 @@ def kernel_option(command: Any, *, several: bool = False) -> Any:
     )
     one: dict[str, Any] = {"metavar": "KERNEL", "help": f"How similar two rows are: {form}"}
     some: dict[str, Any] = {
-        "metavar": "KERNEL[,KERNEL...]",
-        "help": f"Kernels to choose among: {form}",
+        "metavar": "KERNEL[,KERNEL...]|auto",
+        "help": f"Kernels to choose among, or auto for a short list: {form}",
     }
     for option in (
         click.option(
@@ -58,6 +58,15 @@ def kernel_option(command: Any, *, several: bool = False) -> Any:
 
 def kernel_options(command: Any, *, several: bool = False) -> Any:
     """Give a command the options that make a kernel, or several, and its map."""
+    each = "; ".join(f"{name}: {family.help}" for name, family in FAMILIES.items())
+    one: dict[str, Any] = {
+        "type": click.Choice([*FAMILIES, "auto"]),
+        "help": f"How features are made: {each}; auto: what `tune` chooses.",
+    }
+    some: dict[str, Any] = {
+        "metavar": "NAME[,NAME...]|auto",
+        "help": f"Maps to choose among: {each}; auto: a short list that suits the inputs.",
+    }
     for option in (
         click.option(
             "--seed",
@@ -70,12 +79,9 @@ def kernel_options(command: Any, *, several: bool = False) -> Any:
         click.option(
             "--map",
             "feature_map",
-            type=click.Choice(list(FAMILIES)),
             default="orthogonal",
             show_default=True,
-            help="How features are made: "
-            + "; ".join(f"{name}: {family.help}" for name, family in FAMILIES.items())
-            + ".",
+            **(some if several else one),
         ),
         partial(kernel_option, several=several),
     ):
@@ -261,7 +267,7 @@ def model_of(options: dict[str, Any], **penalty: Any) -> RidgeModel:
     from streamkern.model import RidgeModel
 
     return RidgeModel(
-        kernel_named(separated(options["kernel"])[0], options["length_scale"]),
+        kernel_named(options["kernel"], options["length_scale"]),
         n_components=components_of(options["components"]),
         feature_map=options["feature_map"],
         paired=not options["phase"],

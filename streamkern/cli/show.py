@@ -24,7 +24,7 @@ def show(say: Say, model: str) -> None:
 
 def _show_model(say: Say, path: str) -> None:
     from streamkern.cli.fit import card_rows
-    from streamkern.cli.tune import tuning_header, tuning_rows
+    from streamkern.cli.tune import tell_search
     from streamkern.storage import read_model
 
     card = read_model(path, with_equations=False).card
@@ -32,13 +32,13 @@ def _show_model(say: Say, path: str) -> None:
     rows = [
         ("made", f"{card['created']} by streamkern {card['versions']['streamkern']}"),
         *card_rows(report),
-        ("feature map", f"{options['feature_map']}, seed {options['random_state']}"),
+        ("feature map", f"{report['feature_map']}, seed {options['random_state']}"),
         ("data", _named(report["data"])),
         ("libraries", ", ".join(f"{k} {v}" for k, v in card["versions"].items())),
     ]
     say.table(f"Model {path}", rows)
     if report.get("tuning"):
-        say.table("Tried", tuning_rows(report["tuning"]), header=tuning_header(report["tuning"]))
+        tell_search(say, report)
     say.result(card)
 
 

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from streamkern.cli.fit import report_on
 from streamkern.cli.model_options import (
@@ -38,6 +39,12 @@ from streamkern.kernels import separated
 @data_options
 @click.option("--out", required=True, metavar="MODEL.h5", help="The model file to write.")
 @partial(map_options, several=True)
+@click.option(
+    "--budget",
+    metavar="PASSES|SECONDS",
+    help="What the search may take: 10 is the work of ten fits to all rows; 120s, 5m and 1h are "
+    "time, and then the choice depends on the machine.",
+)
 @penalty_options
 @sparse_options
 @click.option("--no-intercept", is_flag=True, help="Fit through the origin.")
@@ -49,52 +56,101 @@ from streamkern.kernels import separated
 @force_option
 @common
 def tune(say: Say, **options: Any) -> None:
-    """Choose the kernel and its length scale for the rows of DATA, and fit a model with them.
+    """Choose kernel, length scale and map for the rows of DATA, and fit a model with them.
 
     The choice is made on a spread sample, at a reduced number of features; --length-scale says
     where to look, from an eighth of it to eight times it.  The search leaves out thirds of the
     sample in turn; --alpha and the folds are for the fit.  The rows are read no more often than
     `fit` reads them.
+
+    With --map auto the kernel is auto unless it is given.  With --budget both are, and the sample,
+    the length scales and the features that are tried grow with what may be spent.  The fit comes on
+    top.
     """
-    names = separated(options["kernel"])
-    if len(set(names)) < len(names):
-        raise ParameterError(f"--kernel {options['kernel']} names a kernel twice; name each once.")
-    kernels = [kernel_named(name, options["length_scale"]) for name in names]
+    kernels, maps = _chosen_among(options, "kernel"), _chosen_among(options, "feature_map")
+    first = {
+        "kernel": kernels[0] if isinstance(kernels, list) else "gaussian",
+        "feature_map": maps[0] if isinstance(maps, list) else "orthogonal",
+    }
     choices = penalty_of(options) | sparse_of(options)
-    model = model_of(options, **choices, fit_intercept=not options["no_intercept"])
-    job = prepared(say, options, model.options()[0])
+    model = model_of(options | first, **choices, fit_intercept=not options["no_intercept"])
+    job = prepared(say, options, model.search_options(maps=maps))
     if job is None:
         return
     source, place, plan = job
     with place.entered(say, plan, options["out"]):
         model.tune(
             source,
-            kernels=kernels,
+            kernels=[kernel_named(name, options["length_scale"]) for name in kernels]
+            if isinstance(kernels, list)
+            else kernels,
+            maps=maps,
+            budget=options["budget"],
             checkpoint=options["checkpoint"],
             keep_moments=bool(options["report"]),
         )
         model.save(options["out"], force=options["force"])
         write_report(say, model, options, source)
         drop_checkpoint(options["checkpoint"])
-    tried = model.report_["tuning"]
-    say.table("Tried", tuning_rows(tried), header=tuning_header(tried))
+    tell_search(say, model.report_)
     report_on(say, "Fitted", model, options["out"])
+
+
+def _chosen_among(options: dict[str, Any], name: str) -> list[str] | str | None:
+    """Return the names that an option lists, 'auto', or None where others say what is chosen."""
+    context = click.get_current_context()
+    given = context.get_parameter_source(name) is not ParameterSource.DEFAULT
+    free = options["budget"] is not None or (name == "kernel" and options["feature_map"] == "auto")
+    if free and not given:
+        return None
+    names: list[str] = separated(options[name])
+    if names == ["auto"]:
+        return "auto"
+    if len(set(names)) < len(names):
+        option, what = {"kernel": ("--kernel", "a kernel")}.get(name, ("--map", "a map"))
+        raise ParameterError(f"{option} {options[name]} names {what} twice; name each once.")
+    return names
+
+
+def tell_search(say: Say, report: dict[str, Any]) -> None:
+    """Say what a search tried, and what of it is worth its cost."""
+    tried = report["tuning"]
+    say.table("Tried", tuning_rows(tried), header=tuning_header(tried))
+    header = ("", "map", "kernel", "length scale", "D", "error", "seconds", "passes")
+    say.table("Error against cost", frontier_rows(report["frontier"]), header=header)
+
+
+def frontier_rows(frontier: list[dict[str, Any]]) -> list[tuple[str, ...]]:
+    """Return a row for every configuration that none beats in both, and the one chosen."""
+    return [
+        (
+            "chosen" if each["is_chosen"] else "",
+            each["feature_map"],
+            each["kernel"],
+            _scale(each),
+            f"{each['n_components']:,}",
+            f"{math.sqrt(each['relative_mse']):.4f}",
+            f"{each['seconds']:.3g}",
+            f"{each['passes']:.2g}",
+        )
+        for each in frontier
+        if each["is_best"] or each["is_chosen"]
+    ]
 
 
 def tuning_header(tried: list[dict[str, Any]]) -> tuple[str, ...]:
     """Return the columns of the table of what was tried: one for every number of features."""
     sizes = sorted({attempt["n_components"] for attempt in tried})
-    return ("kernel", "length scale", *(f"D = {size:,}" for size in sizes))
+    return ("map", "kernel", "length scale", *(f"D = {size:,}" for size in sizes))
 
 
 def tuning_rows(tried: list[dict[str, Any]]) -> list[tuple[str, ...]]:
-    """Return a row for every kernel and length scale: its errors left out, over sd(y)."""
+    """Return a row for every map, kernel and length scale: its errors left out, over sd(y)."""
     sizes = sorted({attempt["n_components"] for attempt in tried})
-    rows: dict[tuple[str, str], dict[int, float]] = {}
-    for attempt in sorted(tried, key=lambda attempt: (attempt["kernel"], _first(attempt))):
-        scale = attempt["length_scale"]
-        shown = f"{scale:.4g}" if isinstance(scale, float) else f"{scale[0]:.4g}, ..."
-        errors = rows.setdefault((attempt["kernel"], shown), {})
+    rows: dict[tuple[str, str, str], dict[int, float]] = {}
+    for attempt in sorted(tried, key=lambda a: (a["feature_map"], a["kernel"], _first(a))):
+        name = attempt["feature_map"], attempt["kernel"], _scale(attempt)
+        errors = rows.setdefault(name, {})
         errors[attempt["n_components"]] = math.sqrt(attempt["relative_mse"])
     best = {size: min(e[size] for e in rows.values() if size in e) for size in sizes}
 
@@ -104,6 +160,11 @@ def tuning_rows(tried: list[dict[str, Any]]) -> list[tuple[str, ...]]:
         return f"{errors[size]:.4f}" + ("*" if errors[size] == best[size] else " ")
 
     return [(*name, *(cell(errors, size) for size in sizes)) for name, errors in rows.items()]
+
+
+def _scale(attempt: dict[str, Any]) -> str:
+    scale = attempt["length_scale"]
+    return f"{scale:.4g}" if isinstance(scale, float) else f"{scale[0]:.4g}, ..."
 
 
 def _first(attempt: dict[str, Any]) -> float:

@@ -122,15 +122,20 @@ def _spread_ticks(values: Floats, most: int = 7) -> list[tuple[float, str]]:
 
 
 def search_figures(report: dict[str, Any]) -> list[Figure]:
-    """Draw what a search tried: a picture a kernel, the error left out over the length scale."""
+    """Draw what a search tried, and error against cost.
+
+    There is a picture for every kernel and map, of the error left out over the length scale, and
+    one of all of them.
+    """
     if not report.get("tuning"):
         return []
-    figures, kernel, chosen = [], report["kernel"], report["length_scale"]
-    tried = sorted(report["tuning"], key=lambda attempt: attempt["kernel"])
+    figures, chosen = [], report["length_scale"]
+    tried = sorted(report["tuning"], key=_name_of)
+    several = len({attempt["feature_map"] for attempt in tried}) > 1
     errors = [math.sqrt(attempt["relative_mse"]) for attempt in tried]
     scales = [first(attempt["length_scale"]) for attempt in tried]
     span, axis = Axis.over(scales, is_log=True), Axis.over(errors)
-    for name, group in groupby(tried, key=lambda attempt: attempt["kernel"]):
+    for (kernel, feature_map), group in groupby(tried, key=_name_of):
         mine = list(group)
         plot = Plot(span, axis, x_label="Length scale", y_label=_CRITERIA["cv"])
         for j, size in enumerate(sorted({attempt["n_components"] for attempt in mine})):
@@ -144,23 +149,61 @@ def search_figures(report: dict[str, Any]) -> list[Figure]:
             plot.marks(xs, ys, f"mark {KINDS[j % 4]}", j)
             plot.say(f"D = {size:,}", xs[-1], ys[-1], beside=4.0)
         caption = (
-            f"The error left out on a sample of {mine[0]['n_rows']:,} rows, at smaller numbers of "
-            f"features D than that of the model. "
+            f"The error left out on a sample of {mine[0]['n_rows']:,} rows, at numbers of features "
+            f"D of up to that of the model. "
         )
-        if name == kernel:
+        if (kernel, feature_map) == (report["kernel"], report["feature_map"]):
             plot.rule("chosen", x=first(chosen))
             plot.say(number(first(chosen)), first(chosen), plot.y.high, dy=12.0)
             caption += f"The vertical line is the length scale chosen, {number(first(chosen))}."
         else:
-            caption += "This kernel was not chosen."
-        figures.append(Figure(f"{name.capitalize()} kernel", plot.svg(caption), caption))
-    return figures
+            caption += "This was not chosen."
+        title = f"{kernel.capitalize()} kernel" + (f", {feature_map} map" if several else "")
+        figures.append(Figure(title, plot.svg(caption), caption))
+    return [frontier_figure(report["frontier"]), *figures]
+
+
+def _name_of(attempt: dict[str, Any]) -> tuple[str, str]:
+    return attempt["kernel"], attempt["feature_map"]
+
+
+def frontier_figure(frontier: Sequence[dict[str, Any]]) -> Figure:
+    """Draw the error of every kernel, map and number of features over what a fit would take."""
+    seconds = [each["seconds"] for each in frontier]
+    errors = [math.sqrt(each["relative_mse"]) for each in frontier]
+    plot = Plot(
+        Axis.over(seconds, is_log=True),
+        Axis.over(errors),
+        x_label="Seconds of a fit to all rows, as predicted",
+        y_label=_CRITERIA["cv"],
+    )
+    best = [i for i, each in enumerate(frontier) if each["is_best"]]
+    plot.line([seconds[i] for i in best], [errors[i] for i in best], "line first")
+    names = sorted({each["feature_map"] for each in frontier})
+    for j, name in enumerate(names):
+        mine = [i for i, each in enumerate(frontier) if each["feature_map"] == name]
+        xs, ys = [seconds[i] for i in mine], [errors[i] for i in mine]
+        plot.marks(xs, ys, f"mark {KINDS[j % 4]}", j)
+    (at,) = (i for i, each in enumerate(frontier) if each["is_chosen"])
+    chosen = frontier[at]
+    plot.rule("chosen", x=seconds[at])
+    what = f"{chosen['kernel']}, {chosen['feature_map']}, D = {chosen['n_components']:,}"
+    plot.say(what, seconds[at], plot.y.high, dy=12.0)
+    shapes = ("circles", "squares", "triangles", "diamonds")
+    marked = ", ".join(f"{shapes[j % 4]}: {name}" for j, name in enumerate(names))
+    caption = (
+        f"Every mark is a kernel, a map and a number of features D, at its best length scale "
+        f"({marked}). No mark is both left of the line and below it. The vertical line is what was "
+        f"chosen, at the largest D that it was tried at."
+    )
+    return Figure("Error against cost", plot.svg(caption), caption)
 
 
 def tried_rows(report: dict[str, Any]) -> list[tuple[str, ...]]:
     """Return a row for each attempt of a search, the best first."""
     return [
         (
+            attempt["feature_map"],
             attempt["kernel"],
             number(first(attempt["length_scale"])),
             f"{attempt['n_components']:,}",

@@ -102,11 +102,11 @@ def _features(model: RidgeModel) -> str:
     if report["kernel"] == "linear":
         return f"{report['n_components']:,}, the inputs themselves"
     kind = "pairs of cosine and sine" if model.paired else "cosines with random phases"
-    text = f"{report['n_components']:,}, {kind}, {model.feature_map}, seed {model.random_state}"
+    text = f"{report['n_components']:,}, {kind}, {report['feature_map']}, seed {model.random_state}"
     if report["sparse_of"]:
         text = (
             f"{report['n_components']:,} of {report['sparse_of']:,} by {report['sparse_method']} "
-            f"selection, {model.feature_map}, seed {model.random_state}"
+            f"selection, {report['feature_map']}, seed {model.random_state}"
         )
     return text
 

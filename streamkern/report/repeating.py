@@ -41,7 +41,10 @@ def python_call(model: RidgeModel, source: Source | None) -> str:
     elif kernels is not None:
         tried = [kernel_from(each["name"], each["parameters"]) for each in kernels]
         used = used.union(*map(_classes, tried))
-        arguments, method = [*arguments, f"kernels={tried!r}"], "tune"
+        # Every name as it was resolved, whatever 'auto' will mean.
+        arguments += [f"kernels={tried!r}", f"maps={model.report_['tuning_maps']!r}"]
+        budget, method = model.report_["tuning_budget"], "tune"
+        arguments += [] if budget is None else [f"budget={budget!r}"]
     return (
         f"import streamkern\n"
         f"from streamkern import {', '.join([*sorted(used), 'RandomFeatureRidge'])}\n\n"

@@ -12,18 +12,11 @@ import numpy as np
 import pytest
 
 import streamkern
-from streamkern import (
-    Gaussian,
-    Laplacian,
-    Linear,
-    Matern,
-    Periodic,
-    RandomFeatureRidge,
-    tuning,
-)
+from streamkern import Gaussian, Laplacian, Linear, Matern, Periodic, RandomFeatureRidge
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.features import RandomFourierFeatures
-from streamkern.tuning import SEARCH_ROWS, _Trial, search_rows
+from streamkern.tuning.halving import SEARCH_ROWS, search_rows
+from streamkern.tuning.trials import Attempt, Trial
 
 P = 3
 # A function of this length scale, where the median distance says four times as much or as little.
@@ -54,7 +47,7 @@ def ridge(**options):
 @pytest.fixture
 def few_components(monkeypatch):
     """Let the rungs have an eighth, a quarter and a half of the features, however few these are."""
-    monkeypatch.setattr(tuning, "_FEWEST_COMPONENTS", 8)
+    monkeypatch.setattr("streamkern.tuning.halving._FEWEST_COMPONENTS", 8)
 
 
 class Stopped(Exception):  # noqa: N818  no error
@@ -136,8 +129,8 @@ def test_the_report_names_every_attempt(few_components):
     rungs = {}
     for attempt in attempts:
         assert attempt.keys() == {
-            "kernel", "length_scale", "n_rows", "n_components", "relative_mse", "standard_error",
-            "alpha",
+            "metric", "feature_map", "kernel", "length_scale", "n_rows", "n_components",
+            "relative_mse", "standard_error", "alpha",
         }  # fmt: skip
         assert attempt["n_rows"] == len(X)
         assert attempt["standard_error"] >= 0
@@ -203,14 +196,16 @@ def test_a_rung_has_128_features_or_all_where_an_eighth_is_fewer(D, rungs, monke
     def never_mind(trial, X, y, factors):
         tried.append(trial.n_components)
         return [
-            tuning.Attempt("gaussian", factor, len(y), trial.n_components, factor, 0.1, 1.0)
+            Attempt(
+                "plain", "iid", "gaussian", factor, len(y), trial.n_components, factor, 0.1, 1.0
+            )
             for factor in factors
         ]
 
     def no_pass(source, options, *rest, **named):
         raise Stopped(options.kernel.length_scale)
 
-    monkeypatch.setattr(_Trial, "__call__", never_mind)
+    monkeypatch.setattr(Trial, "__call__", never_mind)
     monkeypatch.setattr("streamkern.model.moments_pass", no_pass)
     with (
         dask.config.set(scheduler="synchronous"),
@@ -459,8 +454,7 @@ def test_a_cluster_changes_no_bit(here, external_scheduler):
 
 def tried(X, y, kernel, D, factors, **options):
     fit_options, _ = ridge(kernel=kernel, n_components=D, precision="double", **options).options()
-    fit_options = replace(fit_options, n_folds=1)
-    return _Trial(fit_options, kernel, D)(X, y, factors)
+    return Trial(replace(fit_options, n_folds=1), D)(X, y, factors)
 
 
 @pytest.mark.parametrize("factor", [0.5, 1.0, 2.0**1.5])

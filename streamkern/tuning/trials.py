@@ -1,0 +1,261 @@
+"""What one trial of a search is: a kernel and a map, cross-validated on the sample."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass, field, replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+
+from streamkern.features import Identity, Nystroem, RandomFourierFeatures
+from streamkern.features.base import cached_slices
+from streamkern.features.landmarks import landmarks
+from streamkern.scratch import Scratch
+from streamkern.selection import PenaltyCurve, default_grid, held_out_errors
+from streamkern.solve import Eigenbasis, decomposition_bytes
+from streamkern.sources import Block
+from streamkern.statistics import Moments, Triangle
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from streamkern._typing import Array, Floats
+    from streamkern.features import FeatureMap
+    from streamkern.fitoptions import FitOptions
+    from streamkern.kernels import ShiftInvariantKernel
+
+    Blocks = Callable[[int, int, Floats], Iterator[Block]]
+
+# The metric of plain distances.
+ISOTROPIC = "isotropic"
+N_FOLDS = 3
+_BLOCK_ROWS = 4096
+_SHIFT_ROWS = 2048
+# Square matrices that are held while a fold is scored.
+_SQUARES = 7
+
+
+class Cost(NamedTuple):
+    """What a trial took, in seconds of its thread: the map, features and their sums, errors."""
+
+    drawing: float
+    sums: float
+    errors: float
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A kernel and a map, tried on a sample.
+
+    Parameters
+    ----------
+    metric : str
+        The name of what the inputs were measured by.
+    feature_map : str
+    kernel : str
+    length_scale : float or tuple of float
+    n_rows, n_components : int
+        Of the trial.
+    relative_mse : float
+        Cross-validated mean squared error over the variance of the target, at the best penalty of
+        the grid; the mean over targets.
+    standard_error : float
+        Of the same, across folds.
+    alpha : float
+        The best penalty, in the units of the trial.
+    cost : Cost
+        Of two attempts that are equal it may differ.
+    """
+
+    metric: str
+    feature_map: str
+    kernel: str
+    length_scale: Any
+    n_rows: int
+    n_components: int
+    relative_mse: float
+    standard_error: float
+    alpha: float
+    cost: Cost = field(default=Cost(0.0, 0.0, 0.0), compare=False)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all but the cost as plain JSON values."""
+        values = asdict(self) | {"length_scale": np.asarray(self.length_scale).tolist()}
+        del values["cost"]
+        return values
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What all attempts of one task have in common.
+
+    Parameters
+    ----------
+    options : FitOptions
+        With the family of the map, and the kernel for the inputs that are kept.
+    n_components : int
+        D of the trial.
+    metric : str
+        The name of what the inputs are measured by.
+    """
+
+    options: FitOptions
+    n_components: int
+    metric: str = ISOTROPIC
+
+    @property
+    def kernel(self) -> ShiftInvariantKernel:
+        """The kernel, with numbers for its length scale."""
+        return cast("ShiftInvariantKernel", self.options.kernel)
+
+    def __call__(self, X: Array, y: Floats, factors: Sequence[float]) -> list[Attempt]:
+        """Cross-validate the kernel at several multiples of its length scale.
+
+        Parameters
+        ----------
+        X : ndarray of shape (m, p)
+            Rows of the sample, as the map gets them.
+        y : ndarray of shape (m, q)
+            Of mean 0 and deviation 1.
+        factors : sequence of float
+        """
+        feature_map = self.options.map_of(self.kernel, self.n_components)
+        stretches = self.kernel.stretches_frequencies
+        if isinstance(feature_map, RandomFourierFeatures) and stretches:
+            return self._with_shared_angles(feature_map, X, y, factors)
+        begun, made_from = time.thread_time(), X
+        if isinstance(feature_map, Nystroem) and feature_map.landmarks != "pivoted":
+            # They are the same at every length scale.
+            rows, how = np.asarray(X, dtype=np.float64), feature_map.landmarks
+            made_from = landmarks(
+                self.kernel, rows, self.n_components, how, feature_map.random_state
+            )
+        once = time.thread_time() - begun
+        return [self._alone(X, y, factor, made_from, once) for factor in factors]
+
+    def _with_shared_angles(
+        self, feature_map: RandomFourierFeatures, X: Array, y: Floats, factors: Sequence[float]
+    ) -> list[Attempt]:
+        """Cross-validate on projections that are made once: the factors divide them."""
+        begun = time.thread_time()
+        drawn = feature_map.draw(X.shape[1], X)
+        made = time.thread_time()
+        angles = X @ drawn.frequencies.T.astype(X.dtype)
+        drawing, once = made - begun, time.thread_time() - made
+        attempts = []
+        for factor in factors:
+            begun = time.thread_time() - once
+            waves = _Waves(drawn, angles, factor)
+            some = np.empty((min(len(y), _SHIFT_ROWS), drawn.n_components), dtype=X.dtype)
+            waves.write(slice(0, len(some)), some)
+            features = Identity().draw(drawn.n_components)
+            folds = self._folds(features, some, y, waves.blocks)
+            cost = drawing, time.thread_time() - begun
+            attempt = self._attempt(folds, factor, cost)
+            attempts.append(replace(attempt, alpha=attempt.alpha * drawn.scale**2))
+        return attempts
+
+    def _alone(self, X: Array, y: Floats, factor: float, made_from: Array, once: float) -> Attempt:
+        """Cross-validate a map that is drawn from rows, on the features that a pass would sum."""
+        begun = time.thread_time() - once
+        feature_map = self.options.map_of(self.kernel.stretched(factor), self.n_components)
+        drawn = feature_map.draw(X.shape[1], made_from)
+        made, summed = time.thread_time(), drawn.summed()
+        # Sums that are turned lose digits at long length scales, which may look like small errors.
+        precision = self.options.precision if summed is drawn else "double"
+        dtype = np.float32 if precision == "single" else np.float64
+        some = np.empty((min(len(y), _SHIFT_ROWS), drawn.n_components), dtype=dtype)
+        summed.evaluate(X[: len(some)], some)
+
+        def blocks(first: int, last: int, y: Floats) -> Iterator[Block]:
+            for start in range(first, last, _BLOCK_ROWS):
+                rows = slice(start, min(start + _BLOCK_ROWS, last))
+                yield Block(X[rows], y[rows], start)
+
+        folds = self._folds(summed, some, y, blocks)
+        cost = made - begun, time.thread_time() - made
+        return self._attempt([fold.solvable() for fold in folds], factor, cost)
+
+    def _folds(
+        self, feature_map: FeatureMap, some: Array, y: Floats, blocks: Blocks
+    ) -> list[Moments]:
+        """Return the moments of thirds of the rows, about the mean of some features."""
+        empty = Moments(
+            feature_map,
+            y.shape[1],
+            precision="single" if some.dtype == np.float32 else "double",
+            feature_shift=some.mean(axis=0, dtype=float),
+        )
+        cuts = np.linspace(0, len(y), N_FOLDS + 1).astype(int)
+        folds = [empty.zero() for _ in range(N_FOLDS)]
+        for fold, start, stop in zip(folds, cuts, cuts[1:], strict=False):
+            fold.update(blocks(start, stop, y))
+        return folds
+
+    def _attempt(self, folds: list[Moments], factor: float, cost: tuple[float, float]) -> Attempt:
+        """Leave out each fold in turn, over the whole grid of penalties."""
+        begun = time.thread_time()
+        total = reduce(Moments.merge, folds)
+        intercept, q = self.options.fit_intercept, total.n_targets
+        basis = Eigenbasis.of(total.centred(intercept=intercept), total.n_rows - intercept)
+        alphas = default_grid(basis.spectrum)
+        held_out = [held_out_errors(basis, total, fold, alphas) for fold in folds]
+        curve = PenaltyCurve.of_folds(alphas, held_out, np.ones(q))
+        chosen = curve.choose()
+        score, error = curve.combined(chosen)
+        kernel = self.kernel.stretched(factor)
+        return Attempt(
+            self.metric,
+            self.options.feature_map,
+            kernel.name,
+            kernel.length_scale,
+            total.n_rows,
+            self.n_components,
+            score,
+            error,
+            float(alphas[chosen[0]]),
+            Cost(*cost, time.thread_time() - begun),
+        )
+
+
+class _Waves(NamedTuple):
+    """Features of projections, at a multiple of the length scale.
+
+    Parameters
+    ----------
+    map : RandomFourierFeatures
+    angles : ndarray of shape (m, L)
+        At the length scale of the map, without phases.
+    factor : float
+    """
+
+    map: RandomFourierFeatures
+    angles: Array
+    factor: float
+
+    def write(self, rows: slice, out: Array) -> None:
+        """Write the features of a slice of rows, without their scale."""
+        inside, dtype, scratch = self.angles[rows], self.angles.dtype, Scratch()
+        phases = 0.0 if self.map.paired else self.map.phases.astype(dtype)
+        for part in cached_slices(len(out), self.map.n_components):
+            self.map.waves(inside[part] / dtype.type(self.factor) + phases, out[part], scratch)
+
+    def blocks(self, first: int, last: int, y: Floats) -> Iterator[Block]:
+        """Yield features, some rows at a time, as rows of an identity map."""
+        shape = min(_BLOCK_ROWS, last - first), self.map.n_components
+        held = np.empty(shape, dtype=self.angles.dtype)
+        for start in range(first, last, _BLOCK_ROWS):
+            rows = slice(start, min(start + _BLOCK_ROWS, last))
+            out = held[: rows.stop - start]
+            self.write(rows, out)
+            yield Block(out, y[rows], start)
+
+
+def trial_bytes(n_rows: int, n_features: int, n_components: int, itemsize: int) -> int:
+    """Return what a trial holds at the most."""
+    m, p, D = n_rows, n_features, n_components
+    rows = itemsize * (m * (p + D) + (_BLOCK_ROWS + D) * D)
+    sums = (N_FOLDS + 2) * 8 * Triangle.size(D)
+    return int(rows + sums + decomposition_bytes(D) + 8 * _SQUARES * D**2)

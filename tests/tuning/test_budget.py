@@ -1,0 +1,216 @@
+"""A budget is what a search may spend: it is counted, kept, and makes the search wider."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import streamkern.tuning.trials
+from streamkern import Gaussian, Matern, RandomFeatureRidge
+from streamkern.errors import ParameterError
+from streamkern.fitoptions import plan_for
+from streamkern.plan import fit_flops
+from streamkern.sources import as_source
+from streamkern.tuning import Attempt, Budget
+from streamkern.tuning.budget import Ledger
+from streamkern.tuning.halving import budgeted_rows, search_rows
+from streamkern.tuning.trials import N_FOLDS, Cost
+
+N, P, D = 400, 3, 128
+
+
+@pytest.fixture(autouse=True)
+def few_components(monkeypatch):
+    """Let the rungs have an eighth, a quarter and a half of the features, however few these are."""
+    monkeypatch.setattr("streamkern.tuning.halving._FEWEST_COMPONENTS", 8)
+
+
+def rows(n=N, p=P):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, p))
+    return X, np.sin(2 * X[:, 0]) + X[:, 1] ** 2 + 0.1 * rng.standard_normal(n)
+
+
+def ridge(**options):
+    return RandomFeatureRidge(**{"n_components": D} | options)
+
+
+def work(attempts, n=N, p=P, size=D):
+    """The multiply-adds of attempts over those of a fit to all rows, by the formula."""
+    a_pass = n * size * (p + size) + 6 * 5 * size**3
+    each = [a["n_rows"] * a["n_components"] * (p + a["n_components"]) for a in attempts]
+    solved = [(1 + N_FOLDS) * 5 * a["n_components"] ** 3 for a in attempts]
+    return (sum(each) + sum(solved)) / a_pass
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (10, Budget(10.0)),
+        ("10", Budget(10.0)),
+        (0.5, Budget(0.5)),
+        ("2.5e-1", Budget(0.25)),
+        ("120s", Budget(120.0, in_seconds=True)),
+        (" 5 m ", Budget(300.0, in_seconds=True)),
+        ("1.5h", Budget(5400.0, in_seconds=True)),
+    ],
+)
+def test_a_budget_is_passes_or_time(text, expected):
+    assert Budget.of(text) == expected
+    assert Budget.of(str(expected)) == expected
+    assert Budget.of(None) is None
+
+
+@pytest.mark.parametrize("text", ["", "0", -1, "5d", "s", "1e999", "nan", True, "1,5", "--3", [1]])
+def test_what_is_no_budget_is_refused(text):
+    with pytest.raises(ParameterError, match="a positive number of passes, such as 10, or of sec"):
+        ridge().tune(*rows(100), budget=text)
+
+
+@pytest.mark.parametrize("passes", [0.02, 0.3, 2, 20])
+def test_a_budget_in_passes_is_kept_and_the_report_counts_it(passes):
+    report = ridge().tune(*rows(), budget=passes, kernels=[Gaussian(), Matern()]).report_
+    attempts = report["tuning"]
+    assert report["tuning_passes"] == pytest.approx(work(attempts), rel=1e-12)
+    assert report["tuning_passes"] <= passes * (1 + 1e-9) or len(attempts) == 1
+    assert report["tuning_budget"] == f"{passes:g}"
+
+
+def test_a_larger_budget_tries_more_and_at_more_features():
+    X, y = rows()
+    reports = [ridge().tune(X, y, budget=passes).report_ for passes in (0.02, 0.3, 3)]
+    numbers = [len(report["tuning"]) for report in reports]
+    assert all(few < many for few, many in pairwise(numbers))
+    largest = [max(a["n_components"] for a in report["tuning"]) for report in reports]
+    assert largest == sorted(largest)
+    assert largest[0] < largest[-1]
+    kernels = [{a["kernel"] for a in report["tuning"]} for report in reports]
+    assert kernels[-1] == {"gaussian", "matern52", "matern32", "matern12", "laplacian"}
+
+
+def test_the_smallest_budget_pays_for_one_trial():
+    report = ridge().tune(*rows(), budget=1e-9).report_
+    (attempt,) = report["tuning"]
+    assert attempt["kernel"] == "gaussian"
+    assert report["length_scale"] == attempt["length_scale"]
+
+
+def test_what_is_given_is_not_chosen():
+    X, y = rows()
+    report = ridge().tune(X, y, kernels=Matern(), maps="iid", budget=0.5).report_
+    assert {(a["kernel"], a["feature_map"]) for a in report["tuning"]} == {("matern32", "iid")}
+
+
+def test_the_same_budget_in_passes_chooses_the_same():
+    X, y = rows()
+    one, other = (ridge().tune(X, y, budget=0.5) for _ in range(2))
+    assert one.report_["tuning"] == other.report_["tuning"]
+    assert one.coef_.tobytes() == other.coef_.tobytes()
+
+
+def test_one_length_scale_is_never_tried_twice_on_a_rung():
+    report = ridge().tune(*rows(), budget=30, kernels=[Gaussian(), Matern()]).report_
+    names = [
+        (a["n_components"], a["kernel"], a["feature_map"], round(np.log2(a["length_scale"]), 6))
+        for a in report["tuning"]
+    ]
+    assert len(names) == len(set(names))
+
+
+def test_every_rung_that_a_budget_begins_has_a_trial():
+    book = ledger(3.0)
+    assert book.payable([16, 32, 64, 128], N) == [16, 32, 64, 128]
+    each = [fit_flops(N, P, size, N_FOLDS) / fit_flops(N, P, D, 5) for size in (32, 64, 128)]
+    assert ledger(4 * each[2] * 1.01).payable([16, 32, 64, 128], N) == [16, 32, 64, 128]
+    assert ledger(4 * each[2] * 0.99).payable([16, 32, 64, 128], N) == [16, 32, 64]
+    assert ledger(3 * each[1] * 0.99).payable([16, 32, 64, 128], N) == [16, 32]
+    assert ledger(1e-9).payable([16, 32, 64, 128], N) == [16]
+
+
+def test_a_budget_in_seconds_is_kept_but_for_a_trial(monkeypatch):
+    """On a clock of our own: every trial takes a second, whatever its size."""
+    clock = [0.0]
+    attempt = streamkern.tuning.trials.Trial._attempt
+
+    def timed(trial, folds, factor, cost):
+        clock[0] += 1.0
+        made = attempt(trial, folds, factor, cost)
+        return replace(made, cost=Cost(0.0, 0.5, 0.5))
+
+    monkeypatch.setattr("streamkern.tuning.budget.perf_counter", lambda: clock[0])
+    monkeypatch.setattr("streamkern.tuning.trials.Trial._attempt", timed)
+    report = ridge().tune(*rows(600), budget="12s").report_
+    # As many run at a time as there are threads, and their last ones may begin in time.
+    assert 3 <= clock[0] <= 12 + 2
+    assert len(report["tuning"]) == clock[0]
+    assert report["tuning_budget"] == "12s"
+
+
+def test_seconds_and_a_checkpoint_do_not_go_together(tmp_path):
+    with pytest.raises(ParameterError, match="give the budget in passes"):
+        ridge().tune(*rows(100), budget="5s", checkpoint=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+# What pays for what.
+
+
+def ledger(budget, n=N):
+    X, y = rows(n)
+    options, _ = ridge().options()
+    return Ledger(Budget.of(budget), plan_for(as_source(X, y), options))
+
+
+def trial(n_components, seconds=1.0, feature_map="iid"):
+    cost = Cost(0.0, seconds, 0.0)
+    return Attempt("plain", feature_map, "gaussian", 1.0, N, n_components, 0.5, 0.1, 1.0, cost)
+
+
+def test_a_share_of_the_passes_pays_for_whole_trials():
+    each = fit_flops(N, P, 64, N_FOLDS) / fit_flops(N, P, D, 5)
+    book = ledger(10 * each)
+    assert book.affordable(["iid"] * 99, N, 64, 0.5) == 5
+    book.paid([trial(64)] * 5)
+    assert book.passes == pytest.approx(5 * each)
+    assert book.affordable(["iid"] * 99, N, 64, 0.5) == 0
+    assert book.affordable(["iid"] * 99, N, 64, 1.0) == 5
+    assert book.affordable(["iid"] * 3, N, 64, 1.0) == 3
+
+
+def test_seconds_are_predicted_by_what_the_same_map_took(monkeypatch):
+    monkeypatch.setattr("streamkern.tuning.budget.perf_counter", lambda: 0.0)
+    book = ledger("10s")
+    slots = book.plan.n_slots
+    book.paid([trial(64, 4.0, "slow"), trial(64, 0.5, "quick")])
+    assert book.affordable(["quick"] * 99, N, 64, 1.0) == slots
+    assert book.affordable(["slow"] * 99, N, 128, 1.0) == 0
+    assert book.affordable(["quick"] * 99, N, 128, 1.0) == slots
+    # What was never tried takes what all others took together.
+    assert book.affordable(["other"] * 99, N, 64, 0.3) == slots
+    assert book.affordable(["other"] * 99, N, 64, 0.2) == 0
+
+
+def test_without_a_budget_everything_is_paid():
+    book = ledger(None)
+    book.paid([trial(D)] * 100)
+    assert book.affordable(["iid"] * 99, N, D, 0.1) == 99
+
+
+def test_the_sample_grows_with_the_budget():
+    X, y = rows(100_000, 2)
+    source = as_source(X, y)
+    options, _ = ridge().options()
+    usual = search_rows(3)
+    found = [budgeted_rows(source, options, 1, Budget.of(passes)) for passes in (1e-6, 0.3, 1, 1e6)]
+    assert found[0] == 2048
+    assert found[-1] == 4 * usual
+    assert found == sorted(found)
+    assert found[0] < found[1] < found[2] < found[3]
+
+
+def test_a_kernel_that_is_resolved_begins_at_its_own_length_scale():
+    report = ridge(kernel=Gaussian(3.0)).tune(*rows(), kernels=Gaussian(3.0), budget=1e-9).report_
+    assert [a["length_scale"] for a in report["tuning"]] == [3.0]
