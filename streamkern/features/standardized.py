@@ -75,17 +75,16 @@ class Standardizer:
             if turned is not None:
                 np.matmul(plain, turned, out=out[part])
 
-    def pulled_back(self, gradients: Array) -> Array:
-        """Return gradients (n, r) with respect to what `write` writes as those of the rows (n, p).
+    def pull_back(self, gradients: Array, out: Array) -> None:
+        """Write gradients (n, r) with respect to what `write` writes as those of the rows (n, p).
 
         Inputs that are left out have gradient 0.
         """
         if self.linear is not None:
             linear = self.linear.astype(gradients.dtype)
             gradients = gradients @ linear if linear.ndim == 2 else gradients * linear
-        pulled = np.zeros((len(gradients), self.n_features), dtype=gradients.dtype)
-        pulled[:, self.columns] = gradients / self.deviation
-        return pulled
+        out[...] = 0.0
+        out[:, self.columns] = gradients / self.deviation
 
     def with_linear(self, linear: Floats | None) -> Standardizer:
         """Return the same standardisation with another A after it, or with none."""
@@ -160,7 +159,9 @@ class Standardized(FeatureMap):
         """Return the gradients with respect to the rows as they come, by the chain rule."""
         scratch = scratch or Scratch()
         rows = self._standardised(X, X.dtype, scratch)
-        return self.standardizer.pulled_back(self.inner.gradients(rows, coef, scratch))
+        pulled = scratch.array(f"gradients about {self.inner.name}", X.shape, X.dtype)
+        self.standardizer.pull_back(self.inner.gradients(rows, coef, scratch), pulled)
+        return pulled
 
     def first(self, n_components: int) -> Standardized:
         """Return the first features of the inner map, on the same standardised rows."""
