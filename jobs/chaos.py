@@ -88,9 +88,13 @@ class Chaos:
 
     def n_deaths(self) -> int:
         """Return how many workers the scheduler has seen go."""
-        return sum(
-            event.get("action") == "remove-worker" for _, event in self.client.get_events("all")
-        )
+
+        # Counted there, because not all of these events can be sent.
+        def counted(dask_scheduler: Any) -> int:
+            events = dask_scheduler.get_events("all")
+            return sum(event.get("action") == "remove-worker" for _, event in events)
+
+        return int(self.client.run_on_scheduler(counted))
 
     def _run(self) -> None:
         while True:

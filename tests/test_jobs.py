@@ -103,7 +103,7 @@ def test_rows_in_a_store_are_fitted_and_predicted_beside_those_in_a_file(tmp_pat
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("more", [(), ("--metric", "learn:1"), ("--gradients",)])
+@pytest.mark.parametrize("more", [(), ("--metric", "learn:1"), ("--gradients", "--shards", 80)])
 def test_chaos_ends_in_the_same_bits(tmp_path, more):
     options = ("--shards", 20, "--components", 128, "--life", 1.5, "--deaths", 1)
     said = job(tmp_path, "chaos.py", *options, *more, dies=True)
