@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -100,6 +101,23 @@ def test_rows_in_a_store_are_fitted_and_predicted_beside_those_in_a_file(tmp_pat
     for step in ("fit", "predict"):
         assert re.search(rf"\n{step}: [\d.]+ s from a file, [\d.]+ s from the store", said)
     assert "the proxy computed" in said
+
+
+def test_contenders_are_compared_on_a_set(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, 4))
+    (tmp_path / "some").mkdir()
+    np.savez(tmp_path / "some" / "data.npz", X=X, y=np.sin(2 * X[:, 0]) + 0.1 * X[:, 1])
+    contenders = "orthogonal/gaussian,orthogonal/gaussian/learn:1,nystroem/matern32,linear,boosting"
+    options = ("--contenders", contenders, "--components", 64)
+    said = job(tmp_path, "accuracy.py", "some", *options)
+    found = json.loads((tmp_path / "accuracy" / "accuracy.json").read_text())
+    errors = {one["contender"]: one["error"] for one in found}
+    assert errors["orthogonal/gaussian/learn:1"] < errors["orthogonal/gaussian"] < errors["linear"]
+    assert max(errors.values()) < 1.1
+    assert all(one["kernel_error"] < 0.2 for one in found if "/" in one["contender"])
+    assert said.count("some  ") == 5
+    assert (tmp_path / "accuracy" / "accuracy.png").stat().st_size > 10_000
 
 
 @pytest.mark.slow

@@ -1,0 +1,1 @@
+"""What `accuracy.py` measures: real sets, contenders, and the picture of their errors."""
