@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +22,8 @@ _ITERATIONS = 10
 _PROPOSED_SHARE, _MOST_PROPOSED = 1 / 8, 256
 # A residual of the diagonal that is rounding, as a part of the largest diagonal element.
 _ROUNDING = 1e-13
+# Held by the one thread that has set the configuration.
+_configuring = threading.Lock()
 
 
 def landmarks(kernel: Kernel, rows: Floats, n_landmarks: int, how: str, seed: int) -> Floats:
@@ -78,7 +81,8 @@ def kmeans(kernel: Kernel, rows: Floats, n_landmarks: int, seed: int) -> Floats:
     p = rows.shape[1]
     scales = kernel.scales(p) if isinstance(kernel, DistanceKernel) else np.ones(p)
     scaled = rows / scales
-    with dask.config.set(scheduler="synchronous"):
+    # The configuration is of all threads: each has to put back what was there before.
+    with _configuring, dask.config.set(scheduler="synchronous"):
         found = KMeans(
             n_landmarks, init=scaled[:n_landmarks].copy(), max_iter=_ITERATIONS, random_state=seed
         ).fit(dask.array.from_array(scaled, chunks=rows.shape))

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import dask
 import naive
@@ -291,6 +292,15 @@ found = hashlib.sha256(phi.similarities.landmarks.tobytes()).hexdigest()
         check=True,
     )
     assert alone.stdout.strip() == here["found"]
+
+
+def test_threads_that_find_landmarks_leave_the_configuration_as_it_was():
+    rows = np.random.default_rng(0).standard_normal((2000, 3))
+    with ThreadPoolExecutor(4) as pool, dask.config.set(scheduler="threads"):
+        for done in [pool.submit(Nystroem(Gaussian(), 40).draw, 3, rows) for _ in range(12)]:
+            done.result()
+        assert dask.config.get("scheduler") == "threads"
+    assert dask.config.get("scheduler", None) is None
 
 
 @every_choice
