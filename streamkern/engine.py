@@ -40,14 +40,8 @@ from streamkern.partials import (
     save_group,
     save_total,
 )
-from streamkern.scheduling import (
-    current_client,
-    is_task,
-    kept,
-    local_threads,
-    run,
-    task,
-)
+from streamkern.resources import current_client, local_threads
+from streamkern.scheduling import is_task, kept, run, task
 from streamkern.seats import Seats
 from streamkern.tasks import pass_facts
 

@@ -14,7 +14,7 @@ from streamkern.kernels import Gaussian, Kernel, Linear, ShiftInvariantKernel
 from streamkern.metric import GivenMetric, check_metric, checked_metric, learning_of
 from streamkern.observing import tell_of_job
 from streamkern.plan import SAMPLE_ROWS, Plan, large_sample, plan_fit
-from streamkern.scheduling import current_resources
+from streamkern.resources import current_resources
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
@@ -113,14 +113,34 @@ class FitOptions:
 
     def sample_rows(self, source: Source) -> int:
         """Return how many rows the first pass brings along, for the map and what is learnt."""
+        n_columns = source.n_features + source.n_targets
         wanted = self.family.rows_a_feature * self.n_components
-        fitting = _SAMPLE_BYTES // (8 * (source.n_features + source.n_targets))
-        learning = (
-            0
-            if learning_of(self.metric) is None
-            else large_sample(source.n_features + source.n_targets)
-        )
+        fitting = _SAMPLE_BYTES // (8 * n_columns)
+        learning = large_sample(n_columns) if learning_of(self.metric) else 0
         return max(SAMPLE_ROWS, learning, min(wanted, max(fitting, self.n_components)))
+
+    def planned(self, source: Source, n_sample: int | None = None, **job: Any) -> Plan:
+        """Return the plan of a fit: `plan_fit` of what these options say, and of the job.
+
+        Parameters
+        ----------
+        source : Source
+        n_sample : int, optional
+            Rows of the spread sample, by default `sample_rows`.
+        **job
+            What else `plan_fit` takes.
+        """
+        return plan_fit(
+            source,
+            self.components_for(source.n_features),
+            precision=self.precision,
+            n_folds=self.n_folds,
+            fold_by=self.fold_by,
+            n_sample=n_sample or self.sample_rows(source),
+            can_strip=self.can_strip,
+            from_rows=self.family.rows_a_feature > 0,
+            **job,
+        )
 
     def components_for(self, n_features: int) -> int:
         """Return D for rows of p inputs, and check that the length scales fit them."""
@@ -181,19 +201,12 @@ def plan_for(
     """Plan a fit on what the current scheduler offers, tell it, and refuse what does not fit."""
     if not source.n_targets:
         raise DataError("a fit needs targets, but the source has none; name a dataset with y.")
-    D = options.components_for(source.n_features)
     resources = current_resources()
-    plan = plan_fit(
+    plan = options.planned(
         source,
-        D,
-        precision=options.precision,
-        n_folds=options.n_folds,
-        fold_by=options.fold_by,
-        n_sample=n_sample or options.sample_rows(source),
+        n_sample,
         indexed=indexed,
         fixed_alpha=fixed_alpha,
-        can_strip=options.can_strip,
-        from_rows=options.family.rows_a_feature > 0,
         n_workers=resources.n_workers,
         n_threads=resources.n_threads,
         allowed_bytes=resources.worker_bytes,

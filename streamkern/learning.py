@@ -208,13 +208,10 @@ def learnt_metric(seen: Survey, options: FitOptions, pairs: Sequence[Pair]) -> L
     begun = time.perf_counter()
     learning = learning_of(options.metric)
     assert learning is not None  # noqa: S101  for the type checker
-    p = seen.standardizer.n_features
-    mean, variance = seen.columns.mean[p:], seen.columns.variance[p:]
     # In the order of their hashes, so that the first are a sample too.
-    n_rows = large_sample(p + len(mean))
-    rows, y = seen.sample.X[:n_rows], seen.sample.y[:n_rows]
-    targets = (y - mean) / np.sqrt(np.where(variance > 0, variance, 1.0))
-    sample = _Sample(rows, shared(rows), shared(targets))
+    n_rows = large_sample(seen.standardizer.n_features + seen.sample.y.shape[1])
+    rows = seen.sample.X[:n_rows]
+    sample = _Sample(rows, shared(rows), shared(seen.targets[:n_rows]))
     rounds = [
         _rounds(sample, seen.standardizer, replace(options, feature_map=name), learning, kernel)
         for kernel, name in pairs

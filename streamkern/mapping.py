@@ -10,7 +10,8 @@ from dask import delayed
 
 from streamkern.naming import naming_rows
 from streamkern.observing import passing
-from streamkern.scheduling import is_task, kept, local_threads, stream
+from streamkern.resources import local_threads
+from streamkern.scheduling import is_task, kept, stream
 from streamkern.seats import Seats
 from streamkern.sources import Shard
 from streamkern.tasks import at_shard, pass_facts

@@ -25,7 +25,7 @@ from streamkern.observing import job, tell_of_job
 from streamkern.pattern import Pattern
 from streamkern.predictor import Predictor
 from streamkern.reporting import as_stored, facts_of, sizes_as_dict
-from streamkern.scheduling import current_resources
+from streamkern.resources import current_resources
 from streamkern.solving import (
     PenaltyOptions,
     SparseOptions,

@@ -29,7 +29,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamkern.errors import first_line
-from streamkern.scheduling import current_client, current_worker
+from streamkern.resources import current_client, current_worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

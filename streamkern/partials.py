@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamkern.memory import peak_bytes
 from streamkern.observing import tell_from_task
-from streamkern.scheduling import metered
+from streamkern.resources import metered
 from streamkern.tasks import at_shard
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Where tasks run: a distributed client if there is one, else this process."""
+"""Running tasks: on a distributed client if there is one, else in this process."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import sys
 import time
 import uuid
 from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 import dask
 from dask import delayed
@@ -22,7 +21,7 @@ from dask.utils import parse_timedelta
 from tlz import partition_all
 
 from streamkern.errors import ClusterError, WorkersLostError
-from streamkern.memory import available_bytes
+from streamkern.resources import LOST, current_client, local_scheduler, local_threads, reaching
 from streamkern.threads import blas_threads
 
 if TYPE_CHECKING:
@@ -32,83 +31,12 @@ _NO_WORKERS, _NO_WORKERS_DEFAULT = "distributed.scheduler.no-workers-timeout", "
 _SPAN = {"name": ("streamkern",), "ids": (str(uuid.uuid4()),)}
 # Clients whose schedulers were told to leave workers alone that are at work.
 _known: WeakSet[Any] = WeakSet()
-# Seconds between two looks at whether there are workers.
-_LOOK = 2.0
-_LOST = "the cluster lost its workers or its scheduler; check that they run, and start again."
-
-
-@dataclass(frozen=True)
-class Resources:
-    """What the current scheduler offers.
-
-    Parameters
-    ----------
-    n_workers : int
-        Worker processes; 0 where tasks run in this process.
-    n_threads : int
-        Tasks that one process runs at a time.
-    worker_bytes : int
-        Memory that one process may use.
-    """
-
-    n_workers: int
-    n_threads: int
-    worker_bytes: int
-
-
-def current_resources() -> Resources:
-    """Say what the current scheduler offers, as a plan needs to know it."""
-    client = current_client()
-    if client is None:
-        return Resources(0, local_threads(), available_bytes())
-    with _reaching():
-        workers = client.scheduler_info(n_workers=-1)["workers"].values()
-    if not workers:
-        return Resources(1, 1, available_bytes())
-    limits = [worker["memory_limit"] or available_bytes() for worker in workers]
-    return Resources(len(workers), max(worker["nthreads"] for worker in workers), min(limits))
-
-
-def current_client() -> Any:
-    """Return the distributed client that `dask.compute` would use now, or None."""
-    if "distributed" not in sys.modules:
-        return None  # Dask would import it to find out, which takes longer than a small fit
-    owner = getattr(dask.base.get_scheduler(), "__self__", None)
-    return owner if hasattr(owner, "scheduler_info") else None
-
-
-def current_worker() -> Any:
-    """Return the Dask worker that runs the present task, or None where none does."""
-    if "distributed.worker" in sys.modules:
-        from distributed import get_worker  # noqa: PLC0415  only where it is imported already
-
-        with suppress(ValueError):
-            return get_worker()
-    return None
-
-
-def metered(seconds: dict[str, float]) -> None:
-    """Have Dask count the seconds that a task was at something, for its fine performance metrics.
-
-    They are parts of the time that the task takes; Dask says of the rest that it is neither.
-    """
-    if current_worker() is not None:
-        from distributed.metrics import context_meter  # noqa: PLC0415  where a worker is
-
-        for activity, each in seconds.items():
-            context_meter.digest_metric(activity, each, "seconds")
-
-
-def _local_scheduler() -> Any:
-    chosen = dask.config.get("scheduler", None) or "threads"
-    return named_schedulers.get(chosen, chosen) if isinstance(chosen, str) else chosen
-
-
-def local_threads() -> int:
-    """Return how many tasks run at a time where there is no client."""
-    if _local_scheduler() is dask.local.get_sync:
-        return 1
-    return int(dask.config.get("num_workers", None) or dask.system.CPU_COUNT)
+# What was sent to workers, by the futures that stand for it, to be sent again if they die.
+_sent: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+# How often something is sent before the cluster counts as lost.
+_MOST_SENT = 10
+# Seconds between two looks at whether there are workers, and before something is sent again.
+_LOOK, _AGAIN = 2.0, 0.5
 
 
 def run(
@@ -128,12 +56,17 @@ def run(
     if client is None:
         _check_local(root)
         threads = {"num_workers": n_threads} if n_threads else {}
-        return dask.compute(root, scheduler=_local_scheduler(), **threads)[0]
-    future = _submitted(client, root)
-    try:
-        return _result(future, check)
-    finally:
-        future.cancel()
+        return dask.compute(root, scheduler=local_scheduler(), **threads)[0]
+    for _ in range(_MOST_SENT):
+        future = _submitted(client, root)
+        try:
+            return _result(future, check)
+        except ClusterError:
+            if not _sent_again(client, root):
+                raise
+        finally:
+            future.cancel()
+    raise ClusterError(LOST)
 
 
 def _check_local(root: Any) -> None:
@@ -186,24 +119,41 @@ def _alone(function: Callable[..., Any], *arguments: Any) -> Any:
 def shared(value: Any) -> Any:
     """Return a value as an argument for many tasks: sent once, where tasks run elsewhere.
 
-    It is on two workers, if there are so many, because nobody could make it again.
+    It is on two workers, if there are so many; if both die, `run` sends it again.
     """
     client = current_client()
     if client is None:
         return value
-    with _reaching():
-        sent = client.scatter(value, hash=False)
-        client.replicate([sent], n=2)
+    sent = _scattered(client, f"{type(value).__name__}-{uuid.uuid4().hex}", value)
+    _sent[sent] = value
     return sent
 
 
-@contextmanager
-def _reaching() -> Iterator[None]:
-    """Say in one sentence that the scheduler does not answer."""
-    try:
-        yield
-    except OSError as error:
-        raise ClusterError(_LOST) from error
+def _scattered(client: Any, key: str, value: Any) -> Any:
+    """Return the future of a value on two workers, whichever die while it is sent."""
+    for _ in range(_MOST_SENT):
+        _await_workers(client)
+        with suppress(OSError, KeyError, ValueError):  # because a worker has died
+            sent = client.scatter({key: value})[key]
+            client.replicate([sent], n=2)
+            return sent
+        time.sleep(_AGAIN)
+    raise ClusterError(LOST)
+
+
+def _sent_again(client: Any, root: Any) -> bool:
+    """Send what a task needs and no worker has any more; say whether there was something."""
+    needed = {key for node in root.dask.values() for key in getattr(node, "dependencies", ())}
+    lost = [each for each in list(_sent) if each.key in needed and not _is_held(each)]
+    for future in lost:
+        _scattered(client, future.key, _sent[future])
+    return bool(lost)
+
+
+def _is_held(future: Any) -> bool:
+    with reaching(), suppress(CancelledError):
+        return any(future.client.who_has([future]).values())
+    return False
 
 
 def kept(root: Any, n_threads: int | None = None) -> Any:
@@ -212,7 +162,7 @@ def kept(root: Any, n_threads: int | None = None) -> Any:
     if client is None:
         _check_local(root)
         threads = {"num_workers": n_threads} if n_threads else {}
-        return dask.persist(root, scheduler=_local_scheduler(), **threads)[0]
+        return dask.persist(root, scheduler=local_scheduler(), **threads)[0]
     with _submitting(client):
         return client.persist(root)
 
@@ -242,7 +192,7 @@ def _submitting(client: Any) -> Iterator[None]:
 
 
 def _result(future: Any, check: Callable[[], object] | None = None) -> Any:
-    from distributed import CancelledError, KilledWorker  # noqa: PLC0415  where a client is
+    from distributed import KilledWorker  # noqa: PLC0415  where a client is
     from distributed.scheduler import NoValidWorkerError, NoWorkerError  # noqa: PLC0415
 
     try:
@@ -252,7 +202,7 @@ def _result(future: Any, check: Callable[[], object] | None = None) -> Any:
         tasks = str(error.task), *_given_up(future.client, times)
         raise WorkersLostError(tasks, times) from error
     except (NoWorkerError, NoValidWorkerError, CancelledError) as error:
-        raise ClusterError(_LOST) from error
+        raise ClusterError(LOST) from error
 
 
 def _given_up(client: Any, times: int) -> list[str]:
@@ -269,8 +219,7 @@ def _given_up(client: Any, times: int) -> list[str]:
 
 def _patiently(future: Any, check: Callable[[], object] | None = None) -> Any:
     """Return the value of a future, unless there are no workers for too long."""
-    patience = parse_timedelta(dask.config.get(_NO_WORKERS, None) or _NO_WORKERS_DEFAULT)
-    last_seen = time.monotonic()
+    patience = _Patience(future.client)
     while True:
         try:
             return future.result(timeout=_LOOK)
@@ -279,15 +228,35 @@ def _patiently(future: Any, check: Callable[[], object] | None = None) -> Any:
                 return future.result()
         if check is not None:
             check()
-        with _reaching():
-            n_threads = future.client.nthreads()
+        patience.look()
+
+
+class _Patience:
+    """How long a cluster may be without workers."""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        self.seconds = parse_timedelta(dask.config.get(_NO_WORKERS, None) or _NO_WORKERS_DEFAULT)
+        self.last_seen = time.monotonic()
+
+    def look(self) -> bool:
+        """Say whether there are workers, or raise ClusterError if there were none for too long."""
+        with reaching():
+            n_threads = self.client.nthreads()
         if n_threads:
-            last_seen = time.monotonic()
-        elif time.monotonic() - last_seen > patience:
+            self.last_seen = time.monotonic()
+        elif time.monotonic() - self.last_seen > self.seconds:
             raise ClusterError(
-                f"the cluster has had no workers for {patience:.3g} s; start some, and run this "
-                f"again, or set {_NO_WORKERS} in the Dask configuration to wait longer."
+                f"the cluster has had no workers for {self.seconds:.3g} s; start some, and run "
+                f"this again, or set {_NO_WORKERS} in the Dask configuration to wait longer."
             )
+        return bool(n_threads)
+
+
+def _await_workers(client: Any) -> None:
+    patience = _Patience(client)
+    while not patience.look():
+        time.sleep(_AGAIN)
 
 
 def stream(tasks: Iterator[Any]) -> Iterator[Any]:
@@ -297,11 +266,11 @@ def stream(tasks: Iterator[Any]) -> Iterator[Any]:
     """
     client = current_client()
     if client is not None:
-        with _reaching():
+        with reaching():
             window = 2 * max(sum(client.nthreads().values()), 1)
         yield from _in_window(tasks, window, partial(_submitted, client), _result, client.cancel)
         return
-    scheduler, n_threads = _local_scheduler(), local_threads()
+    scheduler, n_threads = local_scheduler(), local_threads()
     if scheduler is not named_schedulers.get("threads"):
         for batch in partition_all(n_threads, tasks):
             yield from dask.compute(*batch, scheduler=scheduler)

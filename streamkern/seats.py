@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from queue import LifoQueue
 from typing import TYPE_CHECKING, Any
 
-from streamkern.scheduling import current_worker
+from streamkern.resources import current_worker
 from streamkern.scratch import Scratch
 from streamkern.stopping import stopping
 

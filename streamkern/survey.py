@@ -15,7 +15,7 @@ from streamkern.plan import SAMPLE_ROWS
 from streamkern.statistics import ColumnStatistics, RowIndex, RowSample, Together
 
 if TYPE_CHECKING:
-    from streamkern._typing import Array
+    from streamkern._typing import Array, Floats
     from streamkern.engine import PassResult
     from streamkern.fitoptions import FitOptions
     from streamkern.pattern import Pattern
@@ -54,6 +54,14 @@ class Survey:
     dropped: list[int]
     passed: PassResult[Any]
     index: RowIndex | None = None
+
+    @property
+    def targets(self) -> Floats:
+        """Those of the sample (m, q), of mean 0 and deviation 1 over all rows."""
+        p = self.standardizer.n_features
+        mean, variance = self.columns.mean[p:], self.columns.variance[p:]
+        targets: Floats = (self.sample.y - mean) / np.sqrt(np.where(variance > 0, variance, 1.0))
+        return targets
 
 
 def survey(

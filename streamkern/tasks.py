@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamkern.memory import peak_bytes
 from streamkern.observing import tell_from_task
-from streamkern.scheduling import current_worker, metered
+from streamkern.resources import current_worker, metered
 from streamkern.seats import Seats, to_the_last
 from streamkern.sources import reading_ahead
 from streamkern.threads import blas_threads

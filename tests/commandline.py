@@ -36,7 +36,7 @@ def job(folder, name, *arguments, dies=False):
         cwd=folder,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     if not dies:
         assert "Traceback" not in done.stderr
         assert "Warning" not in done.stderr

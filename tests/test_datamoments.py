@@ -23,7 +23,8 @@ from streamkern.errors import (
 )
 from streamkern.kernels import Gaussian, Laplacian
 from streamkern.plan import plan_fit
-from streamkern.scheduling import Resources, is_task
+from streamkern.resources import Resources
+from streamkern.scheduling import is_task
 from streamkern.solving import PenaltyOptions, solve_folds
 from streamkern.sources import ArraySource
 from streamkern.statistics import ByFold, ListedFolds, RowFolds

@@ -1,6 +1,8 @@
 """A pass on real workers and schedulers that hang, die or are cut off, one way a test."""
 
 import json
+import os
+import signal
 import threading
 import time
 from functools import partial
@@ -21,7 +23,7 @@ from streamkern.errors import ClusterError, WorkersLostError
 from streamkern.features import Identity
 from streamkern.naming import naming_rows
 from streamkern.observing import observed
-from streamkern.scheduling import _patiently, shared
+from streamkern.scheduling import _patiently, run, shared, task
 from streamkern.statistics import Moments
 from streamkern.storage import opened_checkpoint
 
@@ -217,6 +219,8 @@ def test_a_pass_whose_scheduler_dies_stops_and_goes_on_elsewhere(cluster, tmp_pa
 class Slow:
     """A future whose result comes while nobody waits, or is an error of the task itself."""
 
+    client = None
+
     def __init__(self, error=None):
         self.error = error
         self.asked = 0
@@ -267,6 +271,29 @@ def test_what_dask_measures_does_not_grow_with_every_pass(workers):
     after = workers.run_on_scheduler(kept), sum(workers.run(measured).values())
     assert after[0] <= before[0]
     assert after[1] < 1.5 * before[1]
+
+
+def summed(values, pids=(), mark=None):
+    """Kill workers, this one last, unless that was done."""
+    if pids and not mark.exists():
+        mark.touch()
+        for pid in sorted(pids, key=os.getpid().__eq__):
+            os.kill(pid, signal.SIGKILL)
+    return float(values.sum())
+
+
+@pytest.mark.slow
+def test_what_was_sent_to_workers_is_sent_again_when_all_of_them_die(workers, tmp_path):
+    values = np.arange(1000.0)
+    sent = shared(values)
+    assert len(workers.who_has(sent)[sent.key]) == 2
+    for died in ("while idle", "at the task"):
+        pids, mark = list(workers.run(os.getpid).values()), tmp_path / died
+        if died == "while idle":
+            summed(values, pids, mark)
+        assert run(task(summed, sent, pids, mark, name="sum")) == values.sum()
+        workers.wait_for_workers(2, timeout=60)
+        assert not set(pids) & set(workers.run(os.getpid).values())
 
 
 @pytest.mark.cluster

@@ -22,7 +22,7 @@ import streamkern
 from streamkern.features import FAMILIES
 from streamkern.fitoptions import plan_for
 from streamkern.observing import observed
-from streamkern.scheduling import current_client
+from streamkern.resources import current_client
 
 N, P = 3_300_000, 5
 CHUNK_ROWS = 4096

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from dask import delayed
 
-from streamkern import scheduling
-from streamkern.scheduling import current_resources, stream
+from streamkern import resources
+from streamkern.resources import current_resources
+from streamkern.scheduling import stream
 
 
 def test_the_synchronous_scheduler_offers_one_thread_of_this_process():
@@ -33,7 +34,7 @@ def test_threads_are_as_many_as_cores_where_nothing_is_configured(monkeypatch):
 
 
 def test_tasks_of_this_process_may_use_the_memory_that_is_free(monkeypatch):
-    monkeypatch.setattr(scheduling, "available_bytes", lambda: 12345)
+    monkeypatch.setattr(resources, "available_bytes", lambda: 12345)
     assert current_resources().worker_bytes == 12345
 
 

@@ -14,7 +14,7 @@ from streamkern.errors import InsufficientMemoryError, ParameterError
 from streamkern.features import Identity, RandomFourierFeatures
 from streamkern.kernels import Gaussian
 from streamkern.plan import plan_fit
-from streamkern.scheduling import Resources
+from streamkern.resources import Resources
 from streamkern.sources import ArraySource
 from streamkern.statistics import Moments, Triangle
 

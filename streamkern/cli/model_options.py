@@ -307,7 +307,6 @@ def prepared(
     from streamkern.cli.place import Place
     from streamkern.cli.reporting import check_report
     from streamkern.fitoptions import check_folds
-    from streamkern.plan import plan_fit
     from streamkern.sources import open_hdf5
     from streamkern.storage import check_output
 
@@ -315,18 +314,8 @@ def prepared(
     if not options.get("like"):
         check_folds(checked, source)
     place = Place.of(options)
-    plan = plan_fit(
-        source,
-        checked.components_for(source.n_features),
-        precision=checked.precision,
-        n_folds=checked.n_folds,
-        fold_by=checked.fold_by,
-        indexed=indexed,
-        fixed_alpha=fixed_alpha,
-        n_sample=checked.sample_rows(source),
-        can_strip=checked.can_strip,
-        from_rows=checked.family.rows_a_feature > 0,
-        n_workers=place.workers,
+    plan = checked.planned(
+        source, indexed=indexed, fixed_alpha=fixed_alpha, n_workers=place.workers
     )
     if options["dry_run"]:
         if place.is_elsewhere:

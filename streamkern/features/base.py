@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from streamkern.errors import DataError, ParameterError
+from streamkern.kernels import kernel_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from streamkern._typing import Array, Floats
+    from streamkern.kernels import Kernel
     from streamkern.scratch import Scratch
 
 # Features are made for a few rows at a time, so that they are still in cache for the cosines.
@@ -246,6 +248,16 @@ class FeatureMap(ABC):
             and all(np.array_equal(mine[name], theirs[name]) for name in mine)
         )
 
+    def checked_part(self, n_components: int) -> int:
+        """Return the size of a leading part, or raise ParameterError unless there are so many."""
+        self.check_drawn()
+        if not 1 <= n_components <= self.n_components:
+            raise ParameterError(
+                f"a part of this map has between 1 and {self.n_components} features, not "
+                f"{n_components}; ask for no more than there are."
+            )
+        return n_components
+
     def checked_subset(self, indices: Array) -> Array:
         """Return indices of features, or raise ParameterError unless they are that, each once."""
         self.check_drawn()
@@ -283,6 +295,12 @@ def cached_slices(n_rows: int, n_components: int) -> Iterator[slice]:
     step = max(_CACHED_VALUES // max(n_components, 1), 16)
     for start in range(0, n_rows, step):
         yield slice(start, min(start + step, n_rows))
+
+
+def kernel_and_options(parameters: Mapping[str, Any]) -> tuple[Kernel, dict[str, Any]]:
+    """Return the kernel that the parameters of a map name, and the other parameters."""
+    options = dict(parameters)
+    return kernel_from(options.pop("kernel"), options.pop("kernel_parameters")), options
 
 
 def checked_seed(random_state: Any) -> int:

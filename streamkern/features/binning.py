@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.features.base import FeatureMap, cached_slices, checked_n_components, checked_seed
+from streamkern.features.base import (
+    FeatureMap,
+    cached_slices,
+    checked_n_components,
+    checked_seed,
+    kernel_and_options,
+)
 from streamkern.features.chosen import Chosen
-from streamkern.kernels import Laplacian, kernel_from
+from streamkern.features.streams import stream
+from streamkern.kernels import Laplacian
 from streamkern.scratch import Scratch
 
 if TYPE_CHECKING:
@@ -97,10 +104,10 @@ class RandomBinning(FeatureMap):
         if n_features < 1:
             raise ParameterError(f"a map needs at least 1 input, not {n_features}; give some.")
         shape = (self.n_grids, n_features)
-        widths = _stream(self.random_state, 0).gamma(2.0, size=shape)
+        widths = stream(self.random_state, 0).gamma(2.0, size=shape)
         widths *= self.kernel.scales(n_features)
-        offsets = _stream(self.random_state, 1).random(shape) * widths
-        bits = _stream(self.random_state, 2).integers(1 << 64, size=shape, dtype=np.uint64)
+        offsets = stream(self.random_state, 1).random(shape) * widths
+        bits = stream(self.random_state, 2).integers(1 << 64, size=shape, dtype=np.uint64)
         return self._drawn(widths, offsets, bits | np.uint64(1))
 
     def _drawn(self, widths: Floats, offsets: Floats, multipliers: Array) -> Self:
@@ -177,8 +184,7 @@ class RandomBinning(FeatureMap):
     @classmethod
     def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
         """Rebuild the map from its file form: the grids that were drawn, not a new draw."""
-        options = dict(parameters)
-        kernel = kernel_from(options.pop("kernel"), options.pop("kernel_parameters"))
+        kernel, options = kernel_and_options(parameters)
         restored = cls(kernel, **options)
         found = [arrays[name] for name in ("widths", "offsets", "multipliers")]
         widths, offsets, multipliers = found
@@ -191,7 +197,3 @@ class RandomBinning(FeatureMap):
         if not (widths > 0).all() or multipliers.dtype != np.uint64 or not widths.size:
             raise ParameterError("grids must have positive widths; the file is damaged.")
         return restored._drawn(widths, offsets, multipliers)
-
-
-def _stream(seed: int, key: int) -> np.random.Generator:
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(key,))))

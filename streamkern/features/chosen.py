@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from streamkern.errors import ParameterError
-from streamkern.features.base import FeatureMap
+from streamkern.features.made import MadeFeatures
 from streamkern.scratch import Scratch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from streamkern._typing import Array
+    from streamkern.features.base import FeatureMap
 
 
-class Chosen(FeatureMap):
+class Chosen(MadeFeatures):
     """Some features of another map, which makes all of them.
 
     Parameters
@@ -35,11 +35,6 @@ class Chosen(FeatureMap):
         self.n_features, self.n_components = inner.n_features, len(self.indices)
         self.scale = inner.scale
 
-    def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  nothing is drawn
-        """Check the number of inputs; nothing is random."""
-        self.check((0, n_features))
-        return self
-
     def evaluated(
         self, X: Array, out: Array, shift: Array | float = 0.0, scratch: Scratch | None = None
     ) -> Iterator[slice]:
@@ -49,13 +44,6 @@ class Chosen(FeatureMap):
         for rows in self.inner.evaluated(X, every, scratch=scratch):
             np.subtract(every[rows][:, self.indices], shift, out=out[rows])
             yield rows
-
-    def first(self, n_components: int) -> Chosen:
-        """Refuse: what was chosen for its use has no part that stands for the kernel."""
-        raise ParameterError(
-            f"features that were chosen have no part of {n_components} that stands for the kernel; "
-            f"choose fewer from the whole map."
-        )
 
     def subset(self, indices: Array) -> Chosen:
         """Return fewer of the same features."""

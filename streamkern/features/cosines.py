@@ -10,6 +10,7 @@ import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.features.base import FeatureMap, cached_slices
+from streamkern.features.made import MadeFeatures
 from streamkern.features.projection import Frequencies
 from streamkern.features.trigonometry import cosines
 from streamkern.scratch import Scratch
@@ -93,7 +94,7 @@ class ProjectedFeatures(FeatureMap):
         return gradients
 
 
-class Cosines(ProjectedFeatures):
+class Cosines(MadeFeatures, ProjectedFeatures):
     """The features scale a_k cos(w_k^T x + u_k), of frequencies that someone else chose.
 
     Any choice of random Fourier features is such a map, since sin t = cos(t - pi / 2): one
@@ -132,23 +133,11 @@ class Cosines(ProjectedFeatures):
         self.amplitudes = amplitudes
         self.n_components, self.n_features = projection.n_draws, projection.n_features
 
-    def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  nothing is drawn
-        """Check the number of inputs; nothing is random."""
-        self.check((0, n_features))
-        return self
-
     def waves(self, angles: Array, out: Array, scratch: Scratch) -> None:  # noqa: ARG002
         """Write the cosines of angles (n, K), which are lost, into `out` (n, K)."""
         cosines(angles, out)
         if self.amplitudes is not None:
             out *= self.amplitudes.astype(out.dtype)
-
-    def first(self, n_components: int) -> Cosines:
-        """Refuse: what was chosen for its use has no part that stands for the kernel."""
-        raise ParameterError(
-            f"features that were chosen have no part of {n_components} that stands for the kernel; "
-            f"choose fewer from the whole map."
-        )
 
     def subset(self, indices: Array) -> Cosines:
         """Return the cosines of some of the frequencies."""

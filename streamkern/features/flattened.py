@@ -23,20 +23,21 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.features.base import FeatureMap
+from streamkern.features.made import MadeFeatures
 from streamkern.scratch import Scratch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from streamkern._typing import Array, Floats
+    from streamkern.features.base import FeatureMap
     from streamkern.features.nystroem import Nystroem
 
 # Eigenvectors of K_mm that are levelled: a share of all, and at least so many.
 _LEVELLED, _FEWEST = 1 / 8, 64
 
 
-class FlattenedSimilarities(FeatureMap):
+class FlattenedSimilarities(MadeFeatures):
     """Values of a kernel at the landmarks of a Nystroem map, levelled.
 
     Parameters
@@ -83,11 +84,6 @@ class FlattenedSimilarities(FeatureMap):
         largest = eigenvalues[: -r - 1 : -1]
         reflectors, factors = _reflections(vectors[:, : -r - 1 : -1])
         return cls(whitened, reflectors, factors, largest[-1:] / largest)
-
-    def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  nothing is drawn
-        """Check the number of inputs; nothing is random."""
-        self.check((0, n_features))
-        return self
 
     def evaluated(
         self, X: Array, out: Array, shift: Array | float = 0.0, scratch: Scratch | None = None

@@ -15,8 +15,8 @@ from streamkern.features.spectral import (
     SpectralFeatures,
     drawn_phases,
     drawn_uniforms,
-    stream,
 )
+from streamkern.features.streams import stream
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats

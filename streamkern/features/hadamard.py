@@ -166,9 +166,7 @@ class HadamardProjection(Projection):
         """Return three transforms, with their signs in between."""
         B, _, P = self.signs.shape
         p, L = self.n_features, self.n_draws
-        inputs, signs = self.inputs.astype(dtype), self.signs.astype(dtype)
-        lengths = self._unnormalised().astype(dtype)
-        matrices = [matrix.astype(dtype) for matrix in small_matrices(P)]
+        inputs, signs, lengths, matrices = self._as(dtype)
 
         def project(X: Array, angles: Array) -> None:
             values, other = (
@@ -190,9 +188,7 @@ class HadamardProjection(Projection):
         """Return the same, the other way round."""
         B, _, P = self.signs.shape
         p, L = self.n_features, self.n_draws
-        inputs, signs = self.inputs.astype(dtype), self.signs.astype(dtype)
-        lengths = self._unnormalised().astype(dtype)
-        matrices = [matrix.astype(dtype) for matrix in small_matrices(P)]
+        inputs, signs, lengths, matrices = self._as(dtype)
 
         def pull_back(slopes: Array, out: Array) -> None:
             values, other = (
@@ -209,10 +205,13 @@ class HadamardProjection(Projection):
 
         return pull_back
 
-    def _unnormalised(self) -> Floats:
-        """Return the lengths over P^(3/2), since the matrices here are not divided by sqrt(P)."""
-        lengths: Floats = self.lengths * float(self.signs.shape[2]) ** -1.5
-        return lengths
+    def _as(self, dtype: np.dtype[np.floating]) -> tuple[Array, Array, Array, list[Array]]:
+        """Return inputs, signs, lengths and small matrices in a precision."""
+        P = self.signs.shape[2]
+        # Over P^(3/2), since the matrices here are not divided by sqrt(P).
+        lengths = self.lengths * float(P) ** -1.5
+        matrices = [matrix.astype(dtype) for matrix in small_matrices(P)]
+        return self.inputs.astype(dtype), self.signs.astype(dtype), lengths.astype(dtype), matrices
 
     def rows(self, indices: Array) -> Floats:
         """Return some frequencies (K, p), from slopes that are 1 for one of them."""

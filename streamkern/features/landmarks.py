@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamkern.errors import ParameterError
+from streamkern.features.streams import stream
 from streamkern.kernels import Kernel, ShiftInvariantKernel
 from streamkern.kernels.scaled import DistanceKernel
 
@@ -102,7 +103,7 @@ def pivoted(kernel: Kernel, rows: Floats, n_landmarks: int, seed: int) -> Floats
     Epperly, Tropp and Webber (2024), "Embrace rejection: kernel matrix approximation by
     accelerated randomly pivoted Cholesky".
     """
-    rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(1,))))
+    rng = stream(seed, 1)
     residual = diagonal(kernel, rows)
     smallest = _ROUNDING * residual.max(initial=0.0)
     factor = np.empty((len(rows), n_landmarks))

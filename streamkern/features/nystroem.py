@@ -8,11 +8,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.features.base import FeatureMap, checked_n_components, checked_seed
+from streamkern.features.base import (
+    FeatureMap,
+    checked_n_components,
+    checked_seed,
+    kernel_and_options,
+)
 from streamkern.features.flattened import FlattenedSimilarities
 from streamkern.features.landmarks import checked_choice, diagonal, landmarks
+from streamkern.features.made import MadeFeatures
 from streamkern.features.similarity import Similarities
-from streamkern.kernels import kernel_from
 from streamkern.scratch import Scratch
 
 if TYPE_CHECKING:
@@ -132,13 +137,7 @@ class Nystroem(FeatureMap):
 
     def first(self, n_components: int) -> Nystroem:
         """Return the map of the first landmarks; see `FeatureMap`."""
-        self.check_drawn()
-        if not 1 <= n_components <= self.n_components:
-            raise ParameterError(
-                f"a part of this map has between 1 and {self.n_components} features, not "
-                f"{n_components}; ask for no more than there are."
-            )
-        k = n_components
+        k = self.checked_part(n_components)
         smaller = Nystroem(
             self.kernel,
             k,
@@ -188,8 +187,7 @@ class Nystroem(FeatureMap):
     @classmethod
     def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
         """Rebuild the map from its file form: the landmarks and the factor that were made."""
-        options = dict(parameters)
-        kernel = kernel_from(options.pop("kernel"), options.pop("kernel_parameters"))
+        kernel, options = kernel_and_options(parameters)
         restored = cls(kernel, **options)
         chosen, packed, m = arrays["landmarks"], arrays["factor"], restored.n_components
         if chosen.ndim != 2 or len(chosen) != m or packed.shape != (m * (m + 1) // 2,):
@@ -204,7 +202,7 @@ class Nystroem(FeatureMap):
         return restored._drawn(np.asarray(chosen, dtype=np.float64), factor)
 
 
-class Projected(FeatureMap):
+class Projected(MadeFeatures):
     """Linear combinations of the values of a kernel at landmarks.
 
     Parameters
@@ -228,11 +226,6 @@ class Projected(FeatureMap):
         self.weights = weights
         self.n_features, self.n_components = similarities.n_features, weights.shape[1]
 
-    def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  nothing is drawn
-        """Check the number of inputs; nothing is random."""
-        self.check((0, n_features))
-        return self
-
     def evaluated(
         self, X: Array, out: Array, shift: Array | float = 0.0, scratch: Scratch | None = None
     ) -> Iterator[slice]:
@@ -246,13 +239,6 @@ class Projected(FeatureMap):
             if shifted:
                 features -= shift
             yield rows
-
-    def first(self, n_components: int) -> Projected:
-        """Refuse: what was chosen for its use has no part that stands for the kernel."""
-        raise ParameterError(
-            f"features that were chosen have no part of {n_components} that stands for the kernel; "
-            f"choose fewer from the whole map."
-        )
 
     def subset(self, indices: Array) -> Projected:
         """Return some of the combinations."""

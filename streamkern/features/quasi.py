@@ -10,7 +10,8 @@ import numpy as np
 from streamkern.errors import ParameterError
 from streamkern.features.base import checked_seed
 from streamkern.features.projection import Frequencies
-from streamkern.features.spectral import DIRECTIONS, SpectralFeatures, stream
+from streamkern.features.spectral import DIRECTIONS, SpectralFeatures
+from streamkern.features.streams import stream
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.features.base import FeatureMap, cached_slices
+from streamkern.features.base import cached_slices
+from streamkern.features.made import MadeFeatures
 from streamkern.kernels import Kernel, Laplacian, RadialKernel, kernel_from
 from streamkern.scratch import Scratch
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 _FEW_INPUTS = 64
 
 
-class Similarities(FeatureMap):
+class Similarities(MadeFeatures):
     """The features k(x, z_1), ..., k(x, z_m), which are what a kernel model predicts from.
 
     Parameters
@@ -41,11 +42,6 @@ class Similarities(FeatureMap):
         self.kernel = kernel
         self.landmarks = np.ascontiguousarray(landmarks)
         self.n_components, self.n_features = landmarks.shape
-
-    def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  nothing is drawn
-        """Check the number of inputs; nothing is random."""
-        self.check((0, n_features))
-        return self
 
     def evaluated(
         self, X: Array, out: Array, shift: Array | float = 0.0, scratch: Scratch | None = None

@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.features.base import FeatureMap, cached_slices, checked_n_components, checked_seed
+from streamkern.features.base import (
+    FeatureMap,
+    cached_slices,
+    checked_n_components,
+    checked_seed,
+    kernel_and_options,
+)
 from streamkern.features.chosen import Chosen
-from streamkern.kernels import Polynomial, kernel_from
+from streamkern.features.streams import stream
+from streamkern.kernels import Polynomial
 from streamkern.scratch import Scratch
 
 if TYPE_CHECKING:
@@ -66,7 +73,7 @@ class TensorSketch(FeatureMap):
         """Draw places and signs for rows of `n_features` inputs."""
         if n_features < 1:
             raise ParameterError(f"a map needs at least 1 input, not {n_features}; give some.")
-        rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(self.random_state)))
+        rng = stream(self.random_state)
         shape = (self.kernel.degree, n_features + 1)
         places = rng.integers(self.n_components, size=shape)
         return self._drawn(places, 2 * rng.integers(2, size=shape) - 1)
@@ -143,8 +150,7 @@ class TensorSketch(FeatureMap):
     @classmethod
     def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
         """Rebuild the map from its file form: what was drawn, not a new draw."""
-        options = dict(parameters)
-        kernel = kernel_from(options.pop("kernel"), options.pop("kernel_parameters"))
+        kernel, options = kernel_and_options(parameters)
         restored = cls(kernel, **options)
         places, signs, D = arrays["places"], arrays["signs"], restored.n_components
         d = restored.kernel.degree

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.features.base import FeatureMap, checked_n_components
+from streamkern.features.base import FeatureMap, checked_n_components, kernel_and_options
 from streamkern.features.cosines import Cosines, ProjectedFeatures
 from streamkern.features.projection import Frequencies, Projection
+from streamkern.features.streams import stream
 from streamkern.features.trigonometry import cosines, cosines_and_sines
-from streamkern.kernels import ShiftInvariantKernel, kernel_from
+from streamkern.kernels import ShiftInvariantKernel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -109,12 +110,7 @@ class SpectralFeatures(ProjectedFeatures):
 
     def first(self, n_components: int) -> Self:
         """Return the map of the first draws, which is the map with that many and the same seed."""
-        self.check_drawn()
-        if not 1 <= n_components <= self.n_components:
-            raise ParameterError(
-                f"a part of this map has between 1 and {self.n_components} features, not "
-                f"{n_components}; ask for no more than there are."
-            )
+        self.checked_part(n_components)
         smaller = type(self)(self.kernel, n_components, **self.options())
         L = smaller.n_draws
         amplitudes = None if self.amplitudes is None else self.amplitudes[:L]
@@ -168,18 +164,12 @@ class SpectralFeatures(ProjectedFeatures):
     @classmethod
     def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
         """Rebuild the map from its file form: the frequencies that were drawn, not a new draw."""
-        options = dict(parameters)
-        kernel = kernel_from(options.pop("kernel"), options.pop("kernel_parameters"))
+        kernel, options = kernel_and_options(parameters)
         if not isinstance(kernel, ShiftInvariantKernel):
             raise ParameterError(f"{kernel!r} has no random Fourier features.")
         restored = cls(kernel, **options)
         projection = cls.projected_by.restore(arrays)
         return restored._drawn(projection, arrays["phases"], arrays.get("amplitudes"))
-
-
-def stream(seed: int, *key: int) -> np.random.Generator:
-    """Return the random numbers of a seed that are for one use."""
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
 
 
 def drawn_uniforms(seed: int, n_draws: int, n_uniforms: int) -> Floats:

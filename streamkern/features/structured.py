@@ -15,8 +15,8 @@ from streamkern.features.spectral import (
     SpectralFeatures,
     drawn_phases,
     drawn_uniforms,
-    stream,
 )
+from streamkern.features.streams import stream
 from streamkern.kernels import RadialKernel
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ import numpy as np
 
 from streamkern.kernels import Combined
 from streamkern.plan import fit_flops
-from streamkern.scheduling import current_resources, run_all, shared, task
+from streamkern.resources import current_resources
+from streamkern.scheduling import run_all, shared, task
 from streamkern.tuning.budget import Ledger
 from streamkern.tuning.candidates import Arm, Candidate, near, octaves, tiers
 from streamkern.tuning.frontier import configurations
@@ -25,7 +26,6 @@ from streamkern.tuning.trials import N_FOLDS, Trial, trial_bytes
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from streamkern._typing import Floats
     from streamkern.fitoptions import FitOptions
     from streamkern.kernels import ShiftInvariantKernel
     from streamkern.plan import Plan
@@ -273,7 +273,7 @@ class _Trials:
                 resolved = kernel.resolved(rows, columns)
                 self.arms.append(Arm(resolved, feature_map, metric))
                 self.kernels.append(resolved.restricted(columns))
-        targets = _standardized_targets(seen)[:n_rows]
+        targets = seen.targets[:n_rows]
         self.n_rows = len(targets)
         self._targets = shared(targets)
         self._winner: tuple[Candidate, Attempt] | None = None
@@ -331,13 +331,6 @@ class _Trials:
             ledger.passes,
             ledger.seconds,
         )
-
-
-def _standardized_targets(seen: Survey) -> Floats:
-    p = seen.standardizer.n_features
-    mean, variance = seen.columns.mean[p:], seen.columns.variance[p:]
-    targets: Floats = (seen.sample.y - mean) / np.sqrt(np.where(variance > 0, variance, 1.0))
-    return targets
 
 
 def _shared_projections(candidates: Sequence[Candidate]) -> Iterator[tuple[int, list[int]]]:

@@ -1,0 +1,103 @@
+"""What tasks run on: a distributed client if there is one, else this process."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import dask
+from dask.base import named_schedulers
+
+from streamkern.errors import ClusterError
+from streamkern.memory import available_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LOST = "the cluster lost its workers or its scheduler; check that they run, and start again."
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What the current scheduler offers.
+
+    Parameters
+    ----------
+    n_workers : int
+        Worker processes; 0 where tasks run in this process.
+    n_threads : int
+        Tasks that one process runs at a time.
+    worker_bytes : int
+        Memory that one process may use.
+    """
+
+    n_workers: int
+    n_threads: int
+    worker_bytes: int
+
+
+def current_resources() -> Resources:
+    """Say what the current scheduler offers, as a plan needs to know it."""
+    client = current_client()
+    if client is None:
+        return Resources(0, local_threads(), available_bytes())
+    with reaching():
+        workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    if not workers:
+        return Resources(1, 1, available_bytes())
+    limits = [worker["memory_limit"] or available_bytes() for worker in workers]
+    return Resources(len(workers), max(worker["nthreads"] for worker in workers), min(limits))
+
+
+def current_client() -> Any:
+    """Return the distributed client that `dask.compute` would use now, or None."""
+    if "distributed" not in sys.modules:
+        return None  # Dask would import it to find out, which takes longer than a small fit
+    owner = getattr(dask.base.get_scheduler(), "__self__", None)
+    return owner if hasattr(owner, "scheduler_info") else None
+
+
+def current_worker() -> Any:
+    """Return the Dask worker that runs the present task, or None where none does."""
+    if "distributed.worker" in sys.modules:
+        from distributed import get_worker  # noqa: PLC0415  only where it is imported already
+
+        with suppress(ValueError):
+            return get_worker()
+    return None
+
+
+def metered(seconds: dict[str, float]) -> None:
+    """Have Dask count the seconds that a task was at something, for its fine performance metrics.
+
+    They are parts of the time that the task takes; Dask says of the rest that it is neither.
+    """
+    if current_worker() is not None:
+        from distributed.metrics import context_meter  # noqa: PLC0415  where a worker is
+
+        for activity, each in seconds.items():
+            context_meter.digest_metric(activity, each, "seconds")
+
+
+def local_scheduler() -> Any:
+    """Return what Dask runs tasks of this process with."""
+    chosen = dask.config.get("scheduler", None) or "threads"
+    return named_schedulers.get(chosen, chosen) if isinstance(chosen, str) else chosen
+
+
+def local_threads() -> int:
+    """Return how many tasks run at a time where there is no client."""
+    if local_scheduler() is dask.local.get_sync:
+        return 1
+    return int(dask.config.get("num_workers", None) or dask.system.CPU_COUNT)
+
+
+@contextmanager
+def reaching() -> Iterator[None]:
+    """Say in one sentence that the scheduler does not answer."""
+    try:
+        yield
+    except OSError as error:
+        raise ClusterError(LOST) from error
