@@ -11,6 +11,7 @@ distances among them.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -42,8 +43,10 @@ if TYPE_CHECKING:
     from streamkern.sources import Source
     from streamkern.survey import Survey
 
-# A kernel, and the family of its maps.
-Pair = tuple["Kernel", str]
+# A kernel with a length scale, and the family of its maps.
+Pair = tuple[Any, str]
+# Kernels of every map that have a metric, chosen by fits of so many features to so many rows.
+_KERNELS_A_MAP, _FEW_COMPONENTS, _FEW_ROWS = 2, 256, 4096
 # Of several pairs, rounds that all have, the plain one included, and pairs that have more.
 _FIRST_ROUNDS, _GO_ON = 2, 2
 # Features of a round at the least and most, and of rows a feature at the least.
@@ -51,7 +54,7 @@ _COMPONENTS, _ROWS_A_FEATURE = (256, 1024), 2
 # Of the sample, the part that fits.
 _TRAINING = 3 / 4
 # Half octaves about the kernel's own length scale, in the first round; later about the last best.
-_FIRST, _NEXT = (-4, -3, -2, -1, 0, 1, 2), (-1, 0, 1)
+_FIRST, _NEXT, _COARSE = (-4, -3, -2, -1, 0, 1, 2), (-1, 0, 1), (-4, -2, 0, 2)
 _MOST_STEPS = 4
 _BLOCK_ROWS, _SHIFT_ROWS = 4096, 2048
 _FEWEST_ROWS = 60
@@ -189,7 +192,7 @@ def in_metric(
 def learnt_metric(seen: Survey, options: FitOptions, pairs: Sequence[Pair]) -> LearntMetric:
     """Learn a metric for each of some kernels and maps, and return the one that predicts best.
 
-    All of them have a first metric; the best two go on.
+    The best two kernels of every map have a first metric; the best two pairs of these go on.
 
     Parameters
     ----------
@@ -214,7 +217,7 @@ def learnt_metric(seen: Survey, options: FitOptions, pairs: Sequence[Pair]) -> L
     sample = _Sample(rows, shared(rows), shared(seen.targets[:n_rows]))
     rounds = [
         _rounds(sample, seen.standardizer, replace(options, feature_map=name), learning, kernel)
-        for kernel, name in pairs
+        for kernel, name in _promising(sample, seen.standardizer, options, pairs)
     ]
     found = [list(islice(each, _FIRST_ROUNDS)) for each in rounds]
     ahead = np.argsort([_least(some) for some in found], kind="stable")
@@ -231,6 +234,24 @@ def learnt_metric(seen: Survey, options: FitOptions, pairs: Sequence[Pair]) -> L
         tuple(each.described() for each in every),
         time.perf_counter() - begun,
     )
+
+
+def _promising(
+    sample: _Sample, plain: Standardizer, options: FitOptions, pairs: Sequence[Pair]
+) -> Sequence[Pair]:
+    """Return the best kernels of every map, by small fits in plain distances, in their order."""
+    if max(Counter(name for _, name in pairs).values()) <= _KERNELS_A_MAP:
+        return pairs
+    n_rows, tasks = min(len(sample.rows), _FEW_ROWS), []
+    for kernel, name in pairs:
+        few = replace(options, feature_map=name, n_components=_FEW_COMPONENTS)
+        trial, own = _Trial.of(few, plain, n_rows), kernel.resolved(plain(sample.rows))
+        tasks += [trial.task(own, step, sample) for step in _COARSE]
+    errors = np.array([tried.relative_mse for tried in run_all(tasks)]).reshape(len(pairs), -1)
+    kept: dict[str, list[int]] = {}
+    for i in np.argsort(errors.min(axis=1), kind="stable").tolist():
+        kept.setdefault(pairs[i][1], []).append(i)
+    return [pairs[i] for i in sorted(i for best in kept.values() for i in best[:_KERNELS_A_MAP])]
 
 
 def _least(rounds: Sequence[_Found]) -> float:
@@ -290,18 +311,17 @@ def _rounds(
 ) -> Iterator[_Found]:
     """Yield the rounds of one kernel and map, up to the first that does no better than before."""
     n_rows = len(sample.rows)
-    trial = _Trial(options, plain, _n_components(options, n_rows), int(_TRAINING * n_rows))
+    trial = _Trial.of(options, plain, n_rows)
     steps: Sequence[int] = _FIRST
     least = np.inf
     for number in range(learning.n_rounds + 1):
         own = kernel.resolved(trial.standardizer(sample.rows))
+        chosen = task(trial.representatives, own, sample.X, name="metric-landmarks")
+        trial = replace(trial, made_from=run(chosen))
         tried: dict[int, _Tried] = {}
         for _ in range(_MOST_STEPS):
             new = [step for step in steps if step not in tried]
-            tasks = [
-                task(trial, own.stretched(2.0 ** (step / 2)), sample.X, sample.y, name="metric-try")
-                for step in new
-            ]
+            tasks = [trial.task(own, step, sample) for step in new]
             tried.update(zip(new, run_all(tasks), strict=True))
             middle = min(tried, key=lambda step: (tried[step].relative_mse, step))
             if {middle - 1, middle + 1} <= tried.keys():
@@ -313,7 +333,8 @@ def _rounds(
             return
         least, steps = best.relative_mse, tuple(middle + step for step in _NEXT)
         outer = run(task(trial.gradients, best, sample.X, name="metric-gradients"))
-        trial = replace(trial, standardizer=plain.with_linear(_linear(outer, learning)))
+        metric = _linear(outer, learning)
+        trial = replace(trial, standardizer=plain.with_linear(metric), made_from=None)
 
 
 def _n_components(options: FitOptions, n_rows: int) -> int:
@@ -343,17 +364,43 @@ class _Trial:
     standardizer : Standardizer
         With the metric.
     n_components : int
-    n_training : int
-        The first rows of the sample, which fit; the others are held out.
+    n_rows : int
+        Rows of the sample that count, the first ones; of these the first fit, and the others are
+        held out.
+    made_from : ndarray, optional
+        What maps are drawn from, where that was found already.
     """
 
     options: FitOptions
     standardizer: Standardizer
     n_components: int
-    n_training: int
+    n_rows: int
+    made_from: Array | None = None
+
+    @classmethod
+    def of(cls, options: FitOptions, standardizer: Standardizer, n_rows: int) -> _Trial:
+        """Return the fits to so many rows, at no more features than these can bear."""
+        return cls(options, standardizer, _n_components(options, n_rows), n_rows)
+
+    @property
+    def n_training(self) -> int:
+        """The number of rows that fit."""
+        return int(_TRAINING * self.n_rows)
+
+    def task(self, kernel: ShiftInvariantKernel, step: int, sample: _Sample) -> Any:
+        """Return the task of a fit, at so many half octaves from the kernel's length scale."""
+        return task(
+            self, kernel.stretched(2.0 ** (step / 2)), sample.X, sample.y, name="metric-try"
+        )
+
+    def representatives(self, kernel: ShiftInvariantKernel, X: Array) -> Array | None:
+        """Return what maps of the kernel are drawn from at every length scale, if that is so."""
+        rows = self.standardizer(X[: self.n_training])
+        return self.options.map_of(kernel, self.n_components).representatives(rows)
 
     def __call__(self, kernel: ShiftInvariantKernel, X: Array, y: Floats) -> _Tried:
         """Fit the training part at the best of a grid of penalties."""
+        X, y = X[: self.n_rows], y[: self.n_rows]
         feature_map, intercept = self._map(kernel, X), self.options.fit_intercept
         D, dtype = feature_map.n_components, self._dtype
         features = np.empty((max(len(X) - self.n_training, _SHIFT_ROWS), D), dtype)
@@ -393,7 +440,9 @@ class _Trial:
         return np.float32 if self.options.precision == "single" else np.float64
 
     def _map(self, kernel: ShiftInvariantKernel, X: Array) -> FeatureMap:
-        rows = self.standardizer(X[: self.n_training])
+        rows = self.made_from
+        if rows is None:
+            rows = self.standardizer(X[: self.n_training])
         inner = self.options.map_of(kernel, self.n_components)
         return Standardized(self.standardizer, inner.draw(self.standardizer.n_outputs, rows))
 

@@ -116,6 +116,21 @@ def test_one_of_several_kernels_is_chosen_with_its_metric():
     assert {attempt["kernel"] for attempt in tuned.report_["tuning"]} == {"gaussian"}
 
 
+def test_of_many_kernels_the_best_two_of_every_map_have_a_metric():
+    tuned = ridge("learn:1")
+    tuned.tune(*of_two_directions(600), kernels="auto", maps=["orthogonal", "nystroem"])
+    pairs = [
+        (each["kernel"], each["feature_map"])
+        for each in tuned.report_["metric"]["rounds"]
+        if each["number"] == 0
+    ]
+    assert sorted(feature_map for _, feature_map in pairs) == ["nystroem"] * 2 + ["orthogonal"] * 2
+    assert len(set(pairs)) == 4
+    # A smooth function of rows without noise.
+    assert all(("gaussian", each) in pairs for each in ("orthogonal", "nystroem"))
+    assert not any(kernel in ("matern12", "laplacian") for kernel, _ in pairs)
+
+
 def test_columns_that_are_left_out_have_no_part_in_the_metric():
     X, y = of_two_inputs(1500)
     X = np.insert(X, 3, 5.0, axis=1)

@@ -67,6 +67,20 @@ class FeatureMap(ABC):
             If there are no inputs, or no rows where the map is made from them.
         """
 
+    def representatives(self, rows: Array) -> Array | None:  # noqa: ARG002
+        """Return rows that `draw` makes the same map of, at every length scale of the kernel.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (m, p)
+
+        Returns
+        -------
+        ndarray of shape (m', p), or None
+            None where there are none, or the map is not made from rows.
+        """
+        return None
+
     def evaluate(self, X: Array, out: Array, shift: Array | float = 0.0) -> None:
         """Write phi(X) / scale - shift into `out`; parameters as of `evaluated`."""
         for _ in self.evaluated(X, out, shift):

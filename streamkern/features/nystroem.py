@@ -99,6 +99,13 @@ class Nystroem(FeatureMap):
         chosen = landmarks(self.kernel, rows, m, self.landmarks, self.random_state)
         return self._drawn(*_independent(self.kernel, chosen, self.jitter))
 
+    def representatives(self, rows: Array) -> Array | None:
+        """Return the landmarks, unless their choice depends on the length scale."""
+        if self.landmarks == "pivoted":
+            return None
+        rows = np.asarray(rows, dtype=np.float64)
+        return landmarks(self.kernel, rows, self.n_components, self.landmarks, self.random_state)
+
     def _drawn(self, chosen: Floats, factor: Floats) -> Self:
         self.similarities = Similarities(self.kernel, chosen)
         self.factor = factor

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from streamkern.features import Identity, Nystroem, RandomFourierFeatures
+from streamkern.features import Identity, RandomFourierFeatures
 from streamkern.features.base import cached_slices
-from streamkern.features.landmarks import landmarks
 from streamkern.scratch import Scratch
 from streamkern.selection import PenaltyCurve, default_grid, held_out_errors
 from streamkern.solve import Eigenbasis, decomposition_bytes
@@ -125,13 +124,9 @@ class Trial:
         stretches = self.kernel.stretches_frequencies
         if isinstance(feature_map, RandomFourierFeatures) and stretches:
             return self._with_shared_angles(feature_map, X, y, factors)
-        begun, made_from = time.thread_time(), X
-        if isinstance(feature_map, Nystroem) and feature_map.landmarks != "pivoted":
-            # They are the same at every length scale.
-            rows, how = np.asarray(X, dtype=np.float64), feature_map.landmarks
-            made_from = landmarks(
-                self.kernel, rows, self.n_components, how, feature_map.random_state
-            )
+        begun = time.thread_time()
+        chosen = feature_map.representatives(X)
+        made_from = X if chosen is None else chosen
         once = time.thread_time() - begun
         return [self._alone(X, y, factor, made_from, once) for factor in factors]
 

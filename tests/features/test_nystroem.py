@@ -430,3 +430,18 @@ def test_arrays_that_do_not_go_together_are_refused(i):
         with pytest.raises(ParameterError):
             MAPS[phi.name].restore(phi.parameters(), arrays)
     assert tried or phi.name == "projected"
+
+
+@every_choice
+def test_representatives_make_the_same_map_at_every_length_scale(landmarks):
+    def at(length_scale):
+        return Nystroem(Gaussian(length_scale), M, landmarks=landmarks)
+
+    few = at(1.5).representatives(ROWS)
+    assert (few is None) == (landmarks == "pivoted")
+    for length_scale in (1.5, 3.0):
+        whole = at(length_scale).draw(P, ROWS)
+        part = at(length_scale).draw(P, ROWS if few is None else few)
+        for name, values in whole.arrays().items():
+            np.testing.assert_array_equal(values, part.arrays()[name])
+    assert RandomFourierFeatures(Gaussian(1.5), M).representatives(ROWS) is None
