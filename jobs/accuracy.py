@@ -22,6 +22,8 @@ from accuracies.contenders import OTHERS, outcome
 from accuracies.picture import draw
 from accuracies.sets import read
 
+from streamkern.kernels import separated
+
 CONTENDERS = (
     *("orthogonal/gaussian", "orthogonal/matern32", "nystroem/gaussian", "nystroem/matern32"),
     *("orthogonal/gaussian/learn", "auto/auto/learn", *OTHERS),
@@ -51,7 +53,7 @@ def numbers(text: str) -> list[int]:
 def measured(given: argparse.Namespace) -> list[dict[str, Any]]:
     """Fit every contender to every set, and say at once what came of it."""
     found = []
-    cases = list(product(given.contenders.split(","), numbers(given.components)))
+    cases = list(product(separated(given.contenders), numbers(given.components)))
     print(HEADER, flush=True)
     for folder in given.sets:
         rows = read(folder)
@@ -63,6 +65,7 @@ def measured(given: argparse.Namespace) -> list[dict[str, Any]]:
                 | done._asdict()
             )
             print(line(found[-1]), flush=True)
+            (given.out / f"{given.name}.json").write_text(json.dumps(found, indent=1))
     return found
 
 
@@ -83,14 +86,13 @@ def line(one: dict[str, Any]) -> str:
 
 def main() -> None:
     given = options()
+    given.out.mkdir(parents=True, exist_ok=True)
     if given.draw:
         found = [one for path in given.draw for one in json.loads(path.read_text())]
         print(HEADER, *map(line, found), sep="\n")
     else:
         found = measured(given)
-    given.out.mkdir(parents=True, exist_ok=True)
     path = given.out / f"{given.name}.json"
-    path.write_text(json.dumps(found, indent=1))
     draw(found, path.with_suffix(".svg"))
     draw(found, path.with_suffix(".png"))
     print(f"{path}, with .svg and .png beside it")

@@ -149,7 +149,21 @@ class FitOptions:
             return n_features
         if isinstance(self.kernel, ShiftInvariantKernel):
             self.kernel.check_inputs(n_features)
+        self.check_map(n_features)
         return self.n_components
+
+    def check_map(self, n_features: int) -> None:
+        """Raise ParameterError unless the map is for p inputs, and for what is to be learnt."""
+        if self.is_identity:
+            return
+        feature_map = self.map_of(self.kernel)
+        feature_map.check_inputs(n_features)
+        if learning_of(self.metric) and not feature_map.has_gradients:
+            raise ParameterError(
+                f"a metric is learnt from gradients, which the map {self.feature_map!r} of the "
+                f"kernel {self.kernel.name!r} does not have; take the orthogonal map, or leave the "
+                f"metric out."
+            )
 
     def map_of(self, kernel: Kernel, n_components: int | None = None) -> FeatureMap:
         """Return the map of a kernel, of D features or another number of them, not drawn yet."""

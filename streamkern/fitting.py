@@ -88,9 +88,10 @@ def fit_moments(
         seen = survey(source, options, plan, n_sample, index=index, like=like, checkpoint=saved)
         learnt = None
         if like is None:
-            seen, learnt = in_metric(seen, options, [(options.kernel, options.feature_map)])
-        if learnt is not None:
-            options = replace(options, kernel=learnt.kernel)
+            pair = options.kernel, options.feature_map
+            (best, *_), learnt = in_metric(seen, options, [pair])
+            seen, ((kernel, _), *_) = best.survey, best.pairs
+            options = replace(options, kernel=kernel)
         moments = moments_pass(source, options, plan, seen, like=like, checkpoint=saved)
     return moments if learnt is None else learnt.reported(moments)
 

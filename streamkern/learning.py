@@ -18,18 +18,25 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streamkern.errors import DataError, ParameterError
+from streamkern.errors import DataError
 from streamkern.features import Standardized
-from streamkern.kernels import ShiftInvariantKernel
-from streamkern.kernels.combined import Combined
-from streamkern.metric import GivenMetric, learning_of, metric_of, root_of
-from streamkern.plan import large_sample
+from streamkern.kernels import Linear
+from streamkern.metric import (
+    GivenMetric,
+    check_kernel_in_metric,
+    learning_of,
+    metric_of,
+    root_of,
+)
+from streamkern.plan import fit_flops, large_sample
 from streamkern.predictor import Predictor
 from streamkern.scheduling import run, run_all, shared, task
 from streamkern.selection import default_grid
 from streamkern.solve import Eigenbasis
 from streamkern.sources import Block
 from streamkern.statistics import GradientOuterProduct, Moments
+from streamkern.threads import blas_threads
+from streamkern.tuning import ISOTROPIC, LEARNT, Contender, Spent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,7 +45,7 @@ if TYPE_CHECKING:
     from streamkern.datamoments import DataMoments
     from streamkern.features import FeatureMap, Standardizer
     from streamkern.fitoptions import FitOptions
-    from streamkern.kernels import Kernel
+    from streamkern.kernels import Kernel, ShiftInvariantKernel
     from streamkern.metric import Learning
     from streamkern.sources import Source
     from streamkern.survey import Survey
@@ -104,31 +111,31 @@ class LearntMetric:
 
     Parameters
     ----------
-    kernel : ShiftInvariantKernel
-        With the length scale of the best round.
-    feature_map : str
-        The family of the maps of that round.
-    linear : ndarray of shape (p', p') or (p',), or None
-        A of the best round; None where plain distances did best.
-    kept : int
-        The place of the best round among `rounds`.
     rounds : tuple of Round
         Of every kernel and map, one after the other.
-    seconds : float
+    contenders : dict of int to Contender
+        The best rounds of every family of maps, and of plain distances, by their places among
+        `rounds`; the best first, of one kernel with its length scale.
+    spent : Spent
     """
 
-    kernel: ShiftInvariantKernel
-    feature_map: str
-    linear: Floats | None
-    kept: int
     rounds: tuple[Round, ...]
-    seconds: float
+    contenders: dict[int, Contender]
+    spent: Spent
 
-    def reported(self, moments: DataMoments) -> DataMoments:
-        """Return moments whose report says how the metric was learnt."""
+    def reported(self, moments: DataMoments, place: int = 0) -> DataMoments:
+        """Return moments whose report says how the metric was learnt, and which round was kept.
+
+        Parameters
+        ----------
+        moments : DataMoments
+        place : int
+            Of the contender whose metric they have, in the order of `contenders`.
+        """
         report, seconds = moments.report, moments.report["seconds"]
-        rounds = {"rounds": [each.as_dict() for each in self.rounds], "kept": self.kept}
-        spent = {"metric": self.seconds, "total": seconds["total"] + self.seconds}
+        kept = list(self.contenders)[place]
+        rounds = {"rounds": [each.as_dict() for each in self.rounds], "kept": kept}
+        spent = {"metric": self.spent.seconds, "total": seconds["total"] + self.spent.seconds}
         changed = {"metric": report["metric"] | rounds, "seconds": seconds | spent}
         return replace(moments, report=report | changed)
 
@@ -151,26 +158,15 @@ def check_metric_of(options: FitOptions, kernels: Sequence[Kernel], source: Sour
             f"{source.n_samples}; add rows, or leave the metric out."
         )
     for kernel in kernels:
-        if options.is_identity or not isinstance(kernel, ShiftInvariantKernel):
-            raise ParameterError(
-                f"a metric is for kernels with a length scale, not for {kernel!r} or the inputs "
-                f"themselves; leave it out."
-            )
-        if isinstance(kernel, Combined):
-            raise ParameterError(
-                f"a metric mixes the inputs that the parts of {kernel!r} are of; leave out either."
-            )
-        if isinstance(kernel.length_scale, tuple):
-            raise ParameterError(
-                "a metric weighs the inputs, and so do length scales of their own; give one "
-                "length scale, or leave the metric out."
-            )
+        check_kernel_in_metric(Linear() if options.is_identity else kernel)
 
 
 def in_metric(
     seen: Survey, options: FitOptions, pairs: Sequence[Pair]
-) -> tuple[Survey, LearntMetric | None]:
+) -> tuple[list[Contender], LearntMetric | None]:
     """Return the survey with the metric that the options say, and how it was learnt if it was.
+
+    Where it was, there are several to choose from, the best first, each with a pair of its own.
 
     Parameters
     ----------
@@ -178,19 +174,25 @@ def in_metric(
         With a sample of `options.sample_rows` where the metric is to be learnt.
     options : FitOptions
     pairs : sequence of (Kernel, str)
-        Kernels and families of maps, of which one pair is chosen where the metric is to be learnt.
+        Kernels and families of maps.
     """
-    learnt, linear = None, None
-    if isinstance(options.metric, GivenMetric):
-        linear = options.metric.linear(seen.standardizer.columns)
-    elif options.metric is not None:
+    metric, learnt = options.metric, None
+    if metric is None:
+        return [Contender(ISOTROPIC, seen, pairs)], None
+    with blas_threads(1):  # roots are part of the result
+        if isinstance(metric, GivenMetric):
+            linear = metric.linear(seen.standardizer.columns)
+            return [Contender(metric.name, _turned(seen, linear), pairs)], None
         learnt = learnt_metric(seen, options, pairs)
-        linear = learnt.linear
-    return replace(seen, standardizer=seen.standardizer.with_linear(linear)), learnt
+        return list(learnt.contenders.values()), learnt
+
+
+def _turned(seen: Survey, linear: Floats | None) -> Survey:
+    return replace(seen, standardizer=seen.standardizer.with_linear(linear))
 
 
 def learnt_metric(seen: Survey, options: FitOptions, pairs: Sequence[Pair]) -> LearntMetric:
-    """Learn a metric for each of some kernels and maps, and return the one that predicts best.
+    """Learn a metric for each of some kernels and maps, and return those that predict best.
 
     The best two kernels of every map have a first metric; the best two pairs of these go on.
 
@@ -215,43 +217,54 @@ def learnt_metric(seen: Survey, options: FitOptions, pairs: Sequence[Pair]) -> L
     n_rows = large_sample(seen.standardizer.n_features + seen.sample.y.shape[1])
     rows = seen.sample.X[:n_rows]
     sample = _Sample(rows, shared(rows), shared(seen.targets[:n_rows]))
+    promising, flops = _promising(sample, seen.standardizer, options, pairs)
     rounds = [
         _rounds(sample, seen.standardizer, replace(options, feature_map=name), learning, kernel)
-        for kernel, name in _promising(sample, seen.standardizer, options, pairs)
+        for kernel, name in promising
     ]
     found = [list(islice(each, _FIRST_ROUNDS)) for each in rounds]
     ahead = np.argsort([_least(some) for some in found], kind="stable")
     for i in sorted(ahead[:_GO_ON].tolist()):
         found[i] += rounds[i]
     every = [each for some in found for each in some]
-    kept = int(np.argmin([each.best.relative_mse for each in every]))
-    best = every[kept]
+    flops += sum(each.flops for each in every)
     return LearntMetric(
-        best.best.kernel,
-        best.feature_map,
-        best.standardizer.linear,
-        kept,
         tuple(each.described() for each in every),
-        time.perf_counter() - begun,
+        {place: every[place].contender(seen) for place in _best(every)},
+        Spent(flops, time.perf_counter() - begun),
     )
+
+
+def _best(every: Sequence[_Found]) -> list[int]:
+    """Return the places of the best rounds of every map, and of plain distances, the best first."""
+    firsts: dict[str, int] = {}
+    plain: list[int] = []
+    for i in np.argsort([each.best.relative_mse for each in every], kind="stable").tolist():
+        firsts.setdefault(every[i].feature_map, i)
+        if every[i].standardizer.linear is None:
+            plain.append(i)
+    found = [*firsts.values(), plain[0]]
+    return sorted(dict.fromkeys(found), key=lambda i: (every[i].best.relative_mse, i))
 
 
 def _promising(
     sample: _Sample, plain: Standardizer, options: FitOptions, pairs: Sequence[Pair]
-) -> Sequence[Pair]:
-    """Return the best kernels of every map, by small fits in plain distances, in their order."""
+) -> tuple[Sequence[Pair], float]:
+    """Return the best kernels of every map, by small fits in plain distances, and their flops."""
     if max(Counter(name for _, name in pairs).values()) <= _KERNELS_A_MAP:
-        return pairs
-    n_rows, tasks = min(len(sample.rows), _FEW_ROWS), []
+        return pairs, 0.0
+    n_rows, tasks, flops = min(len(sample.rows), _FEW_ROWS), [], 0.0
     for kernel, name in pairs:
         few = replace(options, feature_map=name, n_components=_FEW_COMPONENTS)
         trial, own = _Trial.of(few, plain, n_rows), kernel.resolved(plain(sample.rows))
         tasks += [trial.task(own, step, sample) for step in _COARSE]
+        flops += len(_COARSE) * trial.flops
     errors = np.array([tried.relative_mse for tried in run_all(tasks)]).reshape(len(pairs), -1)
     kept: dict[str, list[int]] = {}
     for i in np.argsort(errors.min(axis=1), kind="stable").tolist():
         kept.setdefault(pairs[i][1], []).append(i)
-    return [pairs[i] for i in sorted(i for best in kept.values() for i in best[:_KERNELS_A_MAP])]
+    places = sorted(i for best in kept.values() for i in best[:_KERNELS_A_MAP])
+    return [pairs[i] for i in places], flops
 
 
 def _least(rounds: Sequence[_Found]) -> float:
@@ -283,6 +296,13 @@ class _Found(NamedTuple):
     feature_map: str
     standardizer: Standardizer
     n_rows: int
+    flops: float
+
+    def contender(self, seen: Survey) -> Contender:
+        """Return what goes on from the round."""
+        linear = self.standardizer.linear
+        name = ISOTROPIC if linear is None else LEARNT
+        return Contender(name, _turned(seen, linear), [(self.best.kernel, self.feature_map)])
 
     def described(self) -> Round:
         """Return what is told of the round."""
@@ -328,7 +348,8 @@ def _rounds(
                 break
             steps = (middle - 1, middle, middle + 1)
         best = tried[middle]
-        yield _Found(number, best, options.feature_map, trial.standardizer, n_rows)
+        flops = len(tried) * trial.flops
+        yield _Found(number, best, options.feature_map, trial.standardizer, n_rows, flops)
         if not best.relative_mse < least or number == learning.n_rounds:
             return
         least, steps = best.relative_mse, tuple(middle + step for step in _NEXT)
@@ -386,6 +407,11 @@ class _Trial:
     def n_training(self) -> int:
         """The number of rows that fit."""
         return int(_TRAINING * self.n_rows)
+
+    @property
+    def flops(self) -> float:
+        """The multiply-adds of a fit."""
+        return fit_flops(self.n_training, self.standardizer.n_outputs, self.n_components, 1)
 
     def task(self, kernel: ShiftInvariantKernel, step: int, sample: _Sample) -> Any:
         """Return the task of a fit, at so many half octaves from the kernel's length scale."""

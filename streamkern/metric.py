@@ -11,12 +11,14 @@ import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.features import Standardized
+from streamkern.kernels import Combined, Periodic, ShiftInvariantKernel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streamkern._typing import Array, Floats
     from streamkern.features import FeatureMap, Standardizer
+    from streamkern.kernels import Kernel
 
 N_ROUNDS = 4
 _MOST_ROUNDS = 20
@@ -27,6 +29,8 @@ _EIGENVALUES, _DIRECTIONS = 40, 3
 _SPELLINGS = re.compile(r"(learn|diagonal)(?::([0-9]{1,9}))?")
 # Of the largest eigenvalue: what rounding may leave below zero.
 _ROUNDING = 1e-9
+# Of the largest element: what the two sides of a matrix may differ by.
+_ASYMMETRY = 1e-6
 
 
 @dataclass(frozen=True)
@@ -95,7 +99,8 @@ def checked_metric(value: Any) -> str | GivenMetric | None:
             f"metric must be 'learn', 'learn:ROUNDS', 'diagonal', 'diagonal:ROUNDS' or a matrix "
             f"(p, p), not {_shown(value)}; give one of these."
         )
-    if not np.isfinite(matrix).all() or not np.allclose(matrix, matrix.T, rtol=1e-6, atol=0.0):
+    largest = np.abs(matrix).max()
+    if not np.isfinite(largest) or (np.abs(matrix - matrix.T) > _ASYMMETRY * largest).any():
         raise ParameterError(
             "a metric must be symmetric and finite, but this one is not; give (M + M^T) / 2."
         )
@@ -140,6 +145,31 @@ def check_metric(metric: str | GivenMetric | None, n_features: int) -> None:
         raise ParameterError(
             f"the metric is a matrix of {len(metric.matrix)} inputs, but the rows have "
             f"{n_features}; give one of ({n_features}, {n_features})."
+        )
+
+
+def check_kernel_in_metric(kernel: Kernel) -> None:
+    """Raise ParameterError unless a kernel means something in a metric.
+
+    It has one length scale for all inputs, and no parts or periods of its own along some of them.
+    Where it is of another distance than the Euclidean, rows are turned by the symmetric root of M.
+    """
+    if not isinstance(kernel, ShiftInvariantKernel):
+        raise ParameterError(
+            f"a metric is for kernels with a length scale, not for {kernel!r}; leave it out."
+        )
+    if isinstance(kernel, Combined):
+        raise ParameterError(
+            f"a metric mixes the inputs that the parts of {kernel!r} are of; leave out either."
+        )
+    if isinstance(kernel, Periodic):
+        raise ParameterError(
+            f"a metric turns the inputs that the periods of {kernel!r} are of; leave out either."
+        )
+    if isinstance(kernel.length_scale, tuple):
+        raise ParameterError(
+            "a metric weighs the inputs, and so do length scales of their own; give one "
+            "length scale, or leave the metric out."
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -23,6 +24,7 @@ from streamkern.memory import check_free
 from streamkern.metric import checked_metric, with_metric
 from streamkern.observing import job, tell_of_job
 from streamkern.pattern import Pattern
+from streamkern.plan import large_sample
 from streamkern.predictor import Predictor
 from streamkern.reporting import as_stored, facts_of, sizes_as_dict
 from streamkern.resources import current_resources
@@ -39,14 +41,13 @@ from streamkern.storage import holds_moments, read_model
 from streamkern.survey import survey
 from streamkern.tuning import (
     AUTO,
-    ISOTROPIC,
     Budget,
+    Spent,
     budgeted_rows,
     kernels_to_try,
     maps_to_try,
     pairs_to_try,
     search,
-    search_rows,
 )
 
 if TYPE_CHECKING:
@@ -150,9 +151,12 @@ class RidgeModel(FittedRidge):
         self._sparse_options(penalty, None if passes.is_identity else passes.n_components)
         return replace(passes, n_folds=n_folds), penalty
 
-    def _pass_options(self, feature_map: str | None = None) -> FitOptions:
+    def _pass_options(
+        self, feature_map: str | None = None, kernel: Kernel | None = None
+    ) -> FitOptions:
         values = self._parameters()
         values["feature_map"] = feature_map or self.feature_map
+        values["kernel"] = kernel or self.kernel
         if self.n_components == "auto":
             values["n_components"] = AUTO_COMPONENTS
         for name in (*_PENALTY, *_SPARSE):
@@ -340,12 +344,19 @@ class RidgeModel(FittedRidge):
             check_free(solve_bytes(size or D, n_folds, resources.n_threads), "solving")
         return self._solve(moments, penalty, size, keep_moments=keep_moments)
 
-    def search_options(self, *, maps: str | Sequence[str] | None = None) -> FitOptions:
-        """Return the checked options of a search and of the fit after it, with the first map.
+    def search_options(
+        self,
+        *,
+        kernels: Kernel | Sequence[Kernel] | str | None = None,
+        maps: str | Sequence[str] | None = None,
+    ) -> FitOptions:
+        """Return the checked options of a search, and of the fit after it.
+
+        They have the kernel and map that take most memory, of those that go together.
 
         Parameters
         ----------
-        maps
+        kernels, maps
             As in `tune`.
 
         Raises
@@ -353,8 +364,16 @@ class RidgeModel(FittedRidge):
         ParameterError
             If an option has a value that it cannot have.
         """
-        first = maps_to_try(maps, self.feature_map)[0]
-        return self._checked(self._pass_options(first))[0]
+        found, refusals = [], []
+        tried = kernels_to_try(kernels, self.kernel) or [self.kernel]
+        for kernel, name in product(tried, maps_to_try(maps, self.feature_map)):
+            try:
+                found.append(self._pass_options(name, kernel))
+            except ParameterError as error:
+                refusals.append(error)
+        if not found:
+            raise refusals[0]
+        return self._checked(max(found, key=lambda each: each.family.rows_a_feature))[0]
 
     @job("tune")
     def tune(
@@ -377,8 +396,8 @@ class RidgeModel(FittedRidge):
         and number of features that was tried, against the seconds that it would take on all rows.
 
         The search leaves out thirds of the sample in turn and has a grid of penalties of its own;
-        `alpha` and the folds are for the fit.  To fit other rows alike, set `kernel` to `kernel_`
-        and `feature_map` to the map.
+        `alpha` and the folds are for the fit.  To fit other rows alike, with the same kernel, map
+        and metric, give `fit` this model as `like`; `kernel_` is of columns that are not constant.
 
         Parameters
         ----------
@@ -412,24 +431,25 @@ class RidgeModel(FittedRidge):
         """
         allowed, penalty = Budget.of(budget), self._penalty_options()
         if allowed is not None:
-            kernels, maps = kernels or AUTO, maps or AUTO
+            kernels = AUTO if kernels is None else kernels
+            maps = AUTO if maps is None else maps
             if allowed.in_seconds and checkpoint is not None:
                 raise ParameterError(
                     "a search within seconds may choose otherwise when it is made again, so it "
                     "has no checkpoint; give the budget in passes."
                 )
-        options = self.search_options(maps=maps)
+        if kernels is None and AUTO in (maps, self.feature_map):
+            kernels = AUTO if self.kernel == Gaussian("median") else None  # as good as its kernel
+        options = self.search_options(kernels=kernels, maps=maps)
         source = as_source(X, y)
-        if AUTO in (maps, self.feature_map) and self.kernel == Gaussian("median"):
-            kernels = kernels or AUTO  # a map is as good as its kernel
-        tried = kernels_to_try(kernels, options.kernel)
+        tried = kernels_to_try(kernels, self.kernel)
         names = maps_to_try(maps, self.feature_map, source.n_features)
         pairs = pairs_to_try(tried, names, options, source)
         check_metric_of(options, tried, source)
         options = replace(options, kernel=pairs[0][0], feature_map=pairs[0][1])
         options = self._for_rows(options, source)
         check_folds(options, source)
-        n_rows = search_rows(source.n_features + source.n_targets)
+        n_rows = large_sample(source.n_features + source.n_targets)
         if allowed is not None:
             n_rows = budgeted_rows(source, options, len(pairs), allowed)
         # A map may be made from more rows than are searched on, and take more memory than others.
@@ -439,13 +459,13 @@ class RidgeModel(FittedRidge):
         searched = [*tried, *names, str(allowed)]
         with checkpointed(checkpoint, source, options, plan, searched=searched) as saved:
             seen = survey(source, options, plan, n_sample, checkpoint=saved)
-            seen, learnt = in_metric(seen, options, pairs)
-            if learnt is not None:
-                pairs = [(learnt.kernel, learnt.feature_map)]
+            contenders, learnt = in_metric(seen, options, pairs)
+            spent = Spent() if learnt is None else learnt.spent
             found = search(
-                {ISOTROPIC: seen}, options, pairs, plan=plan, n_rows=n_rows, budget=allowed
+                contenders, options, plan=plan, n_rows=n_rows, budget=allowed, spent=spent
             )
             options = replace(options, kernel=found.kernel, feature_map=found.feature_map)
+            seen = contenders[found.place].survey
             moments = moments_pass(source, options, plan, seen, checkpoint=saved)
         moments.report["seconds"]["search"] = found.seconds
         moments.report["seconds"]["total"] += found.seconds
@@ -456,7 +476,7 @@ class RidgeModel(FittedRidge):
         moments.report["tuning_maps"] = names
         moments.report["tuning_budget"] = None if allowed is None else str(allowed)
         if learnt is not None:
-            moments = learnt.reported(moments)
+            moments = learnt.reported(moments, found.place)
         return self._solve(moments, penalty, keep_moments=keep_moments)
 
     def _solve(
@@ -561,8 +581,9 @@ def pattern_of(like: Any) -> Pattern | None:
             f"of these."
         )
     D, kernel = like.feature_map_.n_components, like.kernel_
-    # Of a search, the map is what was chosen.
-    options = like._pass_options(like.report_.get("feature_map"))  # noqa: SLF001  of its own class
+    # Of a search, kernel and map are what was chosen.
+    searched = kernel if "tuning" in like.report_ else None
+    options = like._pass_options(like.report_.get("feature_map"), searched)  # noqa: SLF001  its own
     paired, name = options.paired, options.feature_map
     if isinstance(getattr(like.feature_map_, "inner", None), Cosines):
         # What was chosen from pairs has no pairs any more, and that of a grid no grid.

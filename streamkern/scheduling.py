@@ -39,6 +39,10 @@ _MOST_SENT = 10
 _LOOK, _AGAIN = 2.0, 0.5
 
 
+class _ForgottenError(ClusterError):
+    """The scheduler has dropped a task, with what it needs or itself."""
+
+
 def run(
     root: Any, n_threads: int | None = None, *, check: Callable[[], object] | None = None
 ) -> Any:
@@ -61,7 +65,7 @@ def run(
         future = _submitted(client, root)
         try:
             return _result(future, check)
-        except ClusterError:
+        except _ForgottenError:
             if not _sent_again(client, root):
                 raise
         finally:
@@ -119,7 +123,8 @@ def _alone(function: Callable[..., Any], *arguments: Any) -> Any:
 def shared(value: Any) -> Any:
     """Return a value as an argument for many tasks: sent once, where tasks run elsewhere.
 
-    It is on two workers, if there are so many; if both die, `run` sends it again.
+    It is on two workers, if there are so many; if both die, `run` sends it again for a task that
+    takes it as an argument.
     """
     client = current_client()
     if client is None:
@@ -201,7 +206,9 @@ def _result(future: Any, check: Callable[[], object] | None = None) -> Any:
         times = error.allowed_failures + 1
         tasks = str(error.task), *_given_up(future.client, times)
         raise WorkersLostError(tasks, times) from error
-    except (NoWorkerError, NoValidWorkerError, CancelledError) as error:
+    except CancelledError as error:
+        raise _ForgottenError(LOST) from error
+    except (NoWorkerError, NoValidWorkerError) as error:
         raise ClusterError(LOST) from error
 
 

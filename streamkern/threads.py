@@ -59,3 +59,10 @@ def blas_threads(n_threads: int) -> Iterator[None]:
                 _let_any_thread_set_limits()
                 _limit.restore_original_limits()
                 _let_any_thread_set_limits()
+
+
+@contextmanager
+def openmp_thread() -> Iterator[None]:
+    """Hold loops of OpenMP that the calling thread begins to one thread; others go on as before."""
+    with threadpoolctl.threadpool_limits(limits=1, user_api="openmp"):
+        yield

@@ -272,6 +272,19 @@ def test_a_combination_is_compared_with_its_exact_kernel():
     json.dumps(found.as_dict(), allow_nan=False)
 
 
+def test_a_learnt_metric_is_that_of_all_models_that_are_compared():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, 6))
+    y = np.sin(3.0 * X[:, 0]) + 0.1 * rng.standard_normal(600)
+
+    def exact(metric):
+        model = RandomFeatureRidge(metric=metric)
+        found = compare(ArraySource(X, y), model, n_components=[64], n_seeds=1, n_train=400)
+        return found.trials[0].runs[0].test_rmse
+
+    assert exact("learn:2") < 0.6 * exact(None)
+
+
 def test_the_same_seed_gives_the_same_errors():
     first, second, other = (
         compare(ArraySource(*rows()), model(random_state=seed), n_components=(8,), n_seeds=1)

@@ -54,7 +54,6 @@ ALLOWED = {
     "h5py": ("sources/headers.py", "sources/wholeness.py", "sources/contents.py", "storage/"),
     "dask": (
         "engine.py",
-        "features/landmarks.py",
         "attempts.py",
         "mapping.py",
         "resources.py",
@@ -78,7 +77,14 @@ ALLOWED = {
     "click": ("cli/",),
     "jinja2": ("report/",),
     "matplotlib": ("plots.py",),
-    "sklearn": ("estimators.py", "exact/", "fitted.py", "sparse.py", "sparse_models.py"),
+    "sklearn": (
+        "estimators.py",
+        "exact/",
+        "features/landmarks.py",
+        "fitted.py",
+        "sparse.py",
+        "sparse_models.py",
+    ),
 }
 
 

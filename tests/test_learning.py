@@ -15,7 +15,15 @@ import pytest
 from tolerances import assert_close
 
 import streamkern
-from streamkern import ExactKernelRidge, Gaussian, Laplacian, Linear, RandomFeatureRidge
+from streamkern import (
+    ExactKernelRidge,
+    Gaussian,
+    Laplacian,
+    Linear,
+    Periodic,
+    Polynomial,
+    RandomFeatureRidge,
+)
 from streamkern.errors import CheckpointError, DataError, ModelFileError, ParameterError
 
 P = 8
@@ -116,6 +124,51 @@ def test_one_of_several_kernels_is_chosen_with_its_metric():
     assert {attempt["kernel"] for attempt in tuned.report_["tuning"]} == {"gaussian"}
 
 
+def test_a_search_compares_plain_distances_and_learnt_ones(learnt):
+    X, y = of_two_directions()
+    tuned = ridge().tune(X, y)
+    report, rounds = tuned.report_, tuned.report_["metric"]["rounds"]
+    assert {each["metric"] for each in report["tuning"]} == {"isotropic", "learnt"}
+    (chosen,) = (each for each in report["frontier"] if each["is_chosen"])
+    assert chosen["metric"] == "learnt"
+    assert rounds[report["metric"]["kept"]]["number"] > 0
+    errors = {
+        name: min(each["relative_mse"] for each in report["frontier"] if each["metric"] == name)
+        for name in ("isotropic", "learnt")
+    }
+    assert errors["learnt"] < 0.3 * errors["isotropic"]
+    assert tuned.evaluate(*of_two_directions(seed=1))["rmse"] < 1.5 * NOISE
+
+
+def test_a_search_may_find_that_plain_distances_do_better():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, P))
+    y = np.cos(np.linalg.norm(X, axis=1)) + 0.5 * rng.standard_normal(600)
+    report = ridge("learn:1").tune(X, y).report_
+    (chosen,) = (each for each in report["frontier"] if each["is_chosen"])
+    kept = report["metric"]["rounds"][report["metric"]["kept"]]
+    assert (kept["number"] == 0) == (chosen["metric"] == "isotropic")
+
+
+def test_what_learning_takes_is_part_of_a_budget():
+    X, y = of_two_directions(600)
+    plain, learning = (ridge(how).tune(X, y, kernels=Gaussian(), maps="orthogonal", budget=30)
+                       for how in (None, "learn:1"))  # fmt: skip
+    assert len(learning.report_["tuning"]) < 2 * len(plain.report_["tuning"])
+    assert learning.report_["tuning_passes"] <= 30 * (1 + 1e-9)
+
+
+def test_targets_one_a_class_are_told_apart_better_in_a_learnt_metric():
+    X, _ = of_two_directions(1500)
+    labels = np.digitize(np.sin(2.0 * X @ DIRECTIONS[0]), [-0.5, 0.5])
+    one_hot = np.eye(3)[labels]
+    right = {
+        how: (ridge(how).fit(X[:1000], one_hot[:1000]).predict(X[1000:]).argmax(1) == labels[1000:])
+        for how in (None, "learn")
+    }
+    assert right["learn"].mean() > 0.9 > right[None].mean() + 0.1
+
+
 def test_of_many_kernels_the_best_two_of_every_map_have_a_metric():
     tuned = ridge("learn:1")
     tuned.tune(*of_two_directions(600), kernels="auto", maps=["orthogonal", "nystroem"])
@@ -170,6 +223,9 @@ def test_an_exact_model_takes_the_same_metric(learnt):
         ExactKernelRidge(Gaussian(2.0), metric="learn").fit(X, y)
     with pytest.raises(ParameterError, match="of 2 inputs, but the rows have 8"):
         ExactKernelRidge(Gaussian(2.0), metric=np.eye(2)).fit(X, y)
+    for kernel in (Polynomial(2), Periodic(1.0), Gaussian().on([0]) + Gaussian().on([1])):
+        with pytest.raises(ParameterError, match=r"^a metric (is for kernels|turns|mixes)"):
+            ExactKernelRidge(kernel, metric=metric).fit(X, y)
 
 
 @pytest.mark.parametrize(
@@ -180,6 +236,7 @@ def test_an_exact_model_takes_the_same_metric(learnt):
         ({"kernel": Linear()}, "a metric is for kernels with a length scale"),
         ({"feature_map": "identity"}, "a metric is for kernels with a length scale"),
         ({"kernel": Gaussian(1.0) + Gaussian(2.0)}, "a metric mixes the inputs"),
+        ({"kernel": Periodic(1.0)}, "a metric turns the inputs that the periods"),
         ({"kernel": Gaussian((1.0,) * P)}, "a metric weighs the inputs, and so do length scales"),
     ],
 )
@@ -318,5 +375,5 @@ def test_a_metric_is_learnt_with_landmarks():
 
 
 def test_features_without_gradients_are_refused():
-    with pytest.raises(ParameterError, match="'binning' have no gradients"):
+    with pytest.raises(ParameterError, match="the map 'binning' of the kernel 'laplacian' does no"):
         ridge(kernel=Laplacian("median"), feature_map="binning").fit(*of_two_inputs(100))

@@ -67,6 +67,14 @@ def test_what_is_no_metric_is_refused(value, words):
         checked_metric(value)
 
 
+def test_rounding_does_not_make_a_metric_asymmetric():
+    vectors = np.linalg.qr(np.random.default_rng(0).standard_normal((6, 6)))[0]
+    vectors[:3, 3:] *= 1e-17
+    matrix = (vectors * np.arange(1.0, 7.0)) @ vectors.T
+    matrix[0, 5] += 1e-18
+    assert isinstance(checked_metric(matrix), GivenMetric)
+
+
 @pytest.mark.parametrize("rank", [1, 2, 3])
 def test_a_root_squared_is_the_metric(rank):
     metric = positive(rank=rank)

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401  for what follows
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression, Ridge
-from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+from sklearn.model_selection import GridSearchCV, HalvingRandomSearchCV
 from sklearn.pipeline import make_pipeline
 
 import streamkern
@@ -76,8 +77,7 @@ def outcome(name: str, rows: Rows, components: int, seed: int) -> Outcome:
     model = streamkern.RandomFeatureRidge(
         n_components=components, feature_map=feature_map, random_state=seed, **options
     )
-    kernels = "auto" if kernel == "auto" else None
-    model.tune(rows.X, rows.y, kernels=kernels)
+    model.tune(rows.X, rows.y, kernels="auto" if kernel == "auto" else [model.kernel])
     seconds = time.perf_counter() - begun
     return Outcome(
         rows.error(model.predict(rows.X_test)), seconds, _chosen(model), _kernel_error(model, rows)
@@ -144,14 +144,16 @@ def _boosted_tuned(rows: Rows, components: int, seed: int) -> tuple[Any, str]:  
     early = HistGradientBoostingRegressor(
         max_iter=2000, early_stopping=True, n_iter_no_change=30, random_state=seed
     )
-    search = RandomizedSearchCV(
-        early, _BOOSTING, n_iter=_BOOSTING_TRIALS, cv=3, random_state=seed,
-        scoring="neg_mean_squared_error",
+    search = HalvingRandomSearchCV(
+        early, _BOOSTING, n_candidates=_BOOSTING_TRIALS, min_resources=len(rows.X) // 9, cv=3,
+        random_state=seed, scoring="neg_mean_squared_error",
     )  # fmt: skip
     search.fit(rows.X, rows.y)
-    best = search.best_params_
-    words = f"{search.best_estimator_.n_iter_} rounds, rate {best['learning_rate']}"
-    return search, f"{words}, {best['max_leaf_nodes']} leaves"
+    best, n_rounds = search.best_params_, search.best_estimator_.n_iter_
+    # The tenth that told when to stop is fitted too.
+    model = HistGradientBoostingRegressor(max_iter=n_rounds, random_state=seed, **best)
+    words = f"{n_rounds} rounds, rate {best['learning_rate']}, {best['max_leaf_nodes']} leaves"
+    return model.set_params(early_stopping=False).fit(rows.X, rows.y), words
 
 
 OTHERS: dict[str, Callable[[Any, int, int], tuple[Any, str]]] = {

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _COLUMNS = ("seconds", "ratio to roofline", "µs a row", "peak memory", "test RMSE")
-_PARTS = {"accumulate": "\N{EM SPACE}of these, accumulating"}
+_PARTS = {
+    "metric": "\N{EM SPACE}of these, learning the metric",
+    "accumulate": "\N{EM SPACE}of these, accumulating",
+}
 
 
 def table(results: Mapping[str, Any]) -> str:

@@ -33,6 +33,7 @@ from streamkern.cli.options import (
 from streamkern.cli.reporting import report_option, write_report
 from streamkern.errors import ParameterError
 from streamkern.kernels import separated
+from streamkern.tuning import map_in_words
 
 
 @click.command()
@@ -74,16 +75,17 @@ def tune(say: Say, **options: Any) -> None:
     }
     choices = penalty_of(options) | sparse_of(options)
     model = model_of(options | first, **choices, fit_intercept=not options["no_intercept"])
-    job = prepared(say, options, model.search_options(maps=maps))
+    tried: Any = kernels
+    if isinstance(kernels, list):
+        tried = [kernel_named(name, options["length_scale"]) for name in kernels]
+    job = prepared(say, options, model.search_options(kernels=tried, maps=maps))
     if job is None:
         return
     source, place, plan = job
     with place.entered(say, plan, options["out"]):
         model.tune(
             source,
-            kernels=[kernel_named(name, options["length_scale"]) for name in kernels]
-            if isinstance(kernels, list)
-            else kernels,
+            kernels=tried,
             maps=maps,
             budget=options["budget"],
             checkpoint=options["checkpoint"],
@@ -125,7 +127,7 @@ def frontier_rows(frontier: list[dict[str, Any]]) -> list[tuple[str, ...]]:
     return [
         (
             "chosen" if each["is_chosen"] else "",
-            each["feature_map"],
+            map_in_words(each),
             each["kernel"],
             _scale(each),
             f"{each['n_components']:,}",
@@ -148,8 +150,8 @@ def tuning_rows(tried: list[dict[str, Any]]) -> list[tuple[str, ...]]:
     """Return a row for every map, kernel and length scale: its errors left out, over sd(y)."""
     sizes = sorted({attempt["n_components"] for attempt in tried})
     rows: dict[tuple[str, str, str], dict[int, float]] = {}
-    for attempt in sorted(tried, key=lambda a: (a["feature_map"], a["kernel"], _first(a))):
-        name = attempt["feature_map"], attempt["kernel"], _scale(attempt)
+    for attempt in sorted(tried, key=lambda a: (map_in_words(a), a["kernel"], _first(a))):
+        name = map_in_words(attempt), attempt["kernel"], _scale(attempt)
         errors = rows.setdefault(name, {})
         errors[attempt["n_components"]] = math.sqrt(attempt["relative_mse"])
     best = {size: min(e[size] for e in rows.values() if size in e) for size in sizes}

@@ -100,7 +100,8 @@ def compare(
     fewest = model.n_folds if penalty.needs_folds else 2
     exact.check_memory(check_split(source, test, n_train, fewest=fewest))
     rows, kernel = _standardized(source, test, n_train, model)
-    options = _options(model) | {"kernel": kernel, "standardize": False, "fold_by": "blocks"}
+    options = _options(model) | {"kernel": kernel, "metric": None}
+    options |= {"standardize": False, "fold_by": "blocks"}
     drawn = {
         (name, D): options | COMPARED_MAPS[name] | {"n_components": D}
         for name in maps

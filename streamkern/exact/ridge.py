@@ -12,7 +12,7 @@ from streamkern.errors import DataError, InsufficientMemoryError, ParameterError
 from streamkern.exact.dual import KernelBasis, solve_dual
 from streamkern.kernels import Gaussian, Kernel
 from streamkern.memory import available_bytes, in_words
-from streamkern.metric import check_metric, checked_metric
+from streamkern.metric import check_kernel_in_metric, check_metric, checked_metric
 from streamkern.selection import PenaltyCurve, checked_penalty
 
 if TYPE_CHECKING:
@@ -41,7 +41,8 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
         largest eigenvalue: one eigendecomposition, of about nine times n^3 operations, serves all.
         With several targets, squared errors are divided by the targets' variances and averaged.
     metric : ndarray of shape (p, p), optional
-        M, positive semi-definite: the kernel takes (x - x')^T M (x - x') for the squared distance.
+        M, positive semi-definite: the kernel takes (x - x')^T M (x - x') for the squared distance,
+        or rows turned by the symmetric root of M where it is of another distance.
     fit_intercept : bool
     leave_one_out : bool
         Compute the leave-one-out residuals of a given alpha too, for twice as much work again.
@@ -102,7 +103,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
             If K + alpha I has no Cholesky factor.
         """
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
-        alpha, linear = _checked(self.alpha), _linear(self.metric, X.shape[1])
+        alpha, linear = _checked(self.alpha), _linear(self.metric, self.kernel, X.shape[1])
         self.check_memory(len(X))
         rows = X if linear is None else _turned(X, linear)
         targets = y.reshape(len(X), -1).astype(float, copy=False)
@@ -161,7 +162,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
         return predictions
 
 
-def _linear(metric: Any, n_features: int) -> Floats | None:
+def _linear(metric: Any, kernel: Kernel, n_features: int) -> Floats | None:
     """Return A of a metric M = A^T A, None for plain distances."""
     checked = checked_metric(metric)
     if isinstance(checked, str):
@@ -170,7 +171,10 @@ def _linear(metric: Any, n_features: int) -> Floats | None:
             f"RandomFeatureRidge, whose metric_ is one."
         )
     check_metric(checked, n_features)
-    return None if checked is None else checked.linear(np.arange(n_features))
+    if checked is None:
+        return None
+    check_kernel_in_metric(kernel)
+    return checked.linear(np.arange(n_features))
 
 
 def _turned(X: Floats, linear: Floats) -> Floats:

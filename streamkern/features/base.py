@@ -67,6 +67,9 @@ class FeatureMap(ABC):
             If there are no inputs, or no rows where the map is made from them.
         """
 
+    def check_inputs(self, n_features: int) -> None:  # noqa: B027  most maps take any number
+        """Raise ParameterError unless the map can be drawn for rows of so many inputs."""
+
     def representatives(self, rows: Array) -> Array | None:  # noqa: ARG002
         """Return rows that `draw` makes the same map of, at every length scale of the kernel.
 
@@ -180,6 +183,11 @@ class FeatureMap(ABC):
         coef : ndarray of shape (K, q)
         """
         return self, coef
+
+    @property
+    def has_gradients(self) -> bool:
+        """Whether `gradients` is there."""
+        return False
 
     def gradients(
         self,

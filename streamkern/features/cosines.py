@@ -74,6 +74,11 @@ class ProjectedFeatures(FeatureMap):
             Of the features without their scale.
         """
 
+    @property
+    def has_gradients(self) -> bool:
+        """Whether the features have them: yes."""
+        return True
+
     def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:
         """Return the sums of -r_k sin(w_k^T x + s_k) w_k, where the function is r_k cos(...)."""
         scratch = scratch or Scratch()

@@ -24,6 +24,7 @@ import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.features.made import MadeFeatures
+from streamkern.features.streams import stream
 from streamkern.scratch import Scratch
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 
 # Eigenvectors of K_mm that are levelled: a share of all, and at least so many.
 _LEVELLED, _FEWEST = 1 / 8, 64
+# Steps of the iteration that finds them, vectors that it takes besides, and the stream of those it
+# begins with.
+_STEPS, _MORE, _BEGINNING = 3, 16, 3
 
 
 class FlattenedSimilarities(MadeFeatures):
@@ -79,10 +83,9 @@ class FlattenedSimilarities(MadeFeatures):
     def of(cls, whitened: Nystroem) -> Self:
         """Return the map for a drawn Nystroem map."""
         m = whitened.n_components
-        eigenvalues, vectors = np.linalg.eigh(whitened.factor @ whitened.factor.T)
         r = min(max(int(m * _LEVELLED), _FEWEST), m)
-        largest = eigenvalues[: -r - 1 : -1]
-        reflectors, factors = _reflections(vectors[:, : -r - 1 : -1])
+        largest, vectors = _leading(whitened.factor, r)
+        reflectors, factors = _reflections(vectors)
         return cls(whitened, reflectors, factors, largest[-1:] / largest)
 
     def evaluated(
@@ -147,6 +150,24 @@ class FlattenedSimilarities(MadeFeatures):
 
         whitened = Nystroem.restore(parameters, arrays)
         return cls(whitened, *(arrays[name] for name in ("reflectors", "factors", "levels")))
+
+
+def _leading(factor: Floats, r: int) -> tuple[Floats, Floats]:
+    """Return the largest eigenvalues (r,) of L L^T, descending, and eigenvectors (m, r), about.
+
+    By a few steps of subspace iteration, since whatever orthogonal matrix is taken, it is undone.
+
+    References
+    ----------
+    Halko, Martinsson and Tropp (2011), "Finding structure with randomness".
+    """
+    m = len(factor)
+    block = stream(0, _BEGINNING).standard_normal((m, min(r + _MORE, m)))
+    for _ in range(_STEPS):
+        block = np.linalg.qr(factor @ (factor.T @ block))[0]
+    narrow = factor.T @ block
+    eigenvalues, vectors = np.linalg.eigh(narrow.T @ narrow)
+    return eigenvalues[: -r - 1 : -1], block @ vectors[:, : -r - 1 : -1]
 
 
 def _reflections(columns: Floats) -> tuple[Floats, Floats]:

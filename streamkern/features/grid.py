@@ -68,19 +68,26 @@ class GridFourierFeatures(SpectralFeatures):
         super().__init__(kernel, n_components, paired=True)
         self.scale = 1.0
 
-    def draw(self, n_features: int, rows: Array | None = None) -> Self:
-        """Lay the grid for rows with the range of these, of 1 to 3 inputs."""
+    def check_inputs(self, n_features: int) -> None:
+        """Raise ParameterError unless there are 1 to 3 inputs, and the kernel has a density."""
         if not 1 <= n_features <= _MOST_INPUTS:
             raise ParameterError(
                 f"a grid of frequencies is for 1 to {_MOST_INPUTS} inputs, not {n_features}, since "
                 f"its points grow as a power of their number; take the orthogonal map."
             )
+        self.kernel.check_inputs(n_features)
+        # At any length scale, as that of two rows that differ everywhere.
+        corners = np.stack([np.zeros(n_features), np.ones(n_features)])
+        self.kernel.resolved(corners).density(corners[1:])
+
+    def draw(self, n_features: int, rows: Array | None = None) -> Self:
+        """Lay the grid for rows with the range of these."""
+        self.check_inputs(n_features)
         if rows is None or not len(rows):
             raise ParameterError(
                 "a grid of frequencies follows from the range of the rows, but there are none; "
                 "draw it with some."
             )
-        self.kernel.check_inputs(n_features)
         # Of uniform rows, the range of all is so much larger than that of some.
         ranges = np.ptp(rows, axis=0) * (len(rows) + 1) / max(len(rows) - 1, 1)
         frequencies, weights = balanced_grid(self.kernel, self.n_draws, ranges)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +11,7 @@ from streamkern.errors import ParameterError
 from streamkern.features.streams import stream
 from streamkern.kernels import Kernel, ShiftInvariantKernel
 from streamkern.kernels.scaled import DistanceKernel
+from streamkern.threads import openmp_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,8 +24,6 @@ _ITERATIONS = 10
 _PROPOSED_SHARE, _MOST_PROPOSED = 1 / 8, 256
 # A residual of the diagonal that is rounding, as a part of the largest diagonal element.
 _ROUNDING = 1e-13
-# Held by the one thread that has set the configuration.
-_configuring = threading.Lock()
 
 
 def landmarks(kernel: Kernel, rows: Floats, n_landmarks: int, how: str, seed: int) -> Floats:
@@ -67,26 +66,27 @@ def uniform(kernel: Kernel, rows: Floats, n_landmarks: int, seed: int) -> Floats
 def kmeans(kernel: Kernel, rows: Floats, n_landmarks: int, seed: int) -> Floats:
     """Take the centres of k-means, in the units of the length scales, begun at the first rows.
 
-    One chunk on Dask's synchronous scheduler, whatever the current one: what Dask-ML sums up then
-    depends on neither workers nor cores.  Its own beginning, k-means||, would take most centres
-    at random as well for so many, and one by one.
+    On one thread, so that sums depend on neither workers nor cores: by scikit-learn, since Dask-ML
+    takes whatever scheduler is the current one, which only a configuration of all threads changes.
+    The first rows are in random order; k-means|| would take most centres at random as well for so
+    many, and one by one.
 
     References
     ----------
     Zhang, Tsang and Kwok (2008), "Improved Nystroem low-rank approximation and error analysis".
     """
-    import dask  # noqa: PLC0415  slow, and only for this
-    import dask.array  # noqa: PLC0415
-    from dask_ml.cluster import KMeans  # noqa: PLC0415
+    from sklearn.cluster import KMeans  # noqa: PLC0415  slow, and only for this
+    from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415
 
     p = rows.shape[1]
     scales = kernel.scales(p) if isinstance(kernel, DistanceKernel) else np.ones(p)
     scaled = rows / scales
-    # The configuration is of all threads: each has to put back what was there before.
-    with _configuring, dask.config.set(scheduler="synchronous"):
-        found = KMeans(
-            n_landmarks, init=scaled[:n_landmarks].copy(), max_iter=_ITERATIONS, random_state=seed
-        ).fit(dask.array.from_array(scaled, chunks=rows.shape))
+    clusters = KMeans(
+        n_landmarks, init=scaled[:n_landmarks], n_init=1, max_iter=_ITERATIONS, random_state=seed
+    )
+    with warnings.catch_warnings(), openmp_thread():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # it is stopped on purpose
+        found = clusters.fit(scaled)
     return _distinct(found.cluster_centers_ * scales)
 
 
@@ -113,6 +113,8 @@ def pivoted(kernel: Kernel, rows: Floats, n_landmarks: int, seed: int) -> Floats
         done = factor[:, : len(chosen)]
         proposed = rng.choice(len(rows), n_proposed, p=residual / residual.sum())
         left = kernel(rows[proposed], rows[proposed]) - done[proposed] @ done[proposed].T
+        # What is refused because rounding has left so little of it is not to be proposed again.
+        residual[proposed] = np.minimum(residual[proposed], np.maximum(np.diagonal(left), 0.0))
         accepted, triangle = _accepted(left, rng.random(n_proposed), smallest)
         accepted = accepted[: n_landmarks - len(chosen)]
         triangle = triangle[: len(accepted), : len(accepted)]

@@ -17,14 +17,20 @@ from streamkern.features.base import (
 from streamkern.features.flattened import FlattenedSimilarities
 from streamkern.features.landmarks import checked_choice, diagonal, landmarks
 from streamkern.features.made import MadeFeatures
-from streamkern.features.similarity import Similarities
+from streamkern.features.similarity import Similarities, has_slopes
+from streamkern.features.streams import stream
 from streamkern.scratch import Scratch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from numpy.typing import ArrayLike
+
     from streamkern._typing import Array, Floats
     from streamkern.kernels import Kernel
+
+# The stream of the order that rows are taken in; landmarks have others.
+_ORDER = 2
 
 
 class Nystroem(FeatureMap):
@@ -83,6 +89,12 @@ class Nystroem(FeatureMap):
         self.jitter = _checked_jitter(jitter)
         self.random_state = checked_seed(random_state)
 
+    def fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002  scikit-learn's signature
+        """Choose landmarks for rows such as those of `X`, whatever order these are in."""
+        rows = np.asarray(X, dtype=float)
+        order = stream(self.random_state, _ORDER).permutation(len(rows))
+        return self.draw(rows.shape[1], rows[order])
+
     def draw(self, n_features: int, rows: Array | None = None) -> Self:
         """Choose landmarks among rows, or from them, and factorise their kernel matrix."""
         if rows is None or not len(rows):
@@ -107,6 +119,7 @@ class Nystroem(FeatureMap):
         return landmarks(self.kernel, rows, self.n_components, self.landmarks, self.random_state)
 
     def _drawn(self, chosen: Floats, factor: Floats) -> Self:
+        self.__dict__.pop("whitening", None)  # of an earlier draw
         self.similarities = Similarities(self.kernel, chosen)
         self.factor = factor
         self.n_components, self.n_features = chosen.shape
@@ -166,6 +179,11 @@ class Nystroem(FeatureMap):
     def condensed(self, coef: Floats, *, alike: bool = False) -> tuple[FeatureMap, Floats]:  # noqa: ARG002
         """Return the kernel at the landmarks: the function sum_j c_j k(x, z_j), c = L^-T coef."""
         return self.similarities, self.whitening @ coef
+
+    @property
+    def has_gradients(self) -> bool:
+        """Whether the kernel at the landmarks has."""
+        return has_slopes(self.kernel)
 
     def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:
         """Return gradients of the kernel at the landmarks; see `FeatureMap`."""
@@ -255,6 +273,11 @@ class Projected(MadeFeatures):
     def condensed(self, coef: Floats, *, alike: bool = False) -> tuple[FeatureMap, Floats]:  # noqa: ARG002
         """Return the kernel at the landmarks."""
         return self.similarities, self.weights @ coef
+
+    @property
+    def has_gradients(self) -> bool:
+        """Whether the kernel at the landmarks has."""
+        return self.similarities.has_gradients
 
     def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:
         """Return gradients of the kernel at the landmarks; see `FeatureMap`."""

@@ -75,22 +75,31 @@ class QuasiRandomFourierFeatures(SpectralFeatures):
         self.sequence = sequence
         self.random_state = checked_seed(random_state)
 
-    def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  rows do not matter
-        """Take the first points of the sequence for rows of `n_features` inputs."""
-        from scipy.special import ndtri  # noqa: PLC0415  imported where it is needed
+    def _n_normals(self, n_features: int) -> int:
+        return int(self.kernel.normal_sets * n_features)
 
-        kernel = self.kernel
-        kernel.check_inputs(n_features)
-        n_normals = kernel.normal_sets * n_features
-        n_dimensions = n_normals + kernel.n_uniforms + 1
+    def _n_dimensions(self, n_features: int) -> int:
+        return int(self._n_normals(n_features) + self.kernel.n_uniforms + 1)
+
+    def check_inputs(self, n_features: int) -> None:
+        """Raise ParameterError unless points of so many numbers are known."""
+        self.kernel.check_inputs(n_features)
+        n_dimensions = self._n_dimensions(n_features)
         if n_features < 1 or n_dimensions > _MOST_DIMENSIONS:
             raise ParameterError(
                 f"quasi-random points of up to {_MOST_DIMENSIONS:,} numbers are known, but this "
                 f"kernel of {n_features:,} inputs takes {n_dimensions:,}; take the orthogonal map."
             )
+
+    def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  rows do not matter
+        """Take the first points of the sequence for rows of `n_features` inputs."""
+        from scipy.special import ndtri  # noqa: PLC0415  imported where it is needed
+
+        self.check_inputs(n_features)
+        n_normals, n_dimensions = self._n_normals(n_features), self._n_dimensions(n_features)
         points = quasi_random_points(self.sequence, self.n_draws, n_dimensions, self.random_state)
         normal, uniform = ndtri(points[:, :n_normals]), points[:, n_normals:-1]
-        frequencies = Frequencies(kernel.spectral(normal, uniform))
+        frequencies = Frequencies(self.kernel.spectral(normal, uniform))
         return self._drawn(frequencies, 2.0 * math.pi * points[:, -1])
 
     def options(self) -> dict[str, Any]:

@@ -73,6 +73,11 @@ class Similarities(MadeFeatures):
         """Return the kernel's values at some of the landmarks."""
         return Similarities(self.kernel, self.landmarks[self.checked_subset(indices)])
 
+    @property
+    def has_gradients(self) -> bool:
+        """Whether the kernel has them."""
+        return has_slopes(self.kernel)
+
     def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:
         """Return the gradients of the function sum_j coef_j k(x, z_j); see `FeatureMap`."""
         self.check(X.shape)
@@ -123,6 +128,11 @@ class Similarities(MadeFeatures):
         """Rebuild the map from its file form."""
         kernel = kernel_from(parameters["kernel"], parameters["kernel_parameters"])
         return cls(kernel, arrays["landmarks"])
+
+
+def has_slopes(kernel: Kernel) -> bool:
+    """Say whether the values of a kernel at landmarks have gradients here."""
+    return isinstance(kernel, (RadialKernel, Laplacian))
 
 
 class _Values:

@@ -23,7 +23,7 @@ from streamkern.scratch import Scratch
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from streamkern._typing import Array, Floats
+    from streamkern._typing import Array
     from streamkern.kernels import Kernel
 
 
@@ -81,16 +81,26 @@ class TensorSketch(FeatureMap):
     def _drawn(self, places: Array, signs: Array) -> Self:
         self.places, self.signs = places, signs
         self.n_features = places.shape[1] - 1
+        self._made: dict[Any, Array] = {}
         return self
 
-    def transforms(self, dtype: np.dtype[Any]) -> Floats:
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave behind what can be computed again."""
+        return vars(self) | {"_made": {}}
+
+    def transforms(self, dtype: np.dtype[Any]) -> Array:
         """Return the Fourier transforms (d, p + 1, D / 2 + 1) of the sketches of unit inputs."""
+        if dtype not in self._made:
+            self._made[dtype] = self._transforms(dtype)
+        return self._made[dtype]
+
+    def _transforms(self, dtype: np.dtype[Any]) -> Array:
         D = self.n_components
         # Whole turns are taken out, so that angles keep their digits.
         turns = self.places[..., None] * np.arange(D // 2 + 1) % D
         waves = self.signs[..., None] * np.exp(-2j * math.pi / D * turns)
         waves[:, -1] *= math.sqrt(self.kernel.constant)
-        found: Floats = waves.astype(np.result_type(dtype, np.complex64))
+        found: Array = waves.astype(self._complex(dtype))
         return found
 
     def evaluated(

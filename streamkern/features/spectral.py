@@ -166,7 +166,7 @@ class SpectralFeatures(ProjectedFeatures):
         """Rebuild the map from its file form: the frequencies that were drawn, not a new draw."""
         kernel, options = kernel_and_options(parameters)
         if not isinstance(kernel, ShiftInvariantKernel):
-            raise ParameterError(f"{kernel!r} has no random Fourier features.")
+            raise ParameterError(f"{kernel!r} has no random Fourier features; the file is damaged.")
         restored = cls(kernel, **options)
         projection = cls.projected_by.restore(arrays)
         return restored._drawn(projection, arrays["phases"], arrays.get("amplitudes"))

@@ -155,6 +155,11 @@ class Standardized(FeatureMap):
         self.standardizer.write(X, rows, scratch)
         return rows
 
+    @property
+    def has_gradients(self) -> bool:
+        """Whether the inner map has."""
+        return self.inner.has_gradients
+
     def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:
         """Return the gradients with respect to the rows as they come, by the chain rule."""
         scratch = scratch or Scratch()

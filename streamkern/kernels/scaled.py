@@ -126,7 +126,9 @@ class ScaledKernel(ShiftInvariantKernel):
     def scales(self, n_features: int) -> Floats:
         """Return one length scale per input, (p,)."""
         if isinstance(self.length_scale, str):
-            raise ParameterError("the length scale 'median' must be resolved before it is used.")
+            raise ParameterError(
+                "the length scale 'median' must be resolved before it is used; give a number."
+            )
         return spread("length_scale", self.length_scale, n_features)
 
     def check_inputs(self, n_features: int) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Points = list[tuple[float, float]]
 
 _NAME = "streamkern"
-_EVERY_MS = 1000
+_EVERY_MS = 2000
 _LATEST = "latest"
 _SECOND = "#d55e00"
 _FIRST = "#0072b2"

@@ -12,6 +12,7 @@ from streamkern.report.axes import Axis
 from streamkern.report.drawing import Plot
 from streamkern.report.figures import KINDS, Figure
 from streamkern.report.wording import number
+from streamkern.tuning import map_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -131,7 +132,8 @@ def search_figures(report: dict[str, Any]) -> list[Figure]:
         return []
     figures, chosen = [], report["length_scale"]
     tried = sorted(report["tuning"], key=_name_of)
-    several = len({attempt["feature_map"] for attempt in tried}) > 1
+    several = len({map_in_words(attempt) for attempt in tried}) > 1
+    best = next(each for each in report["frontier"] if each["is_chosen"])
     errors = [math.sqrt(attempt["relative_mse"]) for attempt in tried]
     scales = [first(attempt["length_scale"]) for attempt in tried]
     span, axis = Axis.over(scales, is_log=True), Axis.over(errors)
@@ -152,7 +154,7 @@ def search_figures(report: dict[str, Any]) -> list[Figure]:
             f"The error left out on a sample of {mine[0]['n_rows']:,} rows, at numbers of features "
             f"D of up to that of the model. "
         )
-        if (kernel, feature_map) == (report["kernel"], report["feature_map"]):
+        if (kernel, feature_map) == _name_of(best):
             plot.rule("chosen", x=first(chosen))
             plot.say(number(first(chosen)), first(chosen), plot.y.high, dy=12.0)
             caption += f"The vertical line is the length scale chosen, {number(first(chosen))}."
@@ -164,7 +166,7 @@ def search_figures(report: dict[str, Any]) -> list[Figure]:
 
 
 def _name_of(attempt: dict[str, Any]) -> tuple[str, str]:
-    return attempt["kernel"], attempt["feature_map"]
+    return attempt["kernel"], map_in_words(attempt)
 
 
 def frontier_figure(frontier: Sequence[dict[str, Any]]) -> Figure:
@@ -179,18 +181,18 @@ def frontier_figure(frontier: Sequence[dict[str, Any]]) -> Figure:
     )
     best = [i for i, each in enumerate(frontier) if each["is_best"]]
     plot.line([seconds[i] for i in best], [errors[i] for i in best], "line first")
-    names = sorted({each["feature_map"] for each in frontier})
+    names = sorted({map_in_words(each) for each in frontier})
     for j, name in enumerate(names):
-        mine = [i for i, each in enumerate(frontier) if each["feature_map"] == name]
+        mine = [i for i, each in enumerate(frontier) if map_in_words(each) == name]
         xs, ys = [seconds[i] for i in mine], [errors[i] for i in mine]
         plot.marks(xs, ys, f"mark {KINDS[j % 4]}", j)
     (at,) = (i for i, each in enumerate(frontier) if each["is_chosen"])
     chosen = frontier[at]
     plot.rule("chosen", x=seconds[at])
-    what = f"{chosen['kernel']}, {chosen['feature_map']}, D = {chosen['n_components']:,}"
+    what = f"{chosen['kernel']}, {map_in_words(chosen)}, D = {chosen['n_components']:,}"
     plot.say(what, seconds[at], plot.y.high, dy=12.0)
     shapes = ("circles", "squares", "triangles", "diamonds")
-    marked = ", ".join(f"{shapes[j % 4]}: {name}" for j, name in enumerate(names))
+    marked = "; ".join(f"{shapes[j % 4]}: {name}" for j, name in enumerate(names))
     caption = (
         f"Every mark is a kernel, a map and a number of features D, at its best length scale "
         f"({marked}). No mark is both left of the line and below it. The vertical line is what was "

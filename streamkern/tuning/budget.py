@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamkern.errors import ParameterError
 from streamkern.plan import fit_flops, rough_flops_per_second
@@ -71,6 +71,21 @@ class Budget:
         return self.amount * plan_flops
 
 
+class Spent(NamedTuple):
+    """What was spent of a budget.
+
+    Parameters
+    ----------
+    flops : float
+        Multiply-adds.
+    seconds : float
+        On the clock.
+    """
+
+    flops: float = 0.0
+    seconds: float = 0.0
+
+
 class Ledger:
     """What a search has spent of its budget, and what it can still pay.
 
@@ -80,11 +95,14 @@ class Ledger:
         None pays for everything.
     plan : Plan
         Of the fit.
+    spent : Spent, optional
+        What was spent of the budget before the search.
     """
 
-    def __init__(self, budget: Budget | None, plan: Plan) -> None:
+    def __init__(self, budget: Budget | None, plan: Plan, spent: Spent | None = None) -> None:
         self.budget = budget
         self.plan = plan
+        self.spent = spent or Spent()
         self._flops = 0.0
         self._begun = perf_counter()
         # By family of maps, as measured: multiply-adds, and seconds of a thread.
@@ -93,8 +111,8 @@ class Ledger:
 
     @property
     def passes(self) -> float:
-        """The multiply-adds of all trials, over those of the pass."""
-        return self._flops / self.plan.flops
+        """The multiply-adds of all that was spent, over those of the pass."""
+        return (self.spent.flops + self._flops) / self.plan.flops
 
     @property
     def seconds(self) -> float:
@@ -120,7 +138,7 @@ class Ledger:
         """
         assert self.budget is not None  # noqa: S101  for the type checker
         plan, left = self.plan, list(sizes)
-        flops = self.budget.flops(plan.flops, plan.precision, plan.n_slots)
+        flops = self.budget.flops(plan.flops, plan.precision, plan.n_slots) - self.spent.flops
         while len(left) > 1 and self._trial_flops(n_rows, left[-1]) > flops / len(left):
             left.pop()
         return left
@@ -149,7 +167,7 @@ class Ledger:
         room = share * self.budget.amount
         if self.budget.in_seconds:
             slots = self.plan.n_slots
-            left = room - self.seconds
+            left = room - self.spent.seconds - self.seconds
             fits = [self._predicted(name, flops) <= left for name in maps[:slots]]
             number = fits.index(False) if False in fits else len(fits)
         else:

@@ -11,12 +11,14 @@ import numpy as np
 from streamkern.errors import DataError, ParameterError
 from streamkern.features import FAMILIES
 from streamkern.kernels import KERNELS, Kernel, ScaledKernel, ShiftInvariantKernel
+from streamkern.kernels.scaled import DistanceKernel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streamkern.fitoptions import FitOptions
     from streamkern.sources import Source
+    from streamkern.survey import Survey
 
 AUTO = "auto"
 # From smooth to rough; and the one that is rough along every input by itself.
@@ -26,6 +28,24 @@ _AUTO_MAPS = ("orthogonal", "nystroem")
 # Few inputs have a better map than random frequencies.
 _GRID, _GRID_INPUTS = "grid", 3
 _FEWEST_ROWS = 30
+
+
+class Contender(NamedTuple):
+    """Kernels with their maps, on rows in one metric.
+
+    Parameters
+    ----------
+    metric : str
+        What it is called.
+    survey : Survey
+        Its standardizer has the metric.
+    pairs : sequence of (ShiftInvariantKernel, str)
+        Each kernel with the family of its map.
+    """
+
+    metric: str
+    survey: Survey
+    pairs: Sequence[tuple[ShiftInvariantKernel, str]]
 
 
 class Arm(NamedTuple):
@@ -65,7 +85,7 @@ def kernels_to_try(kernels: Kernel | Sequence[Kernel] | str | None, given: Kerne
             raise ParameterError(
                 f"kernels must be kernels or 'auto', not {kernels!r}; give one of these."
             )
-        scale = getattr(given, "length_scale", "median")
+        scale = given.length_scale if isinstance(given, DistanceKernel) else "median"
         listed = [KERNELS[name] for name in _AUTO_KERNELS if name != given.name]
         others = [each for each in listed if isinstance(each, ScaledKernel)]
         return [given, *(each.with_length_scale(scale) for each in others)]
@@ -137,7 +157,7 @@ def pairs_to_try(
         refusals = []
         for name in maps:
             try:
-                replace(options, feature_map=name, kernel=kernel)
+                replace(options, feature_map=name, kernel=kernel).check_map(source.n_features)
             except ParameterError as error:
                 refusals.append(error)
             else:

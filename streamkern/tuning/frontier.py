@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.plan import fit_flops, solve_flops
-from streamkern.tuning.trials import N_FOLDS
+from streamkern.tuning.trials import ISOTROPIC, N_FOLDS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from streamkern.plan import Plan
     from streamkern.tuning.trials import Attempt
@@ -54,6 +54,12 @@ class Configuration:
     def as_dict(self) -> dict[str, Any]:
         """Return everything as plain JSON values."""
         return asdict(self) | {"length_scale": np.asarray(self.length_scale).tolist()}
+
+
+def map_in_words(tried: Mapping[str, Any]) -> str:
+    """Return the map of an attempt or a configuration as a report keeps it, with its metric."""
+    name: str = tried["feature_map"]
+    return name if tried["metric"] == ISOTROPIC else f"{name}, {tried['metric']}"
 
 
 def configurations(

@@ -15,23 +15,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streamkern.kernels import Combined
-from streamkern.plan import fit_flops
+from streamkern.plan import fit_flops, large_sample
 from streamkern.resources import current_resources
 from streamkern.scheduling import run_all, shared, task
+from streamkern.threads import blas_threads
 from streamkern.tuning.budget import Ledger
 from streamkern.tuning.candidates import Arm, Candidate, near, octaves, tiers
 from streamkern.tuning.frontier import configurations
 from streamkern.tuning.trials import N_FOLDS, Trial, trial_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from streamkern.fitoptions import FitOptions
     from streamkern.kernels import ShiftInvariantKernel
     from streamkern.plan import Plan
     from streamkern.sources import Source
-    from streamkern.survey import Survey
-    from streamkern.tuning.budget import Budget
+    from streamkern.tuning.budget import Budget, Spent
+    from streamkern.tuning.candidates import Contender
     from streamkern.tuning.frontier import Configuration
     from streamkern.tuning.trials import Attempt
 
@@ -68,15 +69,8 @@ _FINALISTS = 3
 _ROWS_A_COMPONENT = 4
 _REFINED = (-0.5, 0.5)
 _FEWEST_COMPONENTS = 128
-SEARCH_ROWS = 16384
-_SAMPLE_BYTES = 128 << 20
 # What a budget may make of the sample: these rows at the least, and so many times as many.
 _FEWEST_SEARCH_ROWS, _TIMES = 2048, 4
-
-
-def search_rows(n_columns: int) -> int:
-    """Return how many rows the search may hold of so many inputs and targets."""
-    return int(min(SEARCH_ROWS, max(_SAMPLE_BYTES // (8 * n_columns), 256)))
 
 
 def budgeted_rows(source: Source, options: FitOptions, n_arms: int, budget: Budget) -> int:
@@ -88,7 +82,7 @@ def budgeted_rows(source: Source, options: FitOptions, n_arms: int, budget: Budg
     slots = max(resources.n_workers, 1) * resources.n_threads
     a_pass = fit_flops(source.n_samples, p, D, options.n_folds)
     flops = budget.flops(a_pass, options.precision, slots)
-    usual = search_rows(p + source.n_targets)
+    usual = large_sample(p + source.n_targets)
     least = min(_FEWEST_SEARCH_ROWS, usual)
     fixed = each = 0.0
     for share, number in ((1 / 8, 13), (1 / 4, 4), (1 / 2, 2), (1.0, 1)):
@@ -110,7 +104,9 @@ class Search:
     tried : ShiftInvariantKernel
         The same as it is among the attempts: without columns that are constant.
     feature_map, metric : str
-        The chosen family of maps, and the name of the chosen survey.
+        The chosen family of maps, and the name of the chosen metric.
+    place : int
+        Of the chosen contender.
     attempts : tuple of Attempt
         In the order of the rungs.
     configurations : tuple of Configuration
@@ -123,6 +119,7 @@ class Search:
     tried: ShiftInvariantKernel
     feature_map: str
     metric: str
+    place: int
     attempts: tuple[Attempt, ...]
     configurations: tuple[Configuration, ...]
     passes: float
@@ -163,42 +160,41 @@ def _first(length_scale: Any) -> float:
 
 
 def search(
-    surveys: Mapping[str, Survey],
+    contenders: Sequence[Contender],
     options: FitOptions,
-    pairs: Sequence[tuple[ShiftInvariantKernel, str]],
     *,
     plan: Plan,
     n_rows: int,
     budget: Budget | None = None,
+    spent: Spent | None = None,
 ) -> Search:
     """Choose among metrics, kernels, maps and length scales on the sample of a survey.
 
     Parameters
     ----------
-    surveys : mapping of str to Survey
-        Of the same rows; by the names of the metrics that are to be chosen from, which the inputs
-        of the survey's standardizer are in.
+    contenders : sequence of Contender
+        Their surveys are of the same rows.  Each kernel is tried at 13 length scales, from an
+        eighth of its own to eight times it.  With several maps or metrics, the best kernel of each
+        goes on to the last rung, at as many features as the sample allows: what few features say
+        of a map may not hold for many.
     options : FitOptions
-    pairs : sequence of (ShiftInvariantKernel, str)
-        Kernels, each with the family of its map.  Each is tried at 13 length scales, from an eighth
-        of its own to eight times it.  With several maps, the best kernel of each goes on to the
-        last rung, at as many features as the sample allows: what few features say of a map may
-        not hold for many.
     plan : Plan
         Of the fit.
     n_rows : int
-        Of the samples, how many rows are searched on: `search_rows`, or `budgeted_rows`.
+        Of the samples, how many rows are searched on: `large_sample`, or `budgeted_rows`.
     budget : Budget, optional
         What the trials may take.  The rungs have equal parts of it, and what one leaves, the next
         ones have too: up to 25 length scales of everything on the first, and then as many of the
         best as can be paid.
+    spent : Spent, optional
+        What was spent of the budget before.
 
     References
     ----------
     Jamieson and Talwalkar (2016), "Non-stochastic best arm identification and hyperparameter
     optimization", for successive halving.
     """
-    trials = _Trials(surveys, pairs, n_rows, options, Ledger(budget, plan))
+    trials = _Trials(contenders, n_rows, options, Ledger(budget, plan, spent))
     arms = trials.arms
     several = len({arm[1:] for arm in arms}) > 1
     sizes = [_size(rung.share, options) for rung in _RUNGS]
@@ -244,8 +240,7 @@ class _Trials:
 
     Parameters
     ----------
-    surveys : mapping of str to Survey
-    pairs : sequence of (ShiftInvariantKernel, str)
+    contenders : sequence of Contender
     n_rows : int
     options : FitOptions
     ledger : Ledger
@@ -253,27 +248,32 @@ class _Trials:
 
     def __init__(
         self,
-        surveys: Mapping[str, Survey],
-        pairs: Sequence[tuple[ShiftInvariantKernel, str]],
+        contenders: Sequence[Contender],
         n_rows: int,
         options: FitOptions,
         ledger: Ledger,
     ) -> None:
         self.arms: list[Arm] = []
         self.kernels: list[ShiftInvariantKernel] = []
-        self.options = options
+        # Trials have rows in the metric already.
+        self.options = replace(options, metric=None)
         self.ledger = ledger
         self.attempts: list[Attempt] = []
-        self._rows: dict[str, Any] = {}
-        for metric, seen in surveys.items():
-            rows, columns = seen.standardizer(seen.sample.X[:n_rows]), seen.standardizer.columns
-            X = rows.astype(np.float32 if options.precision == "single" else np.float64)
-            self._rows[metric] = shared(X)
+        # Of every arm, the place of its contender, and the rows.
+        self._places: list[int] = []
+        self._rows: list[Any] = []
+        for place, (metric, seen, pairs) in enumerate(contenders):
+            columns = seen.standardizer.columns
+            with blas_threads(1):  # the turned rows are part of the result
+                rows = seen.standardizer(seen.sample.X[:n_rows])
+            X = shared(rows.astype(np.float32 if options.precision == "single" else np.float64))
             for kernel, feature_map in pairs:
                 resolved = kernel.resolved(rows, columns)
                 self.arms.append(Arm(resolved, feature_map, metric))
                 self.kernels.append(resolved.restricted(columns))
-        targets = seen.targets[:n_rows]
+                self._places.append(place)
+                self._rows.append(X)
+        targets = contenders[0].survey.targets[:n_rows]
         self.n_rows = len(targets)
         self._targets = shared(targets)
         self._winner: tuple[Candidate, Attempt] | None = None
@@ -307,8 +307,8 @@ class _Trials:
             kernel, (_, family, metric) = self.kernels[arm], self.arms[arm]
             own = replace(options, kernel=kernel, feature_map=family)
             trial, factors = Trial(own, n_components, metric), [candidates[i].factor for i in mine]
-            name, X = f"try-{family}-{kernel.name}-{n_components}", self._rows[metric]
-            tasks.append(task(trial, X, self._targets, factors, name=name))
+            name = f"try-{family}-{kernel.name}-{n_components}"
+            tasks.append(task(trial, self._rows[arm], self._targets, factors, name=name))
             places += mine
         itemsize = 4 if options.precision == "single" else 8
         a_trial = trial_bytes(self.n_rows, plan.n_features, n_components, itemsize)
@@ -326,6 +326,7 @@ class _Trials:
             self.kernels[arm].stretched(factor),
             chosen_arm.feature_map,
             chosen_arm.metric,
+            self._places[arm],
             tuple(self.attempts),
             configurations(self.attempts, chosen, ledger.plan, self.options.n_folds),
             ledger.passes,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Blocks = Callable[[int, int, Floats], Iterator[Block]]
 
 # The metric of plain distances.
-ISOTROPIC = "isotropic"
+ISOTROPIC, LEARNT = "isotropic", "learnt"
 N_FOLDS = 3
 _BLOCK_ROWS = 4096
 _SHIFT_ROWS = 2048

@@ -12,6 +12,7 @@ import dask
 import naive
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 from tolerances import assert_close
 
 from streamkern.errors import DataError, ParameterError
@@ -294,13 +295,13 @@ found = hashlib.sha256(phi.similarities.landmarks.tobytes()).hexdigest()
     assert alone.stdout.strip() == here["found"]
 
 
-def test_threads_that_find_landmarks_leave_the_configuration_as_it_was():
+def test_threads_find_the_same_landmarks_side_by_side():
     rows = np.random.default_rng(0).standard_normal((2000, 3))
-    with ThreadPoolExecutor(4) as pool, dask.config.set(scheduler="threads"):
-        for done in [pool.submit(Nystroem(Gaussian(), 40).draw, 3, rows) for _ in range(12)]:
-            done.result()
-        assert dask.config.get("scheduler") == "threads"
-    assert dask.config.get("scheduler", None) is None
+    alone = Nystroem(Gaussian(), 40).draw(3, rows).similarities.landmarks
+    with ThreadPoolExecutor(4) as pool:
+        begun = [pool.submit(Nystroem(Gaussian(), 40).draw, 3, rows) for _ in range(12)]
+        for done in begun:
+            assert_array_equal(done.result().similarities.landmarks, alone)
 
 
 @every_choice
@@ -360,6 +361,37 @@ def test_rows_are_needed():
         ParameterError, match="rows of 4 inputs are made from such rows, not from 3"
     ):
         Nystroem(Gaussian(), M).draw(4, ROWS)
+
+
+@every_choice
+def test_a_map_that_is_fitted_again_is_that_of_the_new_rows(landmarks):
+    def new():
+        return Nystroem(Gaussian(1.5), M, landmarks=landmarks)
+
+    again = new().fit(ROWS)
+    assert again.transform(ROWS[:5]).shape == (5, M)
+    others = 2.0 * ROWS[::-1] + 1.0
+    assert_array_equal(again.fit(others).transform(ROWS[:5]), new().fit(others).transform(ROWS[:5]))
+
+
+def test_landmarks_of_rows_in_order_are_spread_over_them():
+    ordered = np.linspace(0.0, 1.0, 1000)[:, None]
+    fitted = [
+        Nystroem(Gaussian(0.1), M, landmarks="uniform", random_state=seed).fit(ordered)
+        for seed in (0, 0, 1)
+    ]
+    first, same, other = (np.sort(each.similarities.landmarks.ravel()) for each in fitted)
+    assert first[0] < 0.25
+    assert first[-1] > 0.75
+    assert_array_equal(first, same)
+    assert not np.array_equal(first, other)
+
+
+@pytest.mark.parametrize("length_scale", [30.0, 300.0, 3000.0])
+def test_pivots_come_to_an_end_where_rows_hardly_differ(length_scale):
+    rows = np.random.default_rng(1).standard_normal((2000, 2))
+    drawn = Nystroem(Gaussian(length_scale), 500, landmarks="pivoted").draw(2, rows)
+    assert 1 <= drawn.n_components < 200
 
 
 @pytest.mark.parametrize(
@@ -443,5 +475,5 @@ def test_representatives_make_the_same_map_at_every_length_scale(landmarks):
         whole = at(length_scale).draw(P, ROWS)
         part = at(length_scale).draw(P, ROWS if few is None else few)
         for name, values in whole.arrays().items():
-            np.testing.assert_array_equal(values, part.arrays()[name])
+            assert_array_equal(values, part.arrays()[name])
     assert RandomFourierFeatures(Gaussian(1.5), M).representatives(ROWS) is None

@@ -12,11 +12,11 @@ import streamkern.tuning.trials
 from streamkern import Gaussian, Matern, RandomFeatureRidge
 from streamkern.errors import ParameterError
 from streamkern.fitoptions import plan_for
-from streamkern.plan import fit_flops
+from streamkern.plan import fit_flops, large_sample
 from streamkern.sources import as_source
 from streamkern.tuning import Attempt, Budget
 from streamkern.tuning.budget import Ledger
-from streamkern.tuning.halving import budgeted_rows, search_rows
+from streamkern.tuning.halving import budgeted_rows
 from streamkern.tuning.trials import N_FOLDS, Cost
 
 N, P, D = 400, 3, 128
@@ -203,7 +203,7 @@ def test_the_sample_grows_with_the_budget():
     X, y = rows(100_000, 2)
     source = as_source(X, y)
     options, _ = ridge().options()
-    usual = search_rows(3)
+    usual = large_sample(3)
     found = [budgeted_rows(source, options, 1, Budget.of(passes)) for passes in (1e-6, 0.3, 1, 1e6)]
     assert found[0] == 2048
     assert found[-1] == 4 * usual

@@ -15,7 +15,7 @@ import streamkern
 from streamkern import Gaussian, Laplacian, Linear, Matern, Periodic, RandomFeatureRidge
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.features import RandomFourierFeatures
-from streamkern.tuning.halving import SEARCH_ROWS, search_rows
+from streamkern.plan import _LARGE_SAMPLE, large_sample
 from streamkern.tuning.trials import Attempt, Trial
 
 P = 3
@@ -359,16 +359,21 @@ def test_a_periodic_kernel_is_searched_though_its_frequencies_do_not_stretch():
     ("options", "kernels", "match"),
     [
         ({"kernel": Linear()}, None, "not the linear kernel or the identity map"),
-        ({"kernel": Linear()}, [Gaussian()], "not the linear kernel or the identity map"),
         ({"feature_map": "identity"}, None, "not the linear kernel or the identity map"),
         ({}, [Gaussian(), Linear()], r"kernels that have a length scale, not Linear\(\)"),
-        ({}, ["gaussian"], "kernels that have a length scale, not 'gaussian'"),
+        ({}, ["gaussian"], "kernel must be a kernel such as .*, not 'gaussian'"),
         ({}, [], "a search needs a kernel with a length scale"),
     ],
 )
 def test_a_search_without_a_length_scale_is_refused(options, kernels, match):
     with pytest.raises(ParameterError, match=match):
         ridge(**options).tune(*smooth(100), kernels=kernels)
+
+
+def test_kernels_that_are_named_count_whatever_the_model_has():
+    X, y = smooth(100)
+    searched = ridge(kernel=Linear()).tune(X, y, kernels=[Gaussian("median")])
+    assert same_bits(searched, ridge().tune(X, y))
 
 
 def test_bad_rows_are_refused_or_left_out():
@@ -390,13 +395,13 @@ def test_too_few_rows_are_refused(n):
 
 
 def test_the_sample_is_bounded_in_rows_and_bytes():
-    assert search_rows(10) == SEARCH_ROWS
-    assert search_rows(2000) * 2000 * 8 <= 128 << 20
-    assert 256 <= search_rows(10**6) <= 512
-    X, y = drawn_from_a_kernel(1.0, SEARCH_ROWS + 1000, p=1)
+    assert large_sample(10) == _LARGE_SAMPLE
+    assert large_sample(2000) * 2000 * 8 <= 128 << 20
+    assert 256 <= large_sample(10**6) <= 512
+    X, y = drawn_from_a_kernel(1.0, _LARGE_SAMPLE + 1000, p=1)
     model = ridge(n_components=16).tune(X, y)
-    assert {attempt["n_rows"] for attempt in model.report_["tuning"]} == {SEARCH_ROWS}
-    assert model.report_["rows"] == SEARCH_ROWS + 1000
+    assert {attempt["n_rows"] for attempt in model.report_["tuning"]} == {_LARGE_SAMPLE}
+    assert model.report_["rows"] == _LARGE_SAMPLE + 1000
 
 
 def test_rows_are_read_twice():

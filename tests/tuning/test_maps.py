@@ -8,9 +8,10 @@ from click.testing import CliRunner
 from commandline import report_of, streamkern, write
 
 import streamkern as library
-from streamkern import Gaussian, Laplacian, Linear, Matern, RandomFeatureRidge
+from streamkern import Cauchy, Gaussian, Laplacian, Linear, Matern, Periodic, RandomFeatureRidge
 from streamkern.cli import main
 from streamkern.errors import ParameterError
+from streamkern.sources.arrays import ArraySource
 from streamkern.tuning import kernels_to_try, maps_to_try
 
 D = 64
@@ -78,7 +79,7 @@ def test_every_map_goes_on_to_the_last_rung(monkeypatch):
 
 
 def test_a_part_of_the_rows_allows_a_quarter_as_many_features(monkeypatch):
-    monkeypatch.setattr("streamkern.tuning.halving.SEARCH_ROWS", 1600)
+    monkeypatch.setattr("streamkern.plan._LARGE_SAMPLE", 1600)
     report = ridge(n_components=512).tune(*smooth(1700), maps=["orthogonal", "iid"]).report_
     assert {a["n_components"] for a in report["tuning"]} == {128, 256, 400}
     assert {a["n_rows"] for a in report["tuning"]} == {1600}
@@ -105,6 +106,64 @@ def test_a_map_that_a_kernel_cannot_have_is_left_out():
         ridge().tune(X, y, maps=["orthogonal", "identity"])
     with pytest.raises(ParameterError, match="kernels that have a length scale"):
         ridge().tune(X, y, kernels=[Gaussian(), Linear()], maps="auto")
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_kernels_and_maps_go_together_in_any_order(turned):
+    kernels, maps = [Gaussian(), Laplacian("median")], ["binning", "orthogonal"]
+    order = slice(None, None, -1 if turned else 1)
+    report = ridge().tune(*smooth(300), kernels=kernels[order], maps=maps[order]).report_
+    tried = {(each["kernel"], each["feature_map"]) for each in report["tuning"]}
+    assert tried == {
+        ("gaussian", "orthogonal"), ("laplacian", "orthogonal"), ("laplacian", "binning")
+    }  # fmt: skip
+
+
+def test_a_map_for_another_kernel_than_the_model_has_can_be_chosen_and_taken_over():
+    X, y = smooth(300)
+    model = ridge().tune(X, y, kernels=[Laplacian("median")], maps="binning")
+    assert model.feature_map_.inner.name == "binning"
+    assert same_bits(ridge().fit(X, y, like=model), ridge().fit(X, y, like=model))
+
+
+def test_a_grid_is_left_out_for_a_kernel_without_a_density():
+    X, y = smooth(300, p=2)
+    report = ridge().tune(X, y, kernels=[Periodic(1.0, period=2.0)], maps="auto").report_
+    assert {each["feature_map"] for each in report["tuning"]} == {"orthogonal", "nystroem"}
+
+
+class Unread(ArraySource):
+    """Rows that may not be read."""
+
+    def reader(self, shard):
+        raise AssertionError(f"{shard} is read")
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"feature_map": "grid"}, "a grid of frequencies is for 1 to 3 inputs, not 5"),
+        ({"feature_map": "binning", "kernel": Laplacian("median"), "metric": "learn"},
+         "a metric is learnt from gradients, which the map 'binning' of the kernel 'laplacian'"),
+        ({"feature_map": "nystroem", "kernel": Cauchy("median"), "metric": "learn"},
+         "which the map 'nystroem' of the kernel 'cauchy' does not have"),
+    ],
+)  # fmt: skip
+def test_a_map_that_cannot_be_drawn_is_refused_before_any_row_is_read(options, sentence):
+    X, y = smooth(300, p=5)
+    with pytest.raises(ParameterError, match=sentence):
+        ridge(**options).fit(Unread(X, y))
+
+
+def test_maps_without_gradients_are_left_out_where_a_metric_is_learnt():
+    X, y = smooth(600, p=4)
+    model = ridge(kernel=Cauchy("median"), metric="learn:1").tune(X, y, maps="auto")
+    assert {each["feature_map"] for each in model.report_["metric"]["rounds"]} == {"orthogonal"}
+
+
+def test_automatic_kernels_have_scales_of_their_own_beside_one_that_has_other_scales():
+    for given in (Periodic(0.3, period=2.0), Gaussian().on([0]) * Laplacian().on([1])):
+        assert {each.length_scale for each in kernels_to_try("auto", given)[1:]} == {"median"}
 
 
 def clustered(n=900, p=8):

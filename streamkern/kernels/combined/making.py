@@ -27,7 +27,9 @@ def on_columns(kernel: ShiftInvariantKernel, columns: Sequence[int]) -> Combined
     if isinstance(kernel, Combined):
         return kernel.of_parts([part.on(columns) for part in kernel.parts])
     if not isinstance(kernel, ScaledKernel):
-        raise ParameterError(f"only kernels of a length scale are put on columns, not {kernel!r}.")
+        raise ParameterError(
+            f"only kernels of a length scale are put on columns, not {kernel!r}; take one."
+        )
     return OnColumns(kernel, tuple(columns))
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Sum(Combined):
-    """A weighted mean of kernels; made by `+`.
+    """A weighted mean of kernels, so that k(x, x) = 1; made by `+`, which is no sum of values.
 
     A draw of frequencies is one of a term, which is chosen with the probability of its weight.
 
