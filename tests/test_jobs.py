@@ -120,6 +120,20 @@ def test_contenders_are_compared_on_a_set(tmp_path):
     assert (tmp_path / "accuracy" / "accuracy.png").stat().st_size > 10_000
 
 
+def test_maps_are_compared_by_their_kernels_and_on_a_field(tmp_path):
+    (tmp_path / "some").mkdir()
+    np.savez(tmp_path / "some" / "data.npz", X=np.random.default_rng(0).standard_normal((600, 3)))
+    header, found = job(tmp_path, "maps.py", "errors", "some", "--components", 64).splitlines()[-2:]
+    assert header.split() == ["D", "iid", "orthogonal", "sorf", "qmc", "halton"]
+    like = [float(each) for each in re.findall(r"\( *([\d.]+)x\)", found)]
+    assert like[0] == 1.0 < like[1] < like[3]
+    options = ("--rows", 3000, "--components", 400, "--length-scale", 0.1)
+    said = job(tmp_path, "maps.py", "field", *options)
+    errors = [float(each) for each in re.findall(r"error ([\d.]+) of the field", said)]
+    assert len(errors) == 4
+    assert errors[3] < errors[2] < 0.5
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("more", [(), ("--metric", "learn:1"), ("--gradients", "--shards", 80)])
 def test_chaos_ends_in_the_same_bits(tmp_path, more):
