@@ -29,6 +29,7 @@ from streamkern.clusterfile import (
 )
 from streamkern.errors import ClusterError, ParameterError, first_line
 from streamkern.monitor.plugin import Watch
+from streamkern.resources import LOST
 from streamkern.revival import Revival
 from streamkern.stopping import held
 
@@ -239,6 +240,8 @@ def _wait_for_worker(client: Client, seconds: float, where: str, remedy: str = "
             f"no worker joined {where} within {seconds:.3g} s, but at least one is needed; start "
             f"workers{remedy}."
         ) from error
+    except OSError as error:
+        raise ClusterError(LOST) from error
 
 
 def _started(

@@ -29,7 +29,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamkern.errors import first_line
-from streamkern.resources import current_client, current_worker
+from streamkern.resources import current_client, current_worker, reaching
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -133,7 +133,8 @@ def passing(number: str, label: str, hear: Listener | None = None, **facts: Any)
         _passes[number] = _Heard(heard, client is not None)
         if client is not None:
             # One topic for all, because a scheduler keeps every topic as long as it lives.
-            client.subscribe_topic(TOPIC, _pass_on)
+            with reaching():
+                client.subscribe_topic(TOPIC, _pass_on)
         try:
             with _ending("pass ended", **{"pass": number}):
                 yield

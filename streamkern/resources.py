@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import dask
 from dask.base import named_schedulers
 
-from streamkern.errors import ClusterError
+from streamkern.errors import ClusterError, StreamkernError
 from streamkern.memory import available_bytes
 
 if TYPE_CHECKING:
@@ -44,7 +44,10 @@ def current_resources() -> Resources:
     if client is None:
         return Resources(0, local_threads(), available_bytes())
     with reaching():
-        workers = client.scheduler_info(n_workers=-1)["workers"].values()
+        told = client.scheduler_info(n_workers=-1)
+    if "workers" not in told:  # the client has lost its scheduler
+        raise ClusterError(LOST)
+    workers = told["workers"].values()
     if not workers:
         return Resources(1, 1, available_bytes())
     limits = [worker["memory_limit"] or available_bytes() for worker in workers]
@@ -96,8 +99,14 @@ def local_threads() -> int:
 
 @contextmanager
 def reaching() -> Iterator[None]:
-    """Say in one sentence that the scheduler does not answer."""
+    """Say in one sentence that the scheduler does not answer, or that the client gave it up."""
     try:
         yield
-    except OSError as error:
-        raise ClusterError(LOST) from error
+    except StreamkernError:
+        raise
+    except Exception as error:
+        from distributed.client import ClosedClientError  # noqa: PLC0415  where a client is
+
+        if isinstance(error, (OSError, RuntimeError, ClosedClientError)):
+            raise ClusterError(LOST) from error
+        raise

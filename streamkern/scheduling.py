@@ -184,9 +184,11 @@ def _submitting(client: Any) -> Iterator[None]:
     if client not in _known:
         from streamkern.downscaling import WorkersAtWork  # noqa: PLC0415  where a client is
 
-        client.register_plugin(WorkersAtWork(client.id))
+        with reaching():
+            client.register_plugin(WorkersAtWork(client.id))
         _known.add(client)
     with (
+        reaching(),
         # It is one node, the map, that is large, and no reason for a warning.
         dask.config.set({"distributed.admin.large-graph-warning-threshold": "4GB"}),
         # Of every span Dask keeps measures for ever; without one, of ours or the caller's, it makes

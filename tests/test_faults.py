@@ -23,6 +23,7 @@ from streamkern.errors import ClusterError, WorkersLostError
 from streamkern.features import Identity
 from streamkern.naming import naming_rows
 from streamkern.observing import observed
+from streamkern.resources import current_resources
 from streamkern.scheduling import _patiently, run, shared, task
 from streamkern.statistics import Moments
 from streamkern.storage import opened_checkpoint
@@ -296,6 +297,26 @@ def test_what_was_sent_to_workers_is_sent_again_when_all_of_them_die(workers, tm
         assert not set(pids) & set(workers.run(os.getpid).values())
 
 
+class Disconnected:
+    """A client that has lost its scheduler, and knows nothing of it any more."""
+
+    status = "connecting"
+
+    def scheduler_info(self, **_):
+        return {}
+
+    def get(self, *_):
+        raise AssertionError
+
+
+def test_a_client_without_a_scheduler_is_told_in_one_sentence():
+    with (
+        dask.config.set(scheduler=Disconnected().get),
+        pytest.raises(ClusterError, match="lost its workers or its scheduler"),
+    ):
+        current_resources()
+
+
 @pytest.mark.cluster
 def test_a_scheduler_that_is_gone_when_something_is_sent_is_told_in_one_sentence(tmp_path):
     arguments = ("--no-dashboard", "--nthreads", "1")
@@ -307,5 +328,6 @@ def test_a_scheduler_that_is_gone_when_something_is_sent_is_told_in_one_sentence
         address = json.loads(file.read_text())["address"]
         with streamkern.connect(scheduler=address):
             scheduler_process(address).kill()
-            with pytest.raises(ClusterError, match="lost its workers or its scheduler"):
-                shared(1)
+            for use in (partial(shared, 1), partial(run, task(sum, [1], name="one")), moments):
+                with pytest.raises(ClusterError, match="lost its workers or its scheduler"):
+                    use()
