@@ -87,7 +87,7 @@ def demo(say: Say, out: str, rows: int, components: int) -> None:
     model.save(folder / "model.h5", force=True)
     report = model.report_
     say.table(
-        f"\n{rows:,} rows, {components:,} random features",
+        f"{rows:,} rows, {components:,} random features",
         [
             ("this machine's memory", in_words(total_bytes())),
             ("the file", in_words(train.stat().st_size)),
@@ -97,8 +97,10 @@ def demo(say: Say, out: str, rows: int, components: int) -> None:
             ("rows a second", f"{report['rows_per_second']:,.0f}"),
         ],
     )
+    if not say.as_json:
+        click.echo()
     say.table(
-        f"\nErrors on {_TEST:,} new rows (noise alone: {_NOISE})",
+        f"Errors on {_TEST:,} new rows (noise alone: {_NOISE})",
         [
             (
                 trial["model"],

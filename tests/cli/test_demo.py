@@ -39,6 +39,8 @@ def test_people_see_a_line_a_model_and_what_memory_holds(shown):
         assert models.count(model) == n
     assert "the exact kernel matrix" in result.stdout
     assert "3.2 GB" in result.stdout
+    assert "\n\nErrors on " in result.stdout
+    assert "\\" not in result.stdout
 
 
 def test_the_json_compares_errors(tmp_path):
