@@ -204,6 +204,16 @@ finally:
 """
 
 
+@pytest.mark.parametrize("command", ["fit", "tune", "moments", "solve", "predict"])
+def test_the_help_of_a_command_does_not_wait_for_what_computes(command):
+    done = subprocess.run(
+        [sys.executable, "-c", CALL, command, "--help"], capture_output=True, text=True, check=True
+    )
+    loaded = set(done.stdout.split())
+    assert f"streamkern.cli.{command}" in loaded
+    assert not {"dask", "h5py", "scipy.linalg", "streamkern.tuning"} & loaded
+
+
 @pytest.mark.parametrize(("status", "command"), list(COMMANDS.values()), ids=list(COMMANDS))
 def test_a_command_on_few_rows_does_not_wait_for_what_it_does_not_use(status, command, tmp_path):
     X = np.random.default_rng(0).random((60, 2))

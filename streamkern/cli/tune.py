@@ -33,7 +33,6 @@ from streamkern.cli.options import (
 from streamkern.cli.reporting import report_option, write_report
 from streamkern.errors import ParameterError
 from streamkern.kernels import separated
-from streamkern.tuning import map_in_words
 
 
 @click.command()
@@ -124,6 +123,8 @@ def tell_search(say: Say, report: dict[str, Any]) -> None:
 
 def frontier_rows(frontier: list[dict[str, Any]]) -> list[tuple[str, ...]]:
     """Return a row for every configuration that none beats in both, and the one chosen."""
+    from streamkern.tuning import map_in_words
+
     return [
         (
             "chosen" if each["is_chosen"] else "",
@@ -148,6 +149,8 @@ def tuning_header(tried: list[dict[str, Any]]) -> tuple[str, ...]:
 
 def tuning_rows(tried: list[dict[str, Any]]) -> list[tuple[str, ...]]:
     """Return a row for every map, kernel and length scale: its errors left out, over sd(y)."""
+    from streamkern.tuning import map_in_words
+
     sizes = sorted({attempt["n_components"] for attempt in tried})
     rows: dict[tuple[str, str, str], dict[int, float]] = {}
     for attempt in sorted(tried, key=lambda a: (map_in_words(a), a["kernel"], _first(a))):
