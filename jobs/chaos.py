@@ -97,10 +97,10 @@ class Chaos:
         return int(self.client.run_on_scheduler(counted))
 
     def _run(self) -> None:
-        while True:
+        wait = self.life / 8  # the first dies soon, so that short runs see a death as well
+        while not self._over.wait(wait):
             workers = list(self.client.scheduler_info(n_workers=-1)["workers"])
-            if self._over.wait(self.random.expovariate(max(len(workers), 1) / self.life)):
-                return
+            wait = self.random.expovariate(max(len(workers), 1) / self.life)
             if not workers:
                 continue
             way = self.random.choice(list(WAYS))

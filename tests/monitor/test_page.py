@@ -82,7 +82,7 @@ def test_the_page_is_in_the_menu_and_its_figures_change_and_are_those_of_the_rep
         page.goto(client.dashboard_link)
         page.get_by_role("link", name="Streamkern").click()
         page.get_by_text("No job yet").wait_for()
-        with fitting(data, n_components=1024) as (model, running):
+        with fitting(data, n_components=1536) as (model, running):
             page.locator("h2", has_text="moments").wait_for(timeout=60_000)
             seen = set()
             while running.is_alive():
@@ -90,7 +90,7 @@ def test_the_page_is_in_the_menu_and_its_figures_change_and_are_those_of_the_rep
                 time.sleep(0.3)
         page.locator("h2", has_text="done").wait_for(timeout=20_000)
         text = text_of(page)
-        assert len(seen) >= 3
+        assert len(seen - {text}) >= 2
         assert watched.errors == []
     report = model.report_
     assert "400,000 rows" in text

@@ -34,7 +34,7 @@ HOSTILE = (
     "<script>document.title='ran'</script>",
     "\"'><img src=x onerror=\"document.title='ran'\">",
     "a\nb\x1b[31m\x00c",
-    "{{ 7 * 7 }}{% raw %}",
+    "{{ 1234 * 5678 }}{% raw %}",
     "</style></svg><svg onload=alert(1)>",
 )
 
@@ -192,7 +192,7 @@ def test_names_in_the_data_stay_text(name, tmp_path, path):
     shown = "".join(c if c.isprintable() else "" for c in name.replace("\x00", ""))
     assert shown[:8] in found.text or "\\n" in found.text
     assert not set(path.read_text(encoding="utf-8")) & {"\x1b", "\x00"}
-    assert " 49" not in found.text.partition("What was fitted")[0]
+    assert str(1234 * 5678) not in found.text
 
 
 def test_a_name_that_is_no_text_is_shown_in_bytes(tmp_path, path):
