@@ -137,7 +137,7 @@ def test_maps_are_compared_by_their_kernels_and_on_a_field(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("more", [(), ("--metric", "learn:1"), ("--gradients", "--shards", 80)])
 def test_chaos_ends_in_the_same_bits(tmp_path, more):
-    options = ("--shards", 20, "--components", 128, "--life", 1.5, "--deaths", 1)
+    options = ("--shards", 20, "--components", 128, "--life", 3, "--deaths", 1)
     said = job(tmp_path, "chaos.py", *options, *more, dies=True)
     # Without a checkpoint workers may die faster than sums are made.
     assert said.count("the same bits: True") >= (2 if "--gradients" in more else 3)
