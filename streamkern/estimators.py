@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING
 
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 
+from streamkern.conventions import FeatureEstimator
 from streamkern.model import RidgeModel, load_as
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-class RandomFeatureRidge(RidgeModel, MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class RandomFeatureRidge(  # type: ignore[misc]
+    FeatureEstimator, RidgeModel, MultiOutputMixin, RegressorMixin, BaseEstimator
+):
     """Kernel ridge regression by random features, in two passes over the rows.
 
     Minimises sum_i |y_i - mu - phi(x_i)^T w|^2 + alpha |w|^2, with phi(x)^T phi(x') equal to the
@@ -93,6 +96,8 @@ class RandomFeatureRidge(RidgeModel, MultiOutputMixin, RegressorMixin, BaseEstim
     moments_ : DataMoments or None
         Where they were to be kept; not saved.
     n_features_in_ : int
+    feature_names_in_ : ndarray of shape (p,)
+        Names of the columns, where they were fitted as a data frame; predictions ask for the same.
 
     References
     ----------

@@ -71,6 +71,20 @@ class FittedRidge:
 
             raise NotFittedError("this model is not fitted yet; call fit first.")
 
+    def _tables(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        first: bool = False,  # noqa: ARG002  of those that note what came
+    ) -> tuple[Any, Any, Any]:
+        """Return rows, targets and weights as they came; estimators of scikit-learn check them.
+
+        They are those of a fit where `first` is true.
+        """
+        return X, y, sample_weight
+
     def predict(self, X: Any, *, return_std: bool = False) -> Any:
         """Predict targets.
 
@@ -93,6 +107,7 @@ class FittedRidge:
             If standard deviations are asked of a model that was saved without them.
         """
         self._check_fitted()
+        X, *_ = self._tables(X)
         if isinstance(X, Source):
             equations = self.normal_equations() if return_std else None
             parts = [made for _, made in predicted_shards(self.predictor_, X, equations)]
@@ -148,6 +163,7 @@ class FittedRidge:
         A Dask array gives a lazy Dask array.
         """
         self._check_fitted()
+        X, *_ = self._tables(X)
         if not is_dask_array(X):
             return self.feature_map_.transform(X)
         self.feature_map_.check(X.shape)
@@ -175,7 +191,7 @@ class FittedRidge:
             with their means as `rmse_mean` and so on.
         """
         self._check_fitted()
-        source = as_source(X, y, sample_weight)
+        source = as_source(*self._tables(X, y, sample_weight))
         return evaluate(self.predictor_, source, skip_bad_rows=self.on_bad_rows == "skip")
 
     def gradient_outer_product(
@@ -207,7 +223,7 @@ class FittedRidge:
         self._check_fitted()
         return gradient_outer_product(
             self.predictor_,
-            as_source(X, y, sample_weight),
+            as_source(*self._tables(X, y, sample_weight)),
             target_unit=None if target_unit is None else np.asarray(target_unit, dtype=float),
             skip_bad_rows=self.on_bad_rows == "skip",
         )
@@ -239,7 +255,7 @@ class FittedRidge:
         return diagnose(
             self.predictor_,
             self.normal_equations(),
-            as_source(X, y, sample_weight),
+            as_source(*self._tables(X, y, sample_weight)),
             n_largest=n_largest,
             skip_bad_rows=self.on_bad_rows == "skip",
         )
@@ -259,7 +275,7 @@ class FittedRidge:
         self._check_fitted()
         skip = self.on_bad_rows == "skip"
         equations = self.normal_equations() if return_std else None
-        source = as_source(X)
+        source = as_source(*self._tables(X))
         return predict_to_hdf5(
             self.predictor_, source, path, equations=equations, skip_bad_rows=skip, force=force
         )
