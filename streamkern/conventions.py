@@ -63,7 +63,8 @@ class FeatureEstimator(  # type: ignore[misc]
         self, X: Any, y: Any = None, sample_weight: Any = None, *, first: bool = False
     ) -> tuple[Any, Any, Any]:
         skips = self.on_bad_rows == "skip"
-        X = checked_rows(self, X, first=first, finite=not (first or skips))
+        finite, fewest = not (first or skips), 2 if first else 1
+        X = checked_rows(self, X, first=first, finite=finite, fewest=fewest)
         if first and not isinstance(X, Source):
             y = checked_targets(self, y, finite=not skips)
         return X, y, sample_weight
@@ -139,7 +140,7 @@ def checked_rows(
             reset=first,
             dtype=dtype,
             ensure_all_finite=finite,
-            ensure_min_samples=max(fewest, 2 if first else 1),
+            ensure_min_samples=fewest,
         )
     return _numbers(rows)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern._version import __version__
+from streamkern.blockwise import features_of
 from streamkern.deviation import Deviation
 from streamkern.errors import ModelFileError
 from streamkern.kernels import kernel_from
@@ -164,15 +165,7 @@ class FittedRidge:
         """
         self._check_fitted()
         X, *_ = self._tables(X)
-        if not is_dask_array(X):
-            return self.feature_map_.transform(X)
-        self.feature_map_.check(X.shape)
-        return X.rechunk({1: -1}).map_blocks(
-            self.feature_map_.transform,
-            dtype=float,
-            chunks=(X.chunks[0], (self.feature_map_.n_components,)),
-            meta=np.empty((0, 0)),
-        )
+        return features_of(self.feature_map_, X)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the coefficient of determination, averaged over targets, in one pass.
