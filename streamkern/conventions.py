@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from streamkern.features import FeatureMap
+    from streamkern.kernels import Kernel
 
 
 class KernelParameters:
@@ -26,6 +27,8 @@ class KernelParameters:
     Kernels do not change, so that one may be the default of many estimators: another one takes its
     place.
     """
+
+    kernel: Kernel
 
     def set_params(self, **parameters: Any) -> Self:
         """Set parameters by name, those of the kernel included.
@@ -44,8 +47,11 @@ class KernelParameters:
         return self
 
 
-class FeatureEstimator(  # type: ignore[misc]
-    KernelParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+class FeatureEstimator(
+    KernelParameters,
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
 ):
     """A model with a feature map that is an estimator and a transformer of scikit-learn's too.
 

@@ -13,8 +13,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class RandomFeatureRidge(  # type: ignore[misc]
-    FeatureEstimator, RidgeModel, MultiOutputMixin, RegressorMixin, BaseEstimator
+class RandomFeatureRidge(
+    FeatureEstimator,
+    RidgeModel,
+    MultiOutputMixin,  # type: ignore[misc]
+    RegressorMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
 ):
     """Kernel ridge regression by random features, in two passes over the rows.
 

@@ -1,8 +1,8 @@
 """The parameters of kernels by name, as scikit-learn names those of nested objects.
 
 A parameter of a kernel that another is made of has the other's name for it in front:
-`kernel__length_scale` of a kernel on columns, `0__length_scale` of the first term of a sum or factor
-of a product.
+`kernel__length_scale` of a kernel on columns, `0__length_scale` of the first term of a sum or the
+first factor of a product.
 """
 
 from __future__ import annotations

@@ -154,8 +154,10 @@ class MapTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-class KernelTransformer(  # type: ignore[misc]
-    KernelParameters, ClassNamePrefixFeaturesOutMixin, MapTransformer
+class KernelTransformer(
+    KernelParameters,
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    MapTransformer,
 ):
     """A map of a kernel.
 
