@@ -136,7 +136,7 @@ def checked_rows(
         if first:
             vars(estimator).pop("feature_names_in_", None)
         return X
-    with _data_errors():
+    with data_errors():
         if is_dask_array(X):
             validate_data(estimator, X, reset=first, skip_check_array=True)
             return X
@@ -173,7 +173,7 @@ def checked_targets(estimator: BaseEstimator, y: Any, *, finite: bool) -> Any:
         )
     if is_dask_array(y):
         return y
-    with _data_errors():
+    with data_errors():
         targets = check_array(
             y, ensure_2d=False, dtype="numeric", ensure_all_finite=finite, input_name="y"
         )
@@ -186,7 +186,8 @@ def _numbers(array: Any) -> Any:
 
 
 @contextmanager
-def _data_errors() -> Iterator[None]:
+def data_errors() -> Iterator[None]:
+    """Have what scikit-learn finds wrong with a table be a DataError, in its words."""
     try:
         yield
     except ValueError as error:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 
+from streamkern.callbacks import CallbackSupportMixin, told_to_callbacks
 from streamkern.conventions import FeatureEstimator
 from streamkern.model import RidgeModel, load_as
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 
 class RandomFeatureRidge(
+    CallbackSupportMixin,  # type: ignore[misc]
     FeatureEstimator,
     RidgeModel,
     MultiOutputMixin,  # type: ignore[misc]
@@ -109,6 +111,9 @@ class RandomFeatureRidge(
     Radhakrishnan, Beaglehole, Pandit and Belkin (2024), "Mechanism for feature learning in neural
     networks and backpropagation-free machine learning models", for the metric.
     """
+
+    fit = told_to_callbacks(RidgeModel.fit)
+    tune = told_to_callbacks(RidgeModel.tune)
 
 
 def load(path: str | Path) -> RandomFeatureRidge:

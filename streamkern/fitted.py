@@ -149,6 +149,19 @@ class FittedRidge:
             **named,
         )
 
+    def feature_names(self) -> list[str] | None:
+        """Return the names of the columns, where they were fitted as a data frame."""
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else names.tolist()
+
+    def name_features(self, names: list[str] | None) -> None:
+        """Note the names that predictions ask columns to have, or None for any."""
+        if names is None:
+            return
+        if len(names) != self.n_features_in_ or not all(isinstance(name, str) for name in names):
+            raise ValueError(f"{len(names)} names for {self.n_features_in_} columns")
+        self.feature_names_in_ = np.array(names, dtype=object)
+
     def normal_equations(self) -> NormalEquations:
         """Return the normal equations, or raise ModelFileError if they were not saved."""
         if self.equations_ is None:
@@ -300,6 +313,7 @@ class FittedRidge:
             "option_kernel": {"name": kernel.name, "parameters": kernel.parameters()},
             "report": self.report_,
             "versions": {"streamkern": __version__} | {name: version(name) for name in LIBRARIES},
+            "feature_names": self.feature_names(),
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
         }
         kept = None if compact else self.equations_

@@ -562,6 +562,7 @@ def load_as(model_class: type[_Model], path: str | Path) -> _Model:
         model.report_ = file.card["report"]
         model.equations_ = file.equations
         model.take(file.predictor)
+        model.name_features(file.card.get("feature_names"))
     except (KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"{path} is a damaged model ({error}); copy it again.") from error
     return model

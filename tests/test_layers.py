@@ -41,7 +41,7 @@ LAYERS = [
     {"fitting", "prediction", "tables"},
     {"fitted", "reporting"},
     {"model"},
-    {"exact", "estimators", "conversion", "transformers"},
+    {"callbacks", "exact", "estimators", "conversion", "transformers"},
     {"sparse_models"},
     {"clusteroptions", "clusterfile", "comparison", "monitor", "revival"},
     {"cluster"},
@@ -79,6 +79,7 @@ ALLOWED = {
     "jinja2": ("report/",),
     "matplotlib": ("plots.py",),
     "sklearn": (
+        "callbacks.py",
         "conventions.py",
         "estimators.py",
         "exact/",
