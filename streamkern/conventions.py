@@ -71,8 +71,8 @@ class FeatureEstimator(
         skips = self.on_bad_rows == "skip"
         finite, fewest = not (first or skips), 2 if first else 1
         X = checked_rows(self, X, first=first, finite=finite, fewest=fewest)
-        if first and not isinstance(X, Source):
-            y = checked_targets(self, y, finite=not skips)
+        if not isinstance(X, Source) and (first or y is not None):
+            y = checked_targets(self, y, finite=first and not skips)
         return X, y, sample_weight
 
     def transform(self, X: Any) -> Any:
