@@ -17,17 +17,7 @@ if TYPE_CHECKING:
     from streamkern.engine import accumulate
     from streamkern.estimators import RandomFeatureRidge, load
     from streamkern.exact import ExactKernelRidge
-    from streamkern.features import (
-        FeatureMap,
-        GridFourierFeatures,
-        Identity,
-        Nystroem,
-        QuasiRandomFourierFeatures,
-        RandomBinning,
-        RandomFourierFeatures,
-        StructuredFourierFeatures,
-        TensorSketch,
-    )
+    from streamkern.features import FeatureMap
     from streamkern.kernels import (
         Cauchy,
         Gaussian,
@@ -45,6 +35,16 @@ if TYPE_CHECKING:
     from streamkern.sources import open_hdf5
     from streamkern.sparse_models import sparsify
     from streamkern.statistics import ColumnStatistics, Moments
+    from streamkern.transformers import (
+        GridFourierFeatures,
+        Identity,
+        Nystroem,
+        QuasiRandomFourierFeatures,
+        RandomBinning,
+        RandomFourierFeatures,
+        StructuredFourierFeatures,
+        TensorSketch,
+    )
 
 _HOMES = {
     "Cauchy": "kernels",
@@ -53,24 +53,24 @@ _HOMES = {
     "ExactKernelRidge": "exact",
     "FeatureMap": "features",
     "Gaussian": "kernels",
-    "GridFourierFeatures": "features",
-    "Identity": "features",
+    "GridFourierFeatures": "transformers",
+    "Identity": "transformers",
     "InverseMultiquadric": "kernels",
     "Kernel": "kernels",
     "Laplacian": "kernels",
     "Linear": "kernels",
     "Matern": "kernels",
     "Moments": "statistics",
-    "Nystroem": "features",
+    "Nystroem": "transformers",
     "Periodic": "kernels",
     "Polynomial": "kernels",
-    "QuasiRandomFourierFeatures": "features",
-    "RandomBinning": "features",
+    "QuasiRandomFourierFeatures": "transformers",
+    "RandomBinning": "transformers",
     "RandomFeatureRidge": "estimators",
-    "RandomFourierFeatures": "features",
+    "RandomFourierFeatures": "transformers",
     "RationalQuadratic": "kernels",
-    "StructuredFourierFeatures": "features",
-    "TensorSketch": "features",
+    "StructuredFourierFeatures": "transformers",
+    "TensorSketch": "transformers",
     "accumulate": "engine",
     "compare": "comparison",
     "connect": "cluster",

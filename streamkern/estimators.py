@@ -6,13 +6,22 @@ from typing import TYPE_CHECKING
 
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 
+from streamkern.callbacks import CallbackSupportMixin, told_to_callbacks
+from streamkern.conventions import FeatureEstimator
 from streamkern.model import RidgeModel, load_as
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-class RandomFeatureRidge(RidgeModel, MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class RandomFeatureRidge(
+    CallbackSupportMixin,  # type: ignore[misc]
+    FeatureEstimator,
+    RidgeModel,
+    MultiOutputMixin,  # type: ignore[misc]
+    RegressorMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
     """Kernel ridge regression by random features, in two passes over the rows.
 
     Minimises sum_i |y_i - mu - phi(x_i)^T w|^2 + alpha |w|^2, with phi(x)^T phi(x') equal to the
@@ -93,6 +102,8 @@ class RandomFeatureRidge(RidgeModel, MultiOutputMixin, RegressorMixin, BaseEstim
     moments_ : DataMoments or None
         Where they were to be kept; not saved.
     n_features_in_ : int
+    feature_names_in_ : ndarray of shape (p,)
+        Names of the columns, where they were fitted as a data frame; predictions ask for the same.
 
     References
     ----------
@@ -100,6 +111,9 @@ class RandomFeatureRidge(RidgeModel, MultiOutputMixin, RegressorMixin, BaseEstim
     Radhakrishnan, Beaglehole, Pandit and Belkin (2024), "Mechanism for feature learning in neural
     networks and backpropagation-free machine learning models", for the metric.
     """
+
+    fit = told_to_callbacks(RidgeModel.fit)
+    tune = told_to_callbacks(RidgeModel.tune)
 
 
 def load(path: str | Path) -> RandomFeatureRidge:

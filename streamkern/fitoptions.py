@@ -114,10 +114,8 @@ class FitOptions:
     def sample_rows(self, source: Source) -> int:
         """Return how many rows the first pass brings along, for the map and what is learnt."""
         n_columns = source.n_features + source.n_targets
-        wanted = self.family.rows_a_feature * self.n_components
-        fitting = _SAMPLE_BYTES // (8 * n_columns)
         learning = large_sample(n_columns) if learning_of(self.metric) else 0
-        return max(SAMPLE_ROWS, learning, min(wanted, max(fitting, self.n_components)))
+        return max(learning, sample_size(self.family.rows_a_feature, self.n_components, n_columns))
 
     def planned(self, source: Source, n_sample: int | None = None, **job: Any) -> Plan:
         """Return the plan of a fit: `plan_fit` of what these options say, and of the job.
@@ -183,6 +181,12 @@ class FitOptions:
         if isinstance(kernel, ShiftInvariantKernel):
             kernel = kernel.restricted(kept).resolved(rows)
         return self.map_of(kernel).draw(len(kept), rows), kernel
+
+
+def sample_size(rows_a_feature: int, n_components: int, n_columns: int) -> int:
+    """Return how many rows, of so many columns, a map of D features is made from."""
+    fitting = _SAMPLE_BYTES // (8 * n_columns)
+    return max(SAMPLE_ROWS, min(rows_a_feature * n_components, max(fitting, n_components)))
 
 
 def checked_n_folds(n_folds: Any) -> int:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern._version import __version__
+from streamkern.blockwise import features_of
 from streamkern.deviation import Deviation
 from streamkern.errors import ModelFileError
 from streamkern.kernels import kernel_from
@@ -71,6 +72,20 @@ class FittedRidge:
 
             raise NotFittedError("this model is not fitted yet; call fit first.")
 
+    def _tables(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        first: bool = False,  # noqa: ARG002  of those that note what came
+    ) -> tuple[Any, Any, Any]:
+        """Return rows, targets and weights as they came; estimators of scikit-learn check them.
+
+        They are those of a fit where `first` is true.
+        """
+        return X, y, sample_weight
+
     def predict(self, X: Any, *, return_std: bool = False) -> Any:
         """Predict targets.
 
@@ -93,6 +108,7 @@ class FittedRidge:
             If standard deviations are asked of a model that was saved without them.
         """
         self._check_fitted()
+        X, *_ = self._tables(X)
         if isinstance(X, Source):
             equations = self.normal_equations() if return_std else None
             parts = [made for _, made in predicted_shards(self.predictor_, X, equations)]
@@ -133,6 +149,19 @@ class FittedRidge:
             **named,
         )
 
+    def feature_names(self) -> list[str] | None:
+        """Return the names of the columns, where they were fitted as a data frame."""
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else names.tolist()
+
+    def name_features(self, names: list[str] | None) -> None:
+        """Note the names that predictions ask columns to have, or None for any."""
+        if names is None:
+            return
+        if len(names) != self.n_features_in_ or not all(isinstance(name, str) for name in names):
+            raise ValueError(f"{len(names)} names for {self.n_features_in_} columns")
+        self.feature_names_in_ = np.array(names, dtype=object)
+
     def normal_equations(self) -> NormalEquations:
         """Return the normal equations, or raise ModelFileError if they were not saved."""
         if self.equations_ is None:
@@ -148,15 +177,8 @@ class FittedRidge:
         A Dask array gives a lazy Dask array.
         """
         self._check_fitted()
-        if not is_dask_array(X):
-            return self.feature_map_.transform(X)
-        self.feature_map_.check(X.shape)
-        return X.rechunk({1: -1}).map_blocks(
-            self.feature_map_.transform,
-            dtype=float,
-            chunks=(X.chunks[0], (self.feature_map_.n_components,)),
-            meta=np.empty((0, 0)),
-        )
+        X, *_ = self._tables(X)
+        return features_of(self.feature_map_, X)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the coefficient of determination, averaged over targets, in one pass.
@@ -175,7 +197,7 @@ class FittedRidge:
             with their means as `rmse_mean` and so on.
         """
         self._check_fitted()
-        source = as_source(X, y, sample_weight)
+        source = as_source(*self._tables(X, y, sample_weight))
         return evaluate(self.predictor_, source, skip_bad_rows=self.on_bad_rows == "skip")
 
     def gradient_outer_product(
@@ -207,7 +229,7 @@ class FittedRidge:
         self._check_fitted()
         return gradient_outer_product(
             self.predictor_,
-            as_source(X, y, sample_weight),
+            as_source(*self._tables(X, y, sample_weight)),
             target_unit=None if target_unit is None else np.asarray(target_unit, dtype=float),
             skip_bad_rows=self.on_bad_rows == "skip",
         )
@@ -239,7 +261,7 @@ class FittedRidge:
         return diagnose(
             self.predictor_,
             self.normal_equations(),
-            as_source(X, y, sample_weight),
+            as_source(*self._tables(X, y, sample_weight)),
             n_largest=n_largest,
             skip_bad_rows=self.on_bad_rows == "skip",
         )
@@ -259,7 +281,7 @@ class FittedRidge:
         self._check_fitted()
         skip = self.on_bad_rows == "skip"
         equations = self.normal_equations() if return_std else None
-        source = as_source(X)
+        source = as_source(*self._tables(X))
         return predict_to_hdf5(
             self.predictor_, source, path, equations=equations, skip_bad_rows=skip, force=force
         )
@@ -291,6 +313,7 @@ class FittedRidge:
             "option_kernel": {"name": kernel.name, "parameters": kernel.parameters()},
             "report": self.report_,
             "versions": {"streamkern": __version__} | {name: version(name) for name in LIBRARIES},
+            "feature_names": self.feature_names(),
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
         }
         kept = None if compact else self.equations_

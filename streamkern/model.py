@@ -253,7 +253,7 @@ class RidgeModel(FittedRidge):
         """
         pattern = pattern_of(like)
         options, penalty = self.options(pattern)
-        source = as_source(X, y, sample_weight)
+        source = as_source(*self._tables(X, y, sample_weight, first=True))
         options = self._for_rows(options, source, pattern)
         self._sparse_options(penalty, options.components_for(source.n_features))
         fixed = self.solves_at_once()
@@ -441,7 +441,7 @@ class RidgeModel(FittedRidge):
         if kernels is None and AUTO in (maps, self.feature_map):
             kernels = AUTO if self.kernel == Gaussian("median") else None  # as good as its kernel
         options = self.search_options(kernels=kernels, maps=maps)
-        source = as_source(X, y)
+        source = as_source(*self._tables(X, y, first=True))
         tried = kernels_to_try(kernels, self.kernel)
         names = maps_to_try(maps, self.feature_map, source.n_features)
         pairs = pairs_to_try(tried, names, options, source)
@@ -562,6 +562,7 @@ def load_as(model_class: type[_Model], path: str | Path) -> _Model:
         model.report_ = file.card["report"]
         model.equations_ = file.equations
         model.take(file.predictor)
+        model.name_features(file.card.get("feature_names"))
     except (KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"{path} is a damaged model ({error}); copy it again.") from error
     return model

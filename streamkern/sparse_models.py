@@ -99,6 +99,7 @@ def sparsify(
     }
     sparse.equations_ = equations
     sparse.take(predictor)
+    sparse.name_features(model.feature_names())
     return sparse
 
 

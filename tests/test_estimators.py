@@ -208,7 +208,7 @@ def test_features_of_a_dask_array_are_lazy_and_the_same():
 @pytest.mark.parametrize("kind", [np.asarray, da.asarray], ids=["NumPy", "Dask"])
 def test_rows_of_another_width_are_refused(method, kind):
     model = ridge().fit(*rows())
-    with pytest.raises(DataError, match=r"rows must have 3 columns.*\(5, 4\)"):
+    with pytest.raises(DataError, match=r"X has 4 features, but .* expecting 3 features"):
         getattr(model, method)(kind(np.ones((5, 4))))
 
 

@@ -23,6 +23,7 @@ LAYERS = [
     {"metric"},
     {"predictor"},
     {"sources"},
+    {"blockwise", "conventions"},
     {"statistics"},
     {"solve"},
     {"sparse", "deviation"},
@@ -40,7 +41,7 @@ LAYERS = [
     {"fitting", "prediction", "tables"},
     {"fitted", "reporting"},
     {"model"},
-    {"exact", "estimators", "conversion"},
+    {"callbacks", "exact", "estimators", "conversion", "transformers"},
     {"sparse_models"},
     {"clusteroptions", "clusterfile", "comparison", "monitor", "revival"},
     {"cluster"},
@@ -78,12 +79,15 @@ ALLOWED = {
     "jinja2": ("report/",),
     "matplotlib": ("plots.py",),
     "sklearn": (
+        "callbacks.py",
+        "conventions.py",
         "estimators.py",
         "exact/",
         "features/landmarks.py",
         "fitted.py",
         "sparse.py",
         "sparse_models.py",
+        "transformers/",
     ),
 }
 

@@ -376,5 +376,5 @@ def test_a_model_that_was_saved_without_its_equations_is_refused(tmp_path):
 
 
 def test_rows_of_another_width_are_refused():
-    with pytest.raises(DataError, match="must have 3 columns"):
+    with pytest.raises(DataError, match="X has 4 features, but"):
         sparsify(ridge(), 3).predict(np.ones((2, 4)))

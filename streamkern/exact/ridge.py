@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from streamkern.conventions import KernelParameters, data_errors
 from streamkern.errors import DataError, InsufficientMemoryError, ParameterError
 from streamkern.exact.dual import KernelBasis, solve_dual
 from streamkern.kernels import Gaussian, Kernel
@@ -25,7 +26,12 @@ _ROWS_AT_ONCE = 1024
 _N_ALPHAS = 64
 
 
-class ExactKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class ExactKernelRidge(
+    KernelParameters,
+    MultiOutputMixin,  # type: ignore[misc]
+    RegressorMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
     """Kernel ridge regression by the n x n system: n^2 memory, n^3 / 3 multiply-adds.
 
     a = (K + alpha I)^-1 (y - mu), and the prediction at x is mu + sum_i a_i k(x, x_i).  The
@@ -61,6 +67,9 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
     loo_residuals_ : ndarray of shape (n,) or (n, q)
         y_i less the prediction for x_i of a model fitted without row i; with `leave_one_out`, and
         of a chosen alpha.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (p,)
+        Names of the columns, where they were fitted as a data frame.
 
     References
     ----------
@@ -95,6 +104,8 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
 
         Raises
         ------
+        DataError
+            If X and y are no tables of finite numbers of equal length.
         ParameterError
             If alpha is none of the things it can be, or the metric is no such matrix.
         InsufficientMemoryError
@@ -102,7 +113,8 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
         SingularSystemError
             If K + alpha I has no Cholesky factor.
         """
-        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
+        with data_errors():
+            X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
         alpha, linear = _checked(self.alpha), _linear(self.metric, self.kernel, X.shape[1])
         self.check_memory(len(X))
         rows = X if linear is None else _turned(X, linear)
@@ -152,7 +164,8 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
     def predict(self, X: Any) -> Floats:
         """Return predictions (n,) or (n, q) for rows (n, p), a block of rows at a time."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        with data_errors():
+            X = validate_data(self, X, dtype=np.float64, reset=False)
         X = X if self._linear is None else _turned(X, self._linear)
         parts: list[Any] = [
             self.kernel(X[start : start + _ROWS_AT_ONCE], self._rows) @ self.dual_coef_

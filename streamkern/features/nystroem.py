@@ -84,7 +84,7 @@ class Nystroem(FeatureMap):
         random_state: int = 0,
     ) -> None:
         self.kernel = kernel
-        self.n_components = checked_n_components(n_components)
+        self.n_components = self._most = checked_n_components(n_components)
         self.landmarks = checked_choice(landmarks)
         self.jitter = _checked_jitter(jitter)
         self.random_state = checked_seed(random_state)
@@ -107,7 +107,7 @@ class Nystroem(FeatureMap):
                 f"{rows.shape[1]} inputs; pass the same inputs."
             )
         rows = np.asarray(rows, dtype=np.float64)
-        m = self.n_components
+        m = self._most  # whatever an earlier draw found
         chosen = landmarks(self.kernel, rows, m, self.landmarks, self.random_state)
         return self._drawn(*_independent(self.kernel, chosen, self.jitter))
 
@@ -116,7 +116,7 @@ class Nystroem(FeatureMap):
         if self.landmarks == "pivoted":
             return None
         rows = np.asarray(rows, dtype=np.float64)
-        return landmarks(self.kernel, rows, self.n_components, self.landmarks, self.random_state)
+        return landmarks(self.kernel, rows, self._most, self.landmarks, self.random_state)
 
     def _drawn(self, chosen: Floats, factor: Floats) -> Self:
         self.__dict__.pop("whitening", None)  # of an earlier draw

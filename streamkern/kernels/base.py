@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from streamkern.errors import ParameterError
+from streamkern.kernels.naming import all_parameters, own_parameters, with_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,6 +56,27 @@ class Kernel(ABC):
         """Return the parameters as plain JSON values."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name, with those of its parts, such as `0__length_scale`.
+
+        So grids of `GridSearchCV` can name `kernel__length_scale`.
+        """
+        return all_parameters(self) if deep else own_parameters(self)
+
+    def with_params(self, **parameters: Any) -> Self:
+        """Return this kernel with other parameters, named as by `get_params`.
+
+        Raises
+        ------
+        ParameterError
+            If there is no parameter of that name, or it cannot have that value.
+        """
+        return with_parameters(self, parameters)
+
+    def __sklearn_clone__(self) -> Self:
+        """Return the kernel itself, which nobody can change."""
+        return self
 
 
 class ShiftInvariantKernel(Kernel):

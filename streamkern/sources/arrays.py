@@ -85,6 +85,8 @@ class ArraySource(Source):
             self.weights.ndim == 1 and np.isfinite(self.weights).all() and (self.weights >= 0).all()
         ):
             raise DataError("sample_weight must be one non-negative number per row; check it.")
+        if self.weights is not None and not self.weights.any():
+            raise DataError("every sample weight is zero, so no row counts; give some rows one.")
         _check_lengths(self.X, self.y, self.weights)
         self.n_samples, self.n_features = self.X.shape
         self.n_targets = _n_targets(self.y)

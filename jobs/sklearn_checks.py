@@ -1,0 +1,130 @@
+"""scikit-learn's own checks of every estimator: python jobs/sklearn_checks.py.
+
+Prints how many checks ran and passed, and those that are expected to fail, each with its reason.
+Ends with status 1 where another one fails, or where one passes that is expected to fail.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import warnings
+from typing import Any, NamedTuple
+
+if __name__ == "__main__":
+    # Without it one check, of arrays that are not NumPy's, is left out; SciPy reads it once.
+    os.environ["SCIPY_ARRAY_API"] = "1"
+
+import dask
+from sklearn.utils.estimator_checks import check_estimator
+
+from streamkern import (
+    ExactKernelRidge,
+    Gaussian,
+    GridFourierFeatures,
+    Identity,
+    Nystroem,
+    QuasiRandomFourierFeatures,
+    RandomBinning,
+    RandomFeatureRidge,
+    RandomFourierFeatures,
+    StructuredFourierFeatures,
+    TensorSketch,
+)
+
+
+class Case(NamedTuple):
+    """An estimator, and the checks that it fails, with the reason for each."""
+
+    estimator: Any
+    expected: dict[str, str] = {}  # noqa: RUF012  nobody changes it
+
+
+PAIRS = dict.fromkeys(
+    (
+        "check_dont_overwrite_parameters",
+        "check_fit2d_1feature",
+        "check_fit2d_1sample",
+        "check_fit2d_predict1d",
+        "check_methods_sample_order_invariance",
+        "check_methods_subset_invariance",
+    ),
+    "the check sets n_components to 1, but features come in pairs of a cosine and a sine",
+)
+FEW_INPUTS = dict.fromkeys(
+    (
+        "check_array_api_input",
+        "check_dtype_object",
+        "check_estimators_dtypes",
+        "check_n_features_in_after_fitting",
+        "check_positive_only_tag_during_fit",
+    ),
+    "the check has more than three inputs, for which a grid has too many points",
+)
+WEIGHTS = {
+    "check_sample_weight_equivalence_on_dense_data": "rows are dealt to folds, and their distances "
+    "taken for the median length scale, one by one, whatever they weigh"
+}
+
+CASES = (
+    Case(RandomFeatureRidge(n_components=32), PAIRS | WEIGHTS),
+    Case(
+        RandomFeatureRidge(
+            Gaussian(2.0), n_components=32, alpha=1.0, paired=False, precision="double"
+        )
+    ),
+    Case(ExactKernelRidge()),
+    Case(ExactKernelRidge(alpha="loo")),
+    Case(RandomFourierFeatures(n_components=16), PAIRS),
+    Case(RandomFourierFeatures(n_components=16, paired=False)),
+    Case(QuasiRandomFourierFeatures(n_components=16), PAIRS),
+    Case(QuasiRandomFourierFeatures(n_components=16, paired=False)),
+    Case(StructuredFourierFeatures(n_components=16), PAIRS),
+    Case(StructuredFourierFeatures(n_components=16, paired=False)),
+    Case(GridFourierFeatures(n_components=16), PAIRS | FEW_INPUTS),
+    Case(Nystroem(n_components=16)),
+    Case(RandomBinning(n_components=16)),
+    Case(TensorSketch(n_components=16)),
+    Case(Identity()),
+)
+
+
+def checked(case: Case) -> bool:
+    """Run the checks of one estimator, print what came out, and say whether it was expected."""
+    begun = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = check_estimator(
+            case.estimator, expected_failed_checks=case.expected, on_fail=None, on_skip=None
+        )
+    found: dict[str, list[str]] = {"passed": [], "failed": [], "xfail": [], "skipped": []}
+    for result in results:
+        found[result["status"]].append(result["check_name"])
+    names = " ".join(repr(case.estimator).split())
+    print(
+        f"{names}: {len(results)} checks, {len(found['passed'])} passed, "
+        f"{len(found['xfail'])} failed as expected, {len(found['failed'])} failed, "
+        f"{len(found['skipped'])} left out, {time.perf_counter() - begun:.1f} s"
+    )
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in case.expected.items():
+        by_reason.setdefault(reason, []).append(name)
+    for reason, expected in by_reason.items():
+        print(f"  {len(expected)} expected, since {reason}:")
+        print(*(f"    {name}" for name in expected), sep="\n")
+    wrong = dict.fromkeys(found["failed"], "fails")
+    wrong |= {name: "passes" for name in case.expected if name in found["passed"]}
+    for name, how in wrong.items():
+        print(f"  NOT EXPECTED: {name} {how}")
+    return not wrong
+
+
+def main() -> int:
+    with dask.config.set(scheduler="synchronous"):
+        went_well = [checked(case) for case in CASES]
+    return 0 if all(went_well) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

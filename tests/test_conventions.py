@@ -1,0 +1,300 @@
+"""Estimators as users of scikit-learn put them together: searches, pipelines, frames, weights."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import streamkern
+from streamkern import (
+    ExactKernelRidge,
+    Gaussian,
+    Laplacian,
+    Matern,
+    RandomFeatureRidge,
+    RandomFourierFeatures,
+    sparsify,
+)
+from streamkern.errors import DataError, ModelFileError, ParameterError
+from streamkern.sources import ArraySource
+from streamkern.storage import read_model, write_model
+
+NAMES = ["width", "depth", "age"]
+
+
+def rows(n=120, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 3)) * [1.0, 10.0, 0.1]
+    return X, np.sin(X[:, 0]) + X[:, 1] / 10 + 0.05 * rng.standard_normal(n)
+
+
+def ridge(kernel=Gaussian(1.5), **options):  # noqa: B008  immutable
+    return RandomFeatureRidge(
+        kernel, **{"n_components": 32, "alpha": 0.1, "precision": "double"} | options
+    )
+
+
+estimators = pytest.mark.parametrize(
+    "estimator",
+    [ridge(), ExactKernelRidge(), RandomFourierFeatures(n_components=8), streamkern.Identity()],
+    ids=lambda estimator: type(estimator).__name__,
+)
+
+
+def test_they_are_parameters_of_the_estimator():
+    parameters = ridge(Matern(2.0, nu=2.5)).get_params()
+    assert (parameters["kernel__length_scale"], parameters["kernel__nu"]) == (2.0, 2.5)
+    assert "kernel__nu" not in ridge(Matern(2.0)).get_params(deep=False)
+
+
+def test_setting_one_changes_the_kernel_of_this_estimator_alone():
+    first, second = RandomFeatureRidge(), RandomFeatureRidge()
+    assert first.set_params(kernel__length_scale=3.0, alpha=2.0) is first
+    assert (first.kernel, first.alpha) == (Gaussian(3.0), 2.0)
+    assert second.kernel == RandomFeatureRidge().kernel == Gaussian("median")
+
+
+def test_a_kernel_and_its_parameters_are_set_together():
+    model = ExactKernelRidge().set_params(kernel__nu=0.5, kernel=Matern(7.0))
+    assert model.kernel == Matern(7.0, nu=0.5)
+
+
+def test_an_unknown_one_is_refused():
+    with pytest.raises(ParameterError, match="has the parameters length_scale, not 'gamma'"):
+        ridge().set_params(kernel__gamma=1.0)
+    with pytest.raises(ValueError, match="Invalid parameter 'kern'"):
+        ridge().set_params(kern__length_scale=1.0)
+
+
+def test_a_search_goes_over_kernels_and_their_parameters():
+    X, y = rows()
+    grid = [
+        {"ridge__kernel": [Laplacian(), Matern()], "ridge__kernel__length_scale": [0.01, 3.0]},
+        {"ridge__kernel__length_scale": [1.0]},
+    ]
+    steps = [("scale", StandardScaler()), ("ridge", ExactKernelRidge(alpha=0.1))]
+    found = GridSearchCV(sklearn.pipeline.Pipeline(steps), grid, cv=3).fit(X, y)
+    kernels = [at.get("ridge__kernel") for at in found.cv_results_["params"]]
+    assert len(kernels) == 5
+    alone = make_pipeline(StandardScaler(), ExactKernelRidge(Matern(3.0), alpha=0.1))
+    place = found.cv_results_["params"].index(
+        {"ridge__kernel": Matern(), "ridge__kernel__length_scale": 3.0}
+    )
+    assert found.cv_results_["mean_test_score"][place] == pytest.approx(
+        cross_val_score(alone, X, y, cv=3).mean(), rel=1e-9
+    )
+    assert found.best_estimator_["ridge"].kernel.length_scale != 0.01
+
+
+def test_a_model_after_a_scaler_is_the_model_of_scaled_rows():
+    X, y = rows()
+    scaled = StandardScaler().fit_transform(X)
+    piped = make_pipeline(StandardScaler(), ridge(standardize=False)).fit(X, y)
+    alone = ridge(standardize=False).fit(scaled, y)
+    assert piped.predict(X) == pytest.approx(alone.predict(scaled), rel=1e-9)
+    assert piped.score(X, y) == pytest.approx(alone.score(scaled, y), rel=1e-9)
+
+
+def test_a_map_before_scikit_learns_ridge_is_the_model_of_its_features():
+    X, y = rows()
+    kernel = Gaussian(1.5)
+    steps = StandardScaler(), RandomFourierFeatures(kernel, 32), Ridge(alpha=0.1)
+    assert make_pipeline(*steps).fit(X, y).predict(X) == pytest.approx(
+        ridge(kernel).fit(X, y).predict(X), rel=1e-8
+    )
+
+
+def test_a_model_is_a_transformer_too():
+    X, y = rows()
+    features = ridge().fit_transform(X, y)
+    assert np.array_equal(features, ridge().fit(X, y).transform(X))
+    piped = make_pipeline(ridge(), Ridge()).fit(X, y)
+    assert piped[:-1].get_feature_names_out()[-1] == "randomfeatureridge31"
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+@estimators
+def test_names_are_noted_and_asked_for_again(estimator, frame):
+    X, y = rows()
+    table = frame(dict(zip(NAMES, X.T, strict=True)))
+    fitted = clone(estimator).fit(table, y)
+    assert fitted.feature_names_in_.tolist() == NAMES
+    call = fitted.predict if hasattr(fitted, "predict") else fitted.transform
+    bare = clone(estimator).fit(X, y)
+    bare_call = bare.predict if hasattr(bare, "predict") else bare.transform
+    assert call(table) == pytest.approx(bare_call(X), rel=1e-9)
+    assert not hasattr(bare, "feature_names_in_")
+    with pytest.raises(DataError, match="must be in the same order as they were in fit"):
+        call(table[NAMES[::-1]])
+    renamed = frame(dict(zip(["width", "depth", "AGE"], X.T, strict=True)))
+    with pytest.raises(DataError, match=r"unseen at fit time:\n- AGE\n.*now missing:\n- age"):
+        call(renamed)
+    with pytest.warns(UserWarning, match="X does not have valid feature names"):
+        call(X)
+
+
+def test_names_are_forgotten_by_a_fit_without():
+    X, y = rows()
+    fitted = ridge().fit(pd.DataFrame(X, columns=NAMES), y)
+    assert not hasattr(fitted.fit(ArraySource(X, y)), "feature_names_in_")
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+def test_columns_of_several_types_are_numbers(frame):
+    X, y = rows()
+    large, whole = X[:, 0] > 0, np.arange(len(X))
+    mixed = frame({"value": X[:, 1], "large": large, "whole": whole})
+    same = np.column_stack([X[:, 1], large, whole])
+    targets = frame({"y": y})["y"]
+    predicted = ridge().fit(mixed, targets).predict(mixed)
+    assert predicted == pytest.approx(ridge().fit(same, y).predict(same), rel=1e-9)
+
+
+def test_missing_values_that_pandas_has_a_type_for_are_found():
+    X, y = rows()
+    table = pd.DataFrame(X, columns=NAMES).assign(count=pd.array([None, *range(119)], "Int64"))
+    with pytest.raises(DataError, match="1 of 120 rows hold NaN"):
+        ridge().fit(table, y)
+    skipping = ridge(on_bad_rows="skip").fit(table, pd.Series(y, dtype="Float64"))
+    assert skipping.report_["skipped_rows"] == 1
+    assert np.isnan(skipping.predict(table)).nonzero()[0].tolist() == [0]
+
+
+def test_words_are_refused():
+    X, y = rows()
+    with pytest.raises(DataError, match="could not convert string to float: 'oak'"):
+        ridge().fit(pd.DataFrame(X, columns=NAMES).assign(wood="oak"), y)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+@pytest.mark.parametrize("estimator", [ridge(), RandomFourierFeatures(n_components=4)])
+def test_features_come_as_frames_where_they_are_asked_for(estimator, kind):
+    X, y = rows()
+    fitted = clone(estimator).set_output(transform=kind).fit(X, y)
+    features = fitted.transform(X)
+    assert isinstance(features, {"pandas": pd.DataFrame, "polars": pl.DataFrame}[kind])
+    assert list(features.columns) == fitted.get_feature_names_out().tolist()
+    assert features.columns[3] == f"{type(estimator).__name__.lower()}3"
+    plain = clone(estimator).fit(X, y).transform(X)
+    assert np.array_equal(features.to_numpy(), plain)
+
+
+def test_a_model_file_keeps_the_names(tmp_path):
+    X, y = rows()
+    table = pd.DataFrame(X, columns=NAMES)
+    fitted = ridge().fit(table, y)
+    fitted.save(tmp_path / "model.h5")
+    back = streamkern.load(tmp_path / "model.h5")
+    assert back.feature_names_in_.tolist() == NAMES
+    assert np.array_equal(back.predict(table), fitted.predict(table))
+    with pytest.raises(DataError, match="must be in the same order"):
+        back.predict(table[NAMES[::-1]])
+    with pytest.raises(DataError, match="must be in the same order"):
+        sparsify(back, 4).predict(table[NAMES[::-1]])
+
+
+@pytest.mark.parametrize("names", [["width"], ["width", "depth", 3], 7])
+def test_a_file_with_other_names_than_columns_is_damaged(names, tmp_path):
+    X, y = rows()
+    ridge().fit(X, y).save(tmp_path / "model.h5")
+    file = read_model(tmp_path / "model.h5")
+    file.card["feature_names"] = names
+    write_model(tmp_path / "damaged.h5", file)
+    with pytest.raises(ModelFileError, match="damaged"):
+        streamkern.load(tmp_path / "damaged.h5")
+
+
+def test_they_are_routed_through_pipelines_and_searches():
+    X, y = rows()
+    weights = np.random.default_rng(1).integers(1, 4, len(X)).astype(float)
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = ridge(standardize=False).set_fit_request(sample_weight=True)
+        model.set_score_request(sample_weight=True)
+        scaler = StandardScaler().set_fit_request(sample_weight=False)
+        piped = make_pipeline(scaler, model).fit(X, y, sample_weight=weights)
+        found = GridSearchCV(model, {"alpha": [0.1, 1.0]}, cv=3)
+        found.fit(X, y, sample_weight=weights)
+    scaled = StandardScaler().fit_transform(X)
+    alone = ridge(standardize=False).fit(scaled, y, sample_weight=weights)
+    assert piped.predict(X) == pytest.approx(alone.predict(scaled), rel=1e-9)
+    part = np.arange(len(X)) >= 40
+    first = clone(model).fit(X[part], y[part], weights[part])
+    score = first.score(X[~part], y[~part], weights[~part])
+    assert found.cv_results_["split0_test_score"][0] == pytest.approx(score, rel=1e-9)
+
+
+def test_they_are_not_passed_on_unless_that_was_asked_for():
+    X, y = rows()
+    with (
+        sklearn.config_context(enable_metadata_routing=True),
+        pytest.raises(ValueError, match=r"sample_weight.* are passed but are not explicitly set"),
+    ):
+        make_pipeline(StandardScaler(), ridge()).fit(X, y, sample_weight=np.ones(len(X)))
+
+
+def test_weights_that_are_all_zero_are_refused():
+    X, y = rows()
+    with pytest.raises(DataError, match="every sample weight is zero"):
+        ridge().fit(X, y, sample_weight=np.zeros(len(X)))
+
+
+def test_a_column_vector_of_targets_gives_column_vectors():
+    X, y = rows()
+    assert ridge().fit(X, y[:, None]).predict(X).shape == (len(X), 1)
+
+
+@pytest.mark.parametrize("estimator", [ridge(), ExactKernelRidge(), RandomFourierFeatures()])
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        (np.ones(3), "Expected 2D array, got 1D array"),
+        (np.ones((9, 2)) + 1j, "Complex data not supported"),
+        (np.empty((0, 2)), "Found array with 0 sample"),
+        (np.empty((9, 0)), "Found array with 0 feature"),
+        (np.full((9, 2), "oak"), "could not convert|dtype='numeric' is not compatible"),
+    ],
+    ids=["one dimension", "complex", "no rows", "no columns", "words"],
+)
+def test_what_is_no_table_of_numbers_is_a_data_error(estimator, table, words):
+    with pytest.raises(DataError, match=words):
+        clone(estimator).fit(table, np.arange(len(table)))
+
+
+def test_sparse_rows_are_refused_in_scikit_learns_words():
+    from scipy.sparse import csr_array
+
+    X, y = rows()
+    with pytest.raises(TypeError, match="Sparse data was passed"):
+        ridge().fit(csr_array(X), y)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_rows_that_are_not_finite_are_not_predicted(bad):
+    X, y = rows()
+    fitted = ridge().fit(X, y)
+    X[3, 1] = bad
+    with pytest.raises(DataError, match="Input X contains"):
+        fitted.predict(X)
+    with pytest.raises(DataError, match="Input X contains"):
+        fitted.transform(X)
+
+
+@pytest.mark.parametrize("of", [np.asarray, np.float32, np.asfortranarray])
+def test_arrays_are_not_copied(of):
+    X, y = rows()
+    table, fitted = of(X), ridge().fit(X, y)
+    assert np.shares_memory(fitted._tables(table)[0], table)
+
+
+def test_text_and_html_show_the_parameters_that_are_not_the_usual_ones():
+    model = RandomFeatureRidge(Gaussian(1.5), alpha=2.0)
+    assert repr(model) == "RandomFeatureRidge(alpha=2.0, kernel=Gaussian(length_scale=1.5))"
+    assert "Gaussian(length_scale=1.5)" in model._repr_html_()

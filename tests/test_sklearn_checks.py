@@ -1,0 +1,47 @@
+"""Every estimator passes scikit-learn's own checks, but for those that the job names with a reason.
+
+xfail is strict here: a check that is expected to fail and passes is a failure too.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+
+import dask
+import pytest
+from commandline import JOBS
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import streamkern
+
+specification = importlib.util.spec_from_file_location("checks", JOBS / "sklearn_checks.py")
+job = importlib.util.module_from_spec(specification)
+specification.loader.exec_module(job)
+
+EXPECTED = {id(case.estimator): case.expected for case in job.CASES}
+
+
+@parametrize_with_checks(
+    [case.estimator for case in job.CASES],
+    expected_failed_checks=lambda estimator: EXPECTED[id(estimator)],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_it_passes_the_check(estimator, check):
+    with dask.config.set(scheduler="synchronous"):
+        check(estimator)
+
+
+def test_every_public_estimator_is_checked():
+    from sklearn.base import BaseEstimator
+
+    public = {getattr(streamkern, name) for name in streamkern.__all__}
+    estimators = {one for one in public if isinstance(one, type) and issubclass(one, BaseEstimator)}
+    assert {type(case.estimator) for case in job.CASES} == estimators
+
+
+def test_what_is_not_expected_is_told(capsys):
+    identity = streamkern.Identity()
+    assert job.checked(job.Case(identity))
+    assert " passed, 0 failed as expected, 0 failed, " in capsys.readouterr().out
+    assert not job.checked(job.Case(identity, {"check_fit2d_1sample": "the check is a wrong one"}))
+    assert "NOT EXPECTED: check_fit2d_1sample passes" in capsys.readouterr().out
