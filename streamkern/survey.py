@@ -56,6 +56,11 @@ class Survey:
     index: RowIndex | None = None
 
     @property
+    def weights(self) -> Floats | None:
+        """Those of the sample (m,), None where all its rows count once."""
+        return None if (self.sample.weights == 1.0).all() else self.sample.weights
+
+    @property
     def targets(self) -> Floats:
         """Those of the sample (m, q), of mean 0 and deviation 1 over all rows."""
         p = self.standardizer.n_features
@@ -148,10 +153,7 @@ def check_rows(source: Source, columns: ColumnStatistics, passed: PassResult[Any
     if columns.n_bad_rows:
         raise source.bad_rows_error(columns.n_bad_rows, columns.first_bad_row or 0)
     if not passed.n_rows:
-        raise DataError(
-            f"all {passed.n_skipped:,} rows hold NaN or infinite values and were skipped; none is "
-            f"left."
-        )
+        raise source.none_left_error(passed.n_skipped, passed.n_weightless)
 
 
 def _check_columns(source: Source, columns: ColumnStatistics) -> None:
