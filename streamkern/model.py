@@ -232,7 +232,8 @@ class RidgeModel(FittedRidge):
             Numbers of at least 0: a row of weight s counts as s equal rows, and one of weight 0 as
             none, whatever it holds.  In double precision the two fits agree to 1e-9 in
             coefficients, intercept, errors and degrees of freedom, and in the curve of a penalty
-            that is chosen by 'gcv' or 'evidence'.  Rows are dealt to folds by their places, so
+            that is chosen by 'gcv' or 'evidence', as far as the condition of the system does not
+            magnify their rounding.  Rows are dealt to folds by their places, so
             cross-validation agrees only where folds hold the same rows.  So does the median length
             scale where the equal rows are 1,024 or fewer; else both are of samples.  Landmarks are
             made of a sample whose rows count once each.

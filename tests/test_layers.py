@@ -60,6 +60,7 @@ ALLOWED = {
         "scheduling.py",
         "cluster.py",
         "sources/arrays.py",
+        "sources/lazy.py",
         "cli/place.py",
     ),
     "distributed": (

@@ -80,29 +80,31 @@ def with_known_chunks(*arrays: Any) -> list[Any]:
         If an array has an unknown number of columns.
     """
     import dask  # noqa: PLC0415  slow
-    import dask.array as da  # noqa: PLC0415
 
-    unknown = [
-        array is not None and any(math.isnan(size) for size in array.chunks[0]) for array in arrays
-    ]
-    for array in arrays:
-        if array is not None and any(math.isnan(size) for size in array.shape[1:]):
+    given = [array for array in arrays if array is not None]
+    for array in given:
+        if any(math.isnan(size) for size in array.shape[1:]):
             raise DataError(
                 f"a Dask array of shape {array.shape} has columns of unknown number; call "
                 f"compute_chunk_sizes() on it first."
             )
-    lengths = [
-        [
-            dask.delayed(len)(part)
-            for part in array.to_delayed().reshape(array.numblocks[0], -1)[:, 0]
-        ]
-        for array, is_unknown in zip(arrays, unknown, strict=True)
-        if is_unknown
-    ]
-    found = iter(dask.compute(*lengths)) if lengths else iter(())
-    return [
-        da.Array(array.dask, array.name, (tuple(next(found)), *array.chunks[1:]), dtype=array.dtype)
-        if is_unknown
-        else array
-        for array, is_unknown in zip(arrays, unknown, strict=True)
-    ]
+    unknown = [array for array in given if any(math.isnan(size) for size in array.chunks[0])]
+    # In one go, and as the graphs are, so that what they have in common is computed once.
+    lengths = dask.compute(*map(_lengths, unknown)) if unknown else ()
+    known = {id(array): _with_rows(array, n) for array, n in zip(unknown, lengths, strict=True)}
+    return [known.get(id(array), array) for array in arrays]
+
+
+def _lengths(array: Any) -> list[Any]:
+    """Return tasks of the numbers of rows of all chunks."""
+    from dask import delayed  # noqa: PLC0415  slow
+
+    parts = array.to_delayed(optimize_graph=False).reshape(array.numblocks[0], -1)[:, 0]
+    return [delayed(len)(part) for part in parts]
+
+
+def _with_rows(array: Any, lengths: list[int]) -> Any:
+    import dask.array as da  # noqa: PLC0415  slow
+
+    chunks = tuple(lengths), *array.chunks[1:]
+    return da.Array(array.dask, array.name, chunks, dtype=array.dtype)

@@ -98,8 +98,9 @@ class ColumnStatistics(Statistic):
         finite = np.isfinite(values)
         bad = ~finite.all(axis=1)
         if weights is not None:
-            bad |= ~np.isfinite(weights)
-            weights = np.where(bad, 0.0, weights) if bad.any() else weights
+            counted = np.isfinite(weights)
+            bad |= ~counted
+            weights = np.where(counted, weights, 0.0)
         if bad.any():
             part.n_bad_rows = int(bad.sum())
             part.first_bad_row = int(places[bad][0])
