@@ -58,7 +58,7 @@ class Survey:
     @property
     def weights(self) -> Floats | None:
         """Those of the sample (m,), None where all its rows count once."""
-        return None if (self.sample.weights == 1.0).all() else self.sample.weights
+        return self.sample.counts
 
     @property
     def targets(self) -> Floats:
@@ -184,7 +184,9 @@ def _name(source: Source, j: int) -> str:
 def _warn_of_outliers(source: Source, columns: ColumnStatistics, sample: RowSample) -> None:
     """Warn of columns whose deviation is that of a few values: far wider than most rows are."""
     deviation = np.sqrt(columns.variance)
-    lower, upper = np.quantile(np.hstack([sample.X, sample.y]), [0.25, 0.75], axis=0)
+    values, counts = np.hstack([sample.X, sample.y]), sample.counts
+    method: Any = "linear" if counts is None else "inverted_cdf"
+    lower, upper = np.quantile(values, [0.25, 0.75], axis=0, method=method, weights=counts)
     wild = (upper > lower) & (deviation > _WIDE * (upper - lower))
     if wild.any():
         names = [_name(source, j) for j in np.flatnonzero(wild).tolist()]

@@ -12,7 +12,7 @@ from streamkern.statistics.base import Statistic
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from streamkern._typing import Array
+    from streamkern._typing import Array, Floats
     from streamkern.sources import Block
 
 
@@ -52,6 +52,11 @@ class RowSample(Statistic):
         self.X: Array = np.empty((0, 0))
         self.y: Array = np.empty((0, 0))
         self.weights = np.empty(0)
+
+    @property
+    def counts(self) -> Floats | None:
+        """The weights, (k,), None where all rows count once."""
+        return None if (self.weights == 1.0).all() else self.weights
 
     def zero(self) -> RowSample:
         """Return the sample of no rows."""
