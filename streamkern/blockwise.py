@@ -1,4 +1,4 @@
-"""Features of rows in memory, or of the blocks of a Dask array, which stay lazy."""
+"""Features of rows in memory, or of the blocks of a Dask collection, which stay lazy."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamkern.sources.arrays import is_dask_array
+from streamkern.sources.arrays import as_rows
+from streamkern.sources.lazy import is_lazy
 
 if TYPE_CHECKING:
     from streamkern.features import FeatureMap
 
 
 def features_of(feature_map: FeatureMap, X: Any, dtype: type[np.floating[Any]] = np.float64) -> Any:
-    """Return the features (n, D) of rows (n, p), lazily of a Dask array.
+    """Return the features (n, D) of rows (n, p), lazily of a Dask collection.
 
     Parameters
     ----------
     feature_map : FeatureMap
         Drawn.
-    X : array_like or dask.array.Array, of shape (n, p)
+    X : array_like or Dask collection, of shape (n, p)
     dtype : {float64, float32}
         The precision of the features.
 
@@ -28,13 +29,14 @@ def features_of(feature_map: FeatureMap, X: Any, dtype: type[np.floating[Any]] =
     DataError
         If rows are of another number of inputs.
     """
-    if not is_dask_array(X):
+    if not is_lazy(X):
         return feature_map.transform(X, dtype)
-    feature_map.check(X.shape)
-    return X.rechunk({1: -1}).map_blocks(
+    rows = as_rows(X)
+    feature_map.check(rows.shape)
+    return rows.rechunk({1: -1}).map_blocks(
         feature_map.transform,
         dtype,
         dtype=dtype,
-        chunks=(X.chunks[0], (feature_map.n_components,)),
+        chunks=(rows.chunks[0], (feature_map.n_components,)),
         meta=np.empty((0, 0), dtype=dtype),
     )

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_array, validate_data
 from streamkern.errors import DataError
 from streamkern.kernels.naming import split_names
 from streamkern.sources import Source
-from streamkern.sources.arrays import is_dask_array
+from streamkern.sources.lazy import is_dask_frame, is_lazy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,11 +80,11 @@ class FeatureEstimator(
 
         Parameters
         ----------
-        X : array_like, data frame or dask.array.Array, of shape (n, p)
+        X : array_like, data frame or Dask collection, of shape (n, p)
 
         Returns
         -------
-        ndarray of shape (n, D), or what `set_output` asks for; lazy for a Dask array
+        ndarray of shape (n, D), or what `set_output` asks for; a lazy Dask array for what is lazy
         """
         model: Any = super()
         return model.transform(X)
@@ -113,7 +113,7 @@ def checked_rows(
     Parameters
     ----------
     estimator : BaseEstimator
-    X : Source, dask.array.Array, data frame or array_like, of shape (n, p)
+    X : Source, Dask collection, data frame or array_like, of shape (n, p)
         The first two stay what they are.
     first : bool
         Whether these are the rows of a fit: their columns are noted in `n_features_in_` and, of a
@@ -137,8 +137,9 @@ def checked_rows(
             vars(estimator).pop("feature_names_in_", None)
         return X
     with data_errors():
-        if is_dask_array(X):
-            validate_data(estimator, X, reset=first, skip_check_array=True)
+        if is_lazy(X):
+            columns = X._meta if is_dask_frame(X) else X  # noqa: SLF001  Dask's own protocol
+            validate_data(estimator, columns, reset=first, skip_check_array=True)
             return X
         rows = validate_data(
             estimator,
@@ -152,12 +153,12 @@ def checked_rows(
 
 
 def checked_targets(estimator: BaseEstimator, y: Any, *, finite: bool) -> Any:
-    """Return numeric targets as an array (n,) or (n, q); a Dask array as it is.
+    """Return numeric targets as an array (n,) or (n, q); a Dask collection as it is.
 
     Parameters
     ----------
     estimator : BaseEstimator
-    y : array_like or dask.array.Array
+    y : array_like or Dask collection
     finite : bool
         Whether NaN and infinite values are refused.
 
@@ -171,7 +172,7 @@ def checked_targets(estimator: BaseEstimator, y: Any, *, finite: bool) -> Any:
             f"a fit needs targets: {type(estimator).__name__} requires y to be passed, but the "
             f"target y is None; pass y."
         )
-    if is_dask_array(y):
+    if is_lazy(y):
         return y
     with data_errors():
         targets = check_array(

@@ -76,6 +76,8 @@ class PassResult(Generic[S]):
     peak_worker_bytes : int
         The largest resident size of a process that took part.
     seconds : float
+    n_weightless : int
+        Rows of weight 0, which are in no statistic.
     """
 
     statistic: S
@@ -86,6 +88,7 @@ class PassResult(Generic[S]):
     resumed_shards: int
     peak_worker_bytes: int
     seconds: float
+    n_weightless: int = 0
 
 
 def accumulate(
@@ -102,7 +105,7 @@ def accumulate(
     checkpoint: Checkpoint | None = None,
     validate: Callable[[S, S], float | None] | None = None,
 ) -> PassResult[S]:
-    """Read every row once and reduce the rows to a statistic.
+    """Read every row once and reduce the rows to a statistic; rows of weight 0 are no rows.
 
     Runs on the current Dask scheduler: a distributed client if there is one, else threads, or what
     the Dask configuration names.  The result is the same bits on all of them, with one BLAS thread
@@ -140,7 +143,7 @@ def accumulate(
     Raises
     ------
     DataError
-        If rows cannot be read.
+        If rows cannot be read, or have a negative weight.
     OverflowedError
         If sums are not finite.
     IncompletePassError
@@ -225,6 +228,7 @@ def accumulate(
         resumed_shards=len(resumed),
         peak_worker_bytes=merged.peak_bytes,
         seconds=time.perf_counter() - begun,
+        n_weightless=merged.n_weightless,
     )
 
 
@@ -286,8 +290,9 @@ def _check_complete(merged: Partial, shards: tuple[Shard, ...], n_samples: int) 
             f"the pass must hold each of {len(expected):,} shards once, but holds "
             f"{len(merged.shards):,}; run it again."
         )
-    if merged.n_rows + merged.n_skipped != n_samples:
+    n_found = merged.n_rows + merged.n_skipped + merged.n_weightless
+    if n_found != n_samples:
         raise IncompletePassError(
-            f"the source has {n_samples:,} rows, but the pass accounts for "
-            f"{merged.n_rows + merged.n_skipped:,}; a file changed meanwhile, run it again."
+            f"the source has {n_samples:,} rows, but the pass accounts for {n_found:,}; a file "
+            f"changed meanwhile, run it again."
         )

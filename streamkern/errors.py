@@ -21,7 +21,15 @@ class ParameterError(StreamkernError, ValueError):
 
 
 class DataError(StreamkernError, ValueError):
-    """The rows, or the files that hold them, cannot be used as they are."""
+    """The rows, or the files that hold them, cannot be used as they are.
+
+    Attributes
+    ----------
+    row : int, optional
+        The place in the source that is still to be named.
+    """
+
+    row: int | None = None
 
 
 class ModelFileError(StreamkernError, ValueError):

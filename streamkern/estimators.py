@@ -24,9 +24,9 @@ class RandomFeatureRidge(
 ):
     """Kernel ridge regression by random features, in two passes over the rows.
 
-    Minimises sum_i |y_i - mu - phi(x_i)^T w|^2 + alpha |w|^2, with phi(x)^T phi(x') equal to the
-    kernel in expectation.  Rows may be more than memory holds: memory grows with D^2, not with n.
-    Work runs on the current Dask scheduler.
+    Minimises sum_i s_i |y_i - mu - phi(x_i)^T w|^2 + alpha |w|^2, s_i being the weight of a row, 1
+    by default, and phi(x)^T phi(x') equal to the kernel in expectation.  Rows may be more than
+    memory holds: memory grows with D^2, not with n.  Work runs on the current Dask scheduler.
 
     Parameters
     ----------
@@ -73,8 +73,8 @@ class RandomFeatureRidge(
         'learn' takes the average gradient outer product of a fit for the metric of the next one, in
         up to four rounds, or ROUNDS of 'learn:ROUNDS', and keeps the round that predicts rows held
         out best, plain distances among them; 'diagonal' or 'diagonal:ROUNDS' learns one weight an
-        input.  That is done on a sample of up to 16,384 rows, which all count the same, at up to
-        1,024 features.  The length scale is chosen again in every round.
+        input.  That is done on a sample of up to 16,384 rows, at up to 1,024 features.  The length
+        scale is chosen again in every round.
     standardize : bool
         Take inputs less their means, over their standard deviations.
     fit_intercept : bool

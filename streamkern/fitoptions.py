@@ -173,13 +173,15 @@ class FitOptions:
             random_state=self.random_state,
         )
 
-    def map_for(self, kept: Array, rows: Floats) -> tuple[FeatureMap, Kernel]:
+    def map_for(
+        self, kept: Array, rows: Floats, weights: Floats | None = None
+    ) -> tuple[FeatureMap, Kernel]:
         """Draw the map for the inputs that are kept, with the length scale that suits `rows`."""
         if self.is_identity:
             return Identity().draw(len(kept)), Linear()
         kernel = self.kernel
         if isinstance(kernel, ShiftInvariantKernel):
-            kernel = kernel.restricted(kept).resolved(rows)
+            kernel = kernel.restricted(kept).resolved(rows, weights=weights)
         return self.map_of(kernel).draw(len(kept), rows), kernel
 
 

@@ -23,8 +23,9 @@ from streamkern.prediction import (
     predicted_shards,
 )
 from streamkern.scheduling import run, shared, task
-from streamkern.sources import ArraySource, Source, as_source
-from streamkern.sources.arrays import is_dask_array
+from streamkern.sources import Source, as_source
+from streamkern.sources.arrays import as_rows
+from streamkern.sources.lazy import is_dask_array, is_lazy
 from streamkern.storage import ModelFile, write_model
 
 if TYPE_CHECKING:
@@ -91,14 +92,14 @@ class FittedRidge:
 
         Parameters
         ----------
-        X : array_like, dask.array.Array or Source, of shape (n, p)
+        X : array_like, Source, dask.array.Array or dask.dataframe.DataFrame, of shape (n, p)
         return_std : bool
             Return the standard deviations of new targets too: the noise's, and what the
             coefficients are uncertain by.
 
         Returns
         -------
-        ndarray of shape (n,) or (n, q), or two of them; lazy Dask arrays for a Dask array
+        ndarray of shape (n,) or (n, q), or two of them; lazy Dask arrays for a Dask collection
 
         Raises
         ------
@@ -114,7 +115,7 @@ class FittedRidge:
             parts = [made for _, made in predicted_shards(self.predictor_, X, equations)]
             both = [np.concatenate([part[name] for part in parts]) for name in parts[0]]
             return tuple(both) if return_std else both[0]
-        rows = X if is_dask_array(X) else ArraySource(X).X
+        rows = as_rows(X)
         self.feature_map_.check(rows.shape)
         means = self._by_row(self.predictor_.predict, rows)
         if not return_std:
@@ -174,7 +175,7 @@ class FittedRidge:
     def transform(self, X: Any) -> Any:
         """Return the features (n, D) of rows (n, p): standardised, mapped, and scaled.
 
-        A Dask array gives a lazy Dask array.
+        A Dask array or DataFrame gives a lazy Dask array.
         """
         self._check_fitted()
         X, *_ = self._tables(X)
@@ -194,7 +195,8 @@ class FittedRidge:
         -------
         dict
             `rows`, `skipped_rows`, `rmse`, `mae` and `r2`: numbers for targets (n,), else lists,
-            with their means as `rmse_mean` and so on.
+            with their means as `rmse_mean` and so on.  A row of weight s counts as s equal rows,
+            but once in `rows`, and there only if s is above 0.
         """
         self._check_fitted()
         source = as_source(*self._tables(X, y, sample_weight))
@@ -238,6 +240,8 @@ class FittedRidge:
         self, X: Any, y: Any = None, sample_weight: Any = None, *, n_largest: int = 10
     ) -> dict[str, Any]:
         """Say how the model does on each of its own rows without that row, in one pass.
+
+        A row is left out with all its weight: not as one of several equal rows.
 
         Parameters
         ----------

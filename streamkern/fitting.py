@@ -110,7 +110,7 @@ def moments_pass(
     with blas_threads(1):  # frequencies and shift are part of the result
         if like is None:
             rows = seen.standardizer(seen.sample.X)
-            inner, kernel = options.map_for(seen.standardizer.columns, rows)
+            inner, kernel = options.map_for(seen.standardizer.columns, rows, seen.weights)
             feature_map: FeatureMap = Standardized(seen.standardizer, inner)
         else:
             feature_map, kernel = like.feature_map, like.kernel
@@ -138,7 +138,7 @@ def moments_pass(
     ]
     # The last strip knows all but the other strips' rows of the triangle.
     moments = passes[-1]
-    weights = run(task(_weights_of_folds, moments.statistic, name="weights"))
+    weights: dict[int, float] = run(task(_weights_of_folds, moments.statistic, name="weights"))
     for fold in range(rule.n_folds):
         if not weights.get(fold) and like is None:
             raise DataError(
@@ -150,6 +150,8 @@ def moments_pass(
     report |= {
         "n_folds": rule.n_folds if by else 0,
         "fold_by": by,
+        "weights": source.weighted_by,
+        "weight": sum(weights[fold] for fold in sorted(weights)),
         "precision": options.precision,
         "feature_map": options.feature_map,
         "dropped_columns": seen.dropped,
@@ -244,6 +246,7 @@ def _report(
         "peak_worker_bytes": max(passed.peak_worker_bytes for passed in (first, *passes)),
         "projected_worker_bytes": plan.worker_bytes,
         "skipped_rows": moments.n_skipped,
+        "weightless_rows": moments.n_weightless,
         "retried_shards": sum(passed.retried_shards for passed in (first, *passes)),
         "resumed_shards": sum(passed.resumed_shards for passed in (first, *passes)),
     }

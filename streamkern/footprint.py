@@ -50,6 +50,8 @@ class Footprint:
         Whether the map is made from them, holds squares of D, and has its sums turned.
     n_indexed : int
         Rows that are to be known again.
+    weighted : bool
+        Whether rows have weights.
     """
 
     n_components: int
@@ -65,6 +67,7 @@ class Footprint:
     n_sample: int
     from_rows: bool
     n_indexed: int
+    weighted: bool = False
 
     @property
     def index(self) -> int:
@@ -74,7 +77,7 @@ class Footprint:
     @property
     def sample(self) -> int:
         """The spread sample, with what merging it takes."""
-        return 4 * self.n_sample * (8 * self.n_features + 8 * self.n_targets + 16)
+        return 4 * self.n_sample * (8 * self.n_features + 8 * self.n_targets + 24)
 
     @property
     def map(self) -> int:
@@ -98,6 +101,7 @@ class Footprint:
     def accumulating(self, threads: int, n_strips: int, n_workers: int) -> int:
         """Return what a process holds that accumulates so many shards at a time."""
         D, p, q, sums = self.n_components, self.n_features, self.n_targets, self.sums(n_strips)
+        beside = q + self.weighted  # numbers that are read with a row of inputs
         task = (
             self.folds_at_once * sums
             + self.itemsize * D * p  # the frequencies
@@ -105,7 +109,9 @@ class Footprint:
             # Two blocks of rows, one in use and one being read, and the features of one.
             + self.block_rows * (self.itemsize * (D + p) + 24 * (q + 1))
             # The next shard is begun before this one is done.
-            + 2 * (self.block_rows * 2 * (self.row_bytes + 8 * q) + self.shard_bytes)
+            + 2 * (self.block_rows * 2 * (self.row_bytes + 8 * beside) + self.shard_bytes)
+            # Roots of the weights, and a block without the rows that do not count.
+            + (self.block_rows * (self.row_bytes + 8 * (q + 2)) if self.weighted else 0)
             + (16 << 20)  # rows in cache, and chunks in the reader
         )
         waiting = (self.n_folds + (_WAITING - 1) * self.folds_at_once) * sums

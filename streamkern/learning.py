@@ -216,7 +216,9 @@ def learnt_metric(seen: Survey, options: FitOptions, pairs: Sequence[Pair]) -> L
     # In the order of their hashes, so that the first are a sample too.
     n_rows = large_sample(seen.standardizer.n_features + seen.sample.y.shape[1])
     rows = seen.sample.X[:n_rows]
-    sample = _Sample(rows, shared(rows), shared(seen.targets[:n_rows]))
+    weights = None if seen.weights is None else seen.weights[:n_rows]
+    sent = weights if weights is None else shared(weights)
+    sample = _Sample(rows, weights, shared(rows), shared(seen.targets[:n_rows]), sent)
     promising, flops = _promising(sample, seen.standardizer, options, pairs)
     rounds = [
         _rounds(sample, seen.standardizer, replace(options, feature_map=name), learning, kernel)
@@ -256,7 +258,8 @@ def _promising(
     n_rows, tasks, flops = min(len(sample.rows), _FEW_ROWS), [], 0.0
     for kernel, name in pairs:
         few = replace(options, feature_map=name, n_components=_FEW_COMPONENTS)
-        trial, own = _Trial.of(few, plain, n_rows), kernel.resolved(plain(sample.rows))
+        trial = _Trial.of(few, plain, n_rows)
+        own = kernel.resolved(plain(sample.rows), weights=sample.weights)
         tasks += [trial.task(own, step, sample) for step in _COARSE]
         flops += len(_COARSE) * trial.flops
     errors = np.array([tried.relative_mse for tried in run_all(tasks)]).reshape(len(pairs), -1)
@@ -272,11 +275,13 @@ def _least(rounds: Sequence[_Found]) -> float:
 
 
 class _Sample(NamedTuple):
-    """The rows of the sample, here and where the tasks run, and the targets there."""
+    """The rows of the sample and their weights, here and where the tasks run; the targets there."""
 
     rows: Array
+    weights: Floats | None
     X: Any
     y: Any
+    s: Any
 
 
 class _Tried(NamedTuple):
@@ -335,7 +340,7 @@ def _rounds(
     steps: Sequence[int] = _FIRST
     least = np.inf
     for number in range(learning.n_rounds + 1):
-        own = kernel.resolved(trial.standardizer(sample.rows))
+        own = kernel.resolved(trial.standardizer(sample.rows), weights=sample.weights)
         chosen = task(trial.representatives, own, sample.X, name="metric-landmarks")
         trial = replace(trial, made_from=run(chosen))
         tried: dict[int, _Tried] = {}
@@ -353,7 +358,7 @@ def _rounds(
         if not best.relative_mse < least or number == learning.n_rounds:
             return
         least, steps = best.relative_mse, tuple(middle + step for step in _NEXT)
-        outer = run(task(trial.gradients, best, sample.X, name="metric-gradients"))
+        outer = run(task(trial.gradients, best, sample.X, sample.s, name="metric-gradients"))
         metric = _linear(outer, learning)
         trial = replace(trial, standardizer=plain.with_linear(metric), made_from=None)
 
@@ -415,18 +420,20 @@ class _Trial:
 
     def task(self, kernel: ShiftInvariantKernel, step: int, sample: _Sample) -> Any:
         """Return the task of a fit, at so many half octaves from the kernel's length scale."""
-        return task(
-            self, kernel.stretched(2.0 ** (step / 2)), sample.X, sample.y, name="metric-try"
-        )
+        stretched = kernel.stretched(2.0 ** (step / 2))
+        return task(self, stretched, sample.X, sample.y, sample.s, name="metric-try")
 
     def representatives(self, kernel: ShiftInvariantKernel, X: Array) -> Array | None:
         """Return what maps of the kernel are drawn from at every length scale, if that is so."""
         rows = self.standardizer(X[: self.n_training])
         return self.options.map_of(kernel, self.n_components).representatives(rows)
 
-    def __call__(self, kernel: ShiftInvariantKernel, X: Array, y: Floats) -> _Tried:
+    def __call__(
+        self, kernel: ShiftInvariantKernel, X: Array, y: Floats, weights: Floats | None
+    ) -> _Tried:
         """Fit the training part at the best of a grid of penalties."""
         X, y = X[: self.n_rows], y[: self.n_rows]
+        counted = None if weights is None else weights[self.n_training : self.n_rows]
         feature_map, intercept = self._map(kernel, X), self.options.fit_intercept
         D, dtype = feature_map.n_components, self._dtype
         features = np.empty((max(len(X) - self.n_training, _SHIFT_ROWS), D), dtype)
@@ -436,7 +443,7 @@ class _Trial:
         moments = Moments(
             feature_map, y.shape[1], precision=self.options.precision, feature_shift=shift
         )
-        moments.update(self._training(X, y))
+        moments.update(self._training(X, y, weights))
         basis = Eigenbasis.of(moments.centred(intercept=intercept), self.n_training - intercept)
         held, targets = X[self.n_training :], y[self.n_training :]
         features = features[: len(held)]
@@ -448,17 +455,18 @@ class _Trial:
             beside = feature_map.scale * shift - basis.feature_mean
             constant = basis.target_mean + beside @ coef
             errors = features @ (feature_map.scale * coef).astype(dtype) + constant - targets
-            relative_mse = float(np.square(errors).mean())
+            squares = np.square(errors).mean(axis=1)
+            relative_mse = float(np.average(squares, weights=counted))
             if relative_mse < best.relative_mse:
                 best = _Tried(kernel, relative_mse, alpha, coef)
         return best
 
-    def gradients(self, best: _Tried, X: Array) -> Floats:
+    def gradients(self, best: _Tried, X: Array, weights: Floats | None) -> Floats:
         """Return the average gradient outer product on the training part, before the metric."""
         feature_map = self._map(best.kernel, X)
         predictor = self._predictor(feature_map, best.coef, np.zeros(best.coef.shape[1]))
         outer = GradientOuterProduct(predictor)
-        outer.update(self._training(X, np.empty((len(X), 0))))
+        outer.update(self._training(X, np.empty((len(X), 0)), weights))
         return outer.mean
 
     @property
@@ -475,7 +483,7 @@ class _Trial:
     def _predictor(self, feature_map: FeatureMap, coef: Floats, intercept: Floats) -> Predictor:
         return Predictor(feature_map, coef, intercept, precision=self.options.precision)
 
-    def _training(self, X: Array, y: Floats) -> Iterator[Block]:
+    def _training(self, X: Array, y: Floats, weights: Floats | None) -> Iterator[Block]:
         for start in range(0, self.n_training, _BLOCK_ROWS):
             rows = slice(start, min(start + _BLOCK_ROWS, self.n_training))
-            yield Block(X[rows], y[rows], start)
+            yield Block(X[rows], y[rows], start, None if weights is None else weights[rows])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from streamkern.errors import OverflowedError, WorkersLostError
+from streamkern.errors import DataError, OverflowedError, WorkersLostError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def naming_rows(source: Source, shards: Sequence[Shard], name: str) -> Iterator[None]:
-    """Say where the rows are that workers died at, or whose sums overflowed.
+    """Say where the rows are that workers died at, whose sums overflowed, or that are refused.
 
     Parameters
     ----------
@@ -30,6 +30,10 @@ def naming_rows(source: Source, shards: Sequence[Shard], name: str) -> Iterator[
         if error.rows is None:
             raise
         raise OverflowedError(f"{source.locate(error.rows[0])}: {error}") from error
+    except DataError as error:
+        if error.row is None:
+            raise
+        raise DataError(f"{source.locate(error.row)} {error}") from error
     except WorkersLostError as error:
         ours = [task for task in error.tasks if task.startswith(f"{name}-")]
         if not ours:

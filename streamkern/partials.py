@@ -30,6 +30,8 @@ class Partial(NamedTuple):
     n_rows, n_skipped : int
     shards : sequence of int
     peak_bytes : int
+    n_weightless : int
+        Rows of weight 0, which count for nothing.
     """
 
     statistic: Any
@@ -37,6 +39,7 @@ class Partial(NamedTuple):
     n_skipped: int
     shards: tuple[int, ...]
     peak_bytes: int
+    n_weightless: int = 0
 
     @property
     def is_saved(self) -> bool:
@@ -97,13 +100,15 @@ def accumulate_shard(
     if saved is not None and saved.is_there:
         return SAVED
     statistic = zero.zero()
-    counts = {"kept": 0, "skipped": 0}
+    counts = {"kept": 0, "skipped": 0, "weightless": 0}
 
     def kept(blocks: Iterator[Block]) -> Iterator[Block]:
         for block in blocks:
-            good = block.where(block.finite()) if options.skip_bad_rows else block
+            there = block.counting()
+            good = there.where(there.finite()) if options.skip_bad_rows else there
             counts["kept"] += len(good)
-            counts["skipped"] += len(block) - len(good)
+            counts["skipped"] += len(there) - len(good)
+            counts["weightless"] += len(block) - len(there)
             if len(good):
                 yield good
 
@@ -120,7 +125,14 @@ def accumulate_shard(
         statistic.update(kept(blocks))
     statistic.scratch = None
     sums = statistic.detached()
-    return Partial(sums, counts["kept"], counts["skipped"], (shard.index,), peak_bytes())
+    return Partial(
+        sums,
+        counts["kept"],
+        counts["skipped"],
+        (shard.index,),
+        peak_bytes(),
+        counts["weightless"],
+    )
 
 
 def merge_totals(zero: Statistic, options: PassOptions, before: Partial, group: Partial) -> Partial:
@@ -149,6 +161,7 @@ def merge_partials(zero: Statistic, options: PassOptions, left: Partial, right: 
         left.n_skipped + right.n_skipped,
         (*left.shards, *right.shards),
         max(peak_bytes(), left.peak_bytes, right.peak_bytes),
+        left.n_weightless + right.n_weightless,
     )
 
 

@@ -212,7 +212,10 @@ def plan_fit(
         fold_by = "shards" if len(shards) >= _SHARDS_A_FOLD * n_folds else "rows"
     # Rows that are dealt one by one reach every fold.
     folds_at_once = {"shards": 1, "blocks": min(2, n_folds), "rows": n_folds}[fold_by]
-    loaded = shard_rows * source.row_bytes if source.loads_whole_shards else source.chunk_bytes
+    weighted = source.weighted_by is not None
+    loaded = source.chunk_bytes
+    if source.loads_whole_shards:
+        loaded = shard_rows * (source.row_bytes + 8 * (q + weighted))
     needs = Footprint(
         n_components=D,
         n_features=p,
@@ -227,6 +230,7 @@ def plan_fit(
         n_sample=n_sample,
         from_rows=from_rows,
         n_indexed=n if indexed else 0,
+        weighted=weighted,
     )
 
     def process_bytes(threads: int, n_strips: int = 1) -> int:

@@ -173,7 +173,8 @@ def evaluate(
     -------
     dict
         `rows`, `skipped_rows`, `rmse`, `mae` and `r2`: numbers for targets (n,), else lists, with
-        their means as `rmse_mean` and so on.
+        their means as `rmse_mean` and so on.  Rows count by their weights; `rows` are those of
+        weight above 0.
 
     Raises
     ------
@@ -274,7 +275,7 @@ def scored(  # noqa: PLR0917  of two callers
     if columns.n_bad_rows:
         raise source.bad_rows_error(columns.n_bad_rows, columns.first_bad_row or 0)
     if not result.n_rows:
-        raise DataError(f"all {source.n_samples:,} rows were skipped; none is left.")
+        raise source.none_left_error(result.n_skipped, result.n_weightless)
     return result, scores, columns
 
 
@@ -308,7 +309,7 @@ def check_fitted_rows(
         raise DataError(
             f"these are not the rows that the model was fitted on: they weigh "
             f"{columns.weight[-1]:,.10g} and have residuals of {said:.5g}, the fitted ones "
-            f"{N:,.10g} and {known:.5g}; name the files of the fit."
+            f"{N:,.10g} and {known:.5g}; name the files of the fit, and its weights."
         )
 
 
@@ -321,6 +322,8 @@ def diagnose(
     skip_bad_rows: bool = False,
 ) -> dict[str, Any]:
     """Say how the model would do on every row without that row, in one pass over its own rows.
+
+    A row is left out with all its weight: not as one of several equal rows.
 
     Parameters
     ----------

@@ -56,6 +56,11 @@ class Survey:
     index: RowIndex | None = None
 
     @property
+    def weights(self) -> Floats | None:
+        """Those of the sample (m,), None where all its rows count once."""
+        return self.sample.counts
+
+    @property
     def targets(self) -> Floats:
         """Those of the sample (m, q), of mean 0 and deviation 1 over all rows."""
         p = self.standardizer.n_features
@@ -148,10 +153,7 @@ def check_rows(source: Source, columns: ColumnStatistics, passed: PassResult[Any
     if columns.n_bad_rows:
         raise source.bad_rows_error(columns.n_bad_rows, columns.first_bad_row or 0)
     if not passed.n_rows:
-        raise DataError(
-            f"all {passed.n_skipped:,} rows hold NaN or infinite values and were skipped; none is "
-            f"left."
-        )
+        raise source.none_left_error(passed.n_skipped, passed.n_weightless)
 
 
 def _check_columns(source: Source, columns: ColumnStatistics) -> None:
@@ -182,7 +184,9 @@ def _name(source: Source, j: int) -> str:
 def _warn_of_outliers(source: Source, columns: ColumnStatistics, sample: RowSample) -> None:
     """Warn of columns whose deviation is that of a few values: far wider than most rows are."""
     deviation = np.sqrt(columns.variance)
-    lower, upper = np.quantile(np.hstack([sample.X, sample.y]), [0.25, 0.75], axis=0)
+    values, counts = np.hstack([sample.X, sample.y]), sample.counts
+    method: Any = "linear" if counts is None else "inverted_cdf"
+    lower, upper = np.quantile(values, [0.25, 0.75], axis=0, method=method, weights=counts)
     wild = (upper > lower) & (deviation > _WIDE * (upper - lower))
     if wild.any():
         names = [_name(source, j) for j in np.flatnonzero(wild).tolist()]

@@ -61,6 +61,7 @@ ALLOWED = {
         "scheduling.py",
         "cluster.py",
         "sources/arrays.py",
+        "sources/lazy.py",
         "cli/place.py",
     ),
     "distributed": (

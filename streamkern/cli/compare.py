@@ -114,8 +114,10 @@ def compare(say: Say, **options: Any) -> None:
     )
     checked_comparison(model, components, maps, options["seeds"])
     pyplot()
-    source = open_hdf5(options["data"], options["x"], options["y"])
-    test = open_hdf5(options["test"], options["x"], options["y"]) if options["test"] else None
+    source = open_hdf5(options["data"], options["x"], options["y"], weights=options["weights"])
+    test = None
+    if options["test"]:
+        test = open_hdf5(options["test"], options["x"], options["y"], weights=options["weights"])
     folder, force = make_folder(options["out"]), options["force"]
     results = folder / "comparison.json"
     pictures = [folder / "comparison.png", folder / "comparison.svg"]

@@ -34,7 +34,7 @@ def diagnose(say: Say, **options: Any) -> None:
 
     model = load_as(RidgeModel, options["model"])
     model.on_bad_rows = options["on_bad_rows"]
-    source = open_hdf5(options["data"], options["x"], options["y"])
+    source = open_hdf5(options["data"], options["x"], options["y"], weights=options["weights"])
     with Place.of(options).entered(say):
         found = model.diagnose(source, n_largest=options["largest"])
     say.table(

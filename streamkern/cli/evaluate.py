@@ -23,7 +23,7 @@ def evaluate(say: Say, **options: Any) -> None:
     from streamkern.storage import read_model
 
     predictor = read_model(options["model"], with_equations=False).predictor
-    source = open_hdf5(options["data"], options["x"], options["y"])
+    source = open_hdf5(options["data"], options["x"], options["y"], weights=options["weights"])
     place = Place.of(options)
     with place.entered(say):
         found = evaluate_source(predictor, source, skip_bad_rows=options["on_bad_rows"] == "skip")

@@ -115,10 +115,17 @@ def data_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
     return [
         ("rows x inputs", f"{report['rows']:,} x {report['n_features']:,}"),
         ("targets", f"{report['n_targets']:,}"),
+        *weight_rows(report),
         ("kernel", kernel),
         *metric_rows(report),
         ("components", f"{components} ({report['precision']} precision)"),
     ]
+
+
+def weight_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return what rows are weighted by, and what that makes of them, where they are."""
+    name = report.get("weights")
+    return [("weights", f"{name}, which add up to {report['weight']:,.10g}")] if name else []
 
 
 def metric_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
@@ -154,6 +161,7 @@ def pass_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
     ]
     for key, label in (
         ("skipped_rows", "rows skipped"),
+        ("weightless_rows", "rows of weight 0"),
         ("forgotten_rows", "rows forgotten"),
         ("resumed_shards", "shards resumed"),
         ("retried_shards", "shards retried"),

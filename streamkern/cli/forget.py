@@ -32,7 +32,7 @@ def forget(say: Say, **options: Any) -> None:
     from streamkern.storage import check_output
 
     out = options["out"] or options["moments"]
-    source = open_hdf5(options["data"], options["x"], options["y"])
+    source = open_hdf5(options["data"], options["x"], options["y"], weights=options["weights"])
     moments = load_moments(options["moments"])
     force = options["force"] or options["out"] is None
     check_output(out, force=force, inputs=[file.path for file in source.files])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     help="Number of random features to plan for.",
 )
 @common
-def inspect(say: Say, data: tuple[str, ...], x: str, y: str, components: int) -> None:
+def inspect(say: Say, data: tuple[str, ...], components: int, **names: Any) -> None:
     """Show the datasets in DATA, and what a fit on X and y would need."""
     from streamkern.errors import DataError
     from streamkern.plan import plan_fit
@@ -36,7 +36,7 @@ def inspect(say: Say, data: tuple[str, ...], x: str, y: str, components: int) ->
         _show(say, path, datasets)
     plan: Plan | None = None
     try:
-        plan = plan_fit(open_hdf5(data, x, y), components, n_folds=5)
+        plan = plan_fit(open_hdf5(data, **names), components, n_folds=5)
     except DataError as error:
         say.note(f"no fit to plan: {error}")
     else:

@@ -310,7 +310,7 @@ def prepared(
     from streamkern.sources import open_hdf5
     from streamkern.storage import check_output
 
-    source = open_hdf5(options["data"], options["x"], options["y"])
+    source = open_hdf5(options["data"], options["x"], options["y"], weights=options["weights"])
     if not options.get("like"):
         check_folds(checked, source)
     place = Place.of(options)

@@ -28,12 +28,16 @@ class Split:
     y : ndarray of shape (n,) or (n, q)
     X_test : ndarray of shape (m, p)
     y_test : ndarray of shape (m,) or (m, q)
+    weights, test_weights : ndarray of shape (n,) and (m,), optional
+        How often rows count; all count once by default.
     """
 
     X: Floats
     y: Floats
     X_test: Floats
     y_test: Floats
+    weights: Floats | None = None
+    test_weights: Floats | None = None
 
 
 def check_split(source: Source, test: Source | None, n_train: int, *, fewest: int) -> int:
@@ -90,20 +94,24 @@ def sampled_split(
         If there are rows that are not finite, and they are not to be skipped; or too few others.
     """
     if test is not None:
-        X, y = _sample(source, n_train, random_state, _FEWEST, skip_bad_rows=skip_bad_rows)
+        X, y, s = _sample(source, n_train, random_state, _FEWEST, skip_bad_rows=skip_bad_rows)
         n_test = max(n_train, _TEST_ROWS)
-        others = _sample(test, n_test, random_state, _FEWEST_TESTED, skip_bad_rows=skip_bad_rows)
-        return Split(X, y, *others)
+        X_test, y_test, s_test = _sample(
+            test, n_test, random_state, _FEWEST_TESTED, skip_bad_rows=skip_bad_rows
+        )
+        return Split(X, y, X_test, y_test, s, s_test)
     n_train = min(n_train, 4 * source.n_samples // 5)
     n_rows = n_train + max(n_train // 4, _FEWEST_TESTED)
-    X, y = _sample(source, n_rows, random_state, _FEWEST, skip_bad_rows=skip_bad_rows)
+    X, y, s = _sample(source, n_rows, random_state, _FEWEST, skip_bad_rows=skip_bad_rows)
     n_train = min(n_train, len(X) - len(X) // 5)  # fewer than asked for where rows are skipped
-    return Split(X[:n_train], y[:n_train], X[n_train:], y[n_train:])
+    fitted, tested = slice(n_train), slice(n_train, None)
+    weights = (None, None) if s is None else (s[fitted], s[tested])
+    return Split(X[fitted], y[fitted], X[tested], y[tested], *weights)
 
 
 def _sample(
     source: Source, n_rows: int, random_state: int, fewest: int, *, skip_bad_rows: bool
-) -> tuple[Floats, Floats]:
+) -> tuple[Floats, Floats, Floats | None]:
     statistic = Together(
         ColumnStatistics(source.n_features + source.n_targets), RowSample(n_rows, random_state)
     )
@@ -114,8 +122,11 @@ def _sample(
     if columns.n_bad_rows:
         raise source.bad_rows_error(columns.n_bad_rows, columns.first_bad_row or 0)
     if found.n_rows < fewest:
+        weightless = f" or have weight 0 in {source.weighted_by}" * (found.n_weightless > 0)
         raise DataError(
-            f"{found.n_skipped:,} of {source.n_samples:,} rows hold NaN or infinite values, and "
-            f"{found.n_rows} are left, but a comparison needs {fewest}; add rows."
+            f"{source.n_samples - found.n_rows:,} of {source.n_samples:,} rows hold NaN or "
+            f"infinite values{weightless}, and {found.n_rows} are left, but a comparison needs "
+            f"{fewest}; add rows."
         )
-    return drawn.X.astype(float), drawn.y[:, 0] if source.target_ndim == 1 else drawn.y
+    weights = None if source.weighted_by is None else drawn.weights
+    return drawn.X.astype(float), drawn.y[:, 0] if source.target_ndim == 1 else drawn.y, weights

@@ -63,7 +63,7 @@ def compare(
     Parameters
     ----------
     source : Source
-        A uniform sample of its rows is used.
+        A uniform sample of its rows is used; they count by their weights, in fits and in errors.
     model : RandomFeatureRidge
         The options of all models, except for map, form, number of components, and `fold_by`: folds
         are blocks of the sampled rows, which are in random order.
@@ -139,7 +139,10 @@ def compare(
             "length_scale": length_scale_of(kernel),
         },
         alpha=penalty.alpha,
-        target_deviation=float(np.sqrt(rows.y_test.var(axis=0).mean())),
+        target_deviation=_rmse(
+            rows.y_test - np.average(rows.y_test, axis=0, weights=rows.test_weights),
+            rows.test_weights,
+        ),
     )
 
 
@@ -198,7 +201,7 @@ def _standardized(
     skip = model.on_bad_rows == "skip"
     raw = sampled_split(source, test, n_train, random_state=model.random_state, skip_bad_rows=skip)
     smallest = RandomFeatureRidge(**_options(model) | {"n_components": 2, "alpha": 1.0})
-    smallest.fit(raw.X, raw.y)
+    smallest.fit(raw.X, raw.y, raw.weights)
     feature_map = smallest.feature_map_
     assert isinstance(feature_map, Standardized)  # noqa: S101  for the type checker
     standardizer = feature_map.standardizer
@@ -217,15 +220,16 @@ def _run(model: Any, rows: Split, seed: int | None = None, kernel: Kernel | None
         warnings.simplefilter("ignore", StreamkernWarning)
         if isinstance(model, ExactKernelRidge):
             # On a worker, where there are any: it factorises an n x n matrix.
-            model = run(task(ExactKernelRidge.fit, model, rows.X, rows.y, name="exact"))
+            fitted_to = rows.X, rows.y, rows.weights
+            model = run(task(ExactKernelRidge.fit, model, *fitted_to, name="exact"))
         else:
-            model.fit(rows.X, rows.y)
+            model.fit(rows.X, rows.y, rows.weights)
     fitted = time.perf_counter()
     errors = model.predict(rows.X_test) - rows.y_test
     predicted = time.perf_counter()
     loo_rmse, cv_rmse, kernel_error, floor = None, None, None, None
     if isinstance(model, ExactKernelRidge):
-        loo_rmse = _rmse(model.loo_residuals_)
+        loo_rmse = _rmse(model.loo_residuals_, rows.weights)
     else:
         left_out, floor = model.report_["cv_rmse"], model.report_["precision_floor"]
         cv_rmse = None if left_out is None else _rmse(np.array(left_out))
@@ -237,7 +241,7 @@ def _run(model: Any, rows: Split, seed: int | None = None, kernel: Kernel | None
     return Run(
         seed=seed,
         alpha=model.alpha_,
-        test_rmse=_rmse(errors),
+        test_rmse=_rmse(errors, rows.test_weights),
         cv_rmse=cv_rmse,
         loo_rmse=loo_rmse,
         kernel_error=kernel_error,
@@ -259,5 +263,5 @@ def _warn_of_rounding(runs: Sequence[Run]) -> None:
         )
 
 
-def _rmse(errors: Floats) -> float:
-    return float(np.sqrt(np.mean(errors**2)))
+def _rmse(errors: Floats, weights: Floats | None = None) -> float:
+    return float(np.sqrt(np.average(np.atleast_1d(errors) ** 2, axis=0, weights=weights).mean()))

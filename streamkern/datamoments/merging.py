@@ -91,7 +91,10 @@ def is_finite(part: Moments) -> bool:
 
 
 # What reports count, and what the largest of is meant.
-_COUNTS = ("rows", "skipped_rows", "forgotten_rows", "retried_shards", "resumed_shards")
+_COUNTS = (
+    *("rows", "skipped_rows", "weightless_rows", "forgotten_rows"),
+    *("retried_shards", "resumed_shards"),
+)
 _PEAKS = ("peak_worker_bytes", "projected_worker_bytes")
 
 
@@ -112,6 +115,9 @@ def joined_reports(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any
         "seconds": seconds,
         "rows_per_second": counts["rows"] / seconds["pass"],
         "fold_by": _both(left["fold_by"], right["fold_by"]),
+        "weights": _both(left.get("weights"), right.get("weights")),
+        # Files of versions that named no weights are of rows that count once.
+        "weight": sum(part.get("weight", float(part["rows"])) for part in (left, right)),
         "data": {
             "kind": _both(*(part["kind"] for part in data)),
             "rows": sum(part["rows"] for part in data),

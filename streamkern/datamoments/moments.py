@@ -163,8 +163,8 @@ class DataMoments:
         Parameters
         ----------
         X, y, sample_weight
-            As in `RandomFeatureRidge.fit`.  Rows with values that are not finite are left out if
-            they were when the moments were made.
+            As in `RandomFeatureRidge.fit`, weights as they were.  Rows with values that are not
+            finite are left out if they were when the moments were made.
 
         Raises
         ------
@@ -188,6 +188,7 @@ class DataMoments:
             | self._count_of(left.folds)
             | {
                 "rows": len(left.index),
+                "weight": sum(part.weight for part in left.folds.parts.values()),  # type: ignore[attr-defined]
                 "forgotten_rows": report.get("forgotten_rows", 0) + gone,
                 "seconds": seconds
                 | {

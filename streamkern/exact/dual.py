@@ -3,6 +3,10 @@
 (K + alpha I) a + mu 1 = y and, with an intercept, 1^T a = 0.  The matrix M that takes y to a is
 (K + alpha I)^-1, bordered by the ones where there is an intercept; the error at row i of a model
 fitted without it is a_i / M_ii.
+
+With weights s of the rows it is K + alpha S^-1 instead.  It is solved in the variables a / r, with
+the roots r of the weights: there the matrix is R K R + alpha I, the targets are r y, and r takes
+the place of the ones.
 """
 
 from __future__ import annotations
@@ -48,7 +52,13 @@ class DualSolution:
 
 
 def solve_dual(
-    K: Floats, y: Floats, alpha: float, *, intercept: bool, leave_one_out: bool = False
+    K: Floats,
+    y: Floats,
+    alpha: float,
+    weights: Floats | None = None,
+    *,
+    intercept: bool,
+    leave_one_out: bool = False,
 ) -> DualSolution:
     """Solve at one penalty, by a Cholesky factorisation in the memory of K.
 
@@ -58,6 +68,8 @@ def solve_dual(
         Is overwritten.
     y : ndarray of shape (n, q)
     alpha : float
+    weights : ndarray of shape (n,), optional
+        Positive; 1 by default.
     intercept : bool
     leave_one_out : bool
         Compute the diagonal of M too, for twice as much work again.
@@ -72,6 +84,7 @@ def solve_dual(
     Saunders, Gammerman and Vovk (1998), "Ridge regression learning algorithm in dual variables".
     """
     n, q = y.shape
+    roots, y = _rooted(K, y, weights)
     factor = K.T  # symmetric, and now in the order that LAPACK works in place
     factor[np.diag_indices(n)] += alpha
     factor, failed = lapack.dpotrf(factor, lower=1, overwrite_a=1, clean=0)
@@ -81,28 +94,39 @@ def solve_dual(
             f"that occur twice."
         )
     coef, _ = lapack.dpotrs(factor, np.asfortranarray(y), lower=1)
-    mu, ones = np.zeros(q), np.zeros(n)
+    mu, along = np.zeros(q), np.zeros(n)
     if intercept:
-        # The stationary mu: 1^T (K + alpha I)^-1 (y - mu) = 0.
-        ones, _ = lapack.dpotrs(factor, np.ones(n), lower=1)
-        mu = coef.sum(axis=0) / ones.sum()
-        coef -= np.outer(ones, mu)
+        # The stationary mu: r^T (R K R + alpha I)^-1 (r y - r mu) = 0.
+        along, _ = lapack.dpotrs(factor, roots, lower=1)
+        mu = roots @ coef / (roots @ along)
+        coef -= np.outer(along, mu)
+    coef *= roots[:, None]
     if not leave_one_out:
         return DualSolution(coef, mu)
     inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
     diagonal = np.diagonal(inverse).copy()
     if intercept:
-        diagonal -= ones**2 / ones.sum()
-    return DualSolution(coef, mu, diagonal)
+        diagonal -= along**2 / (roots @ along)
+    return DualSolution(coef, mu, diagonal * roots**2)
+
+
+def _rooted(K: Floats, y: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
+    """Turn K into R K R in place, and return the roots of the weights and R y."""
+    if weights is None:
+        return np.ones(len(y)), y
+    roots = np.sqrt(weights)
+    K *= roots[:, None]
+    K *= roots
+    return roots, roots[:, None] * y
 
 
 @dataclass(frozen=True)
 class KernelBasis:
     """The eigenvectors of the centred kernel matrix, which give the solution at any penalty.
 
-    With an intercept, a sums to nought, so K is decomposed on the n - 1 dimensions of such vectors;
-    M is then V diag(1 / (d + alpha)) V^T, without the 1 / alpha that the direction of the ones has
-    in the inverse of the matrix that is centred in place.
+    With an intercept, a sums to nought, so R K R is decomposed on the n - 1 dimensions of such
+    vectors; M is then R V diag(1 / (d + alpha)) V^T R, without the 1 / alpha that the direction of
+    the roots has in the inverse of the matrix that is centred in place.
 
     Parameters
     ----------
@@ -111,11 +135,13 @@ class KernelBasis:
     vectors : ndarray of shape (n, m)
         V, in columns.
     projections : ndarray of shape (m, q)
-        z = V^T y.
+        z = V^T R y.
     kernel_mean : ndarray of shape (n,)
-        The mean of every column of K; zero without an intercept.
+        The weighted mean of every column of K; zero without an intercept.
     target_mean : ndarray of shape (q,)
-        Zero without an intercept.
+        Weighted too; zero without an intercept.
+    roots : ndarray of shape (n,)
+        Of the weights.
     """
 
     values: Floats
@@ -123,25 +149,33 @@ class KernelBasis:
     projections: Floats
     kernel_mean: Floats
     target_mean: Floats
+    roots: Floats
 
     @classmethod
-    def of(cls, K: Floats, y: Floats, *, intercept: bool) -> KernelBasis:
+    def of(
+        cls, K: Floats, y: Floats, weights: Floats | None = None, *, intercept: bool
+    ) -> KernelBasis:
         """Decompose K, which is overwritten: about 9 n^3 operations.
 
         Parameters
         ----------
         K : ndarray of shape (n, n)
         y : ndarray of shape (n, q)
+        weights : ndarray of shape (n,), optional
+            Positive; 1 by default.
         intercept : bool
         """
         n, q = y.shape
         if not intercept:
+            roots, y = _rooted(K, y, weights)
             values, vectors = np.linalg.eigh(K)
             values = np.maximum(values, 0.0)
-            return cls(values, vectors, vectors.T @ y, np.zeros(n), np.zeros(q))
-        kernel_mean, target_mean = K.mean(axis=0), y.mean(axis=0)
-        # Householder's reflection I - 2 v v^T, which takes the ones to the first axis.
-        v = np.full(n, n**-0.5)
+            return cls(values, vectors, vectors.T @ y, np.zeros(n), np.zeros(q), roots)
+        shares = np.full(n, 1.0 / n) if weights is None else weights / weights.sum()
+        kernel_mean, target_mean = shares @ K, shares @ y
+        roots, y = _rooted(K, y - target_mean, weights)
+        # Householder's reflection I - 2 v v^T, which takes the roots to the first axis.
+        v = np.sqrt(shares)
         v[0] += 1.0
         v /= np.linalg.norm(v)
         product = K @ v
@@ -154,8 +188,8 @@ class KernelBasis:
         along = 2.0 * (v[1:] @ inner)
         for rows in _panels(n):
             vectors[rows] -= np.outer(v[rows], along)
-        projections = vectors.T @ (y - target_mean)
-        return cls(np.maximum(values, 0.0), vectors, projections, kernel_mean, target_mean)
+        values, projections = np.maximum(values, 0.0), vectors.T @ y
+        return cls(values, vectors, projections, kernel_mean, target_mean, roots)
 
     def grid(self, n_alphas: int) -> Floats:
         """Return penalties from the rounding of K to its largest eigenvalue, evenly in logs."""
@@ -168,25 +202,26 @@ class KernelBasis:
     def loo_mean_squares(self, alphas: Floats) -> Floats:
         """Return the mean squared leave-one-out error at every penalty (A,), per target: (A, q).
 
+        It is weighted.
         Costs n m A (1 + q) multiply-adds, which is little beside the decomposition.
         """
         inverse = 1.0 / (self.values[:, None] + alphas)
         diagonals = self._diagonals(inverse)
-        squares = [
-            np.square(self.vectors @ (z[:, None] * inverse) / diagonals).mean(axis=0)
+        squares = [  # times the roots, as all in these variables
+            np.square(self.vectors @ (z[:, None] * inverse) / diagonals).sum(axis=0)
             for z in self.projections.T
         ]
-        return np.stack(squares, axis=1)
+        return np.stack(squares, axis=1) / (self.roots @ self.roots)
 
     def solve(self, alpha: float) -> DualSolution:
         """Return the solution at one penalty, which must be positive."""
         inverse = 1.0 / (self.values[:, None] + alpha)
-        coef = self.vectors @ (self.projections * inverse)
+        coef = self.roots[:, None] * (self.vectors @ (self.projections * inverse))
         intercept = self.target_mean - self.kernel_mean @ coef
-        return DualSolution(coef, intercept, self._diagonals(inverse)[:, 0])
+        return DualSolution(coef, intercept, self.roots**2 * self._diagonals(inverse)[:, 0])
 
     def _diagonals(self, inverse: Floats) -> Floats:
-        """Return the diagonal of M for every column of 1 / (d + alpha), (n, A)."""
+        """Return that of V diag(1 / (d + alpha)) V^T for each column of 1 / (d + alpha), (n, A)."""
         panels = [self.vectors[rows] ** 2 @ inverse for rows in _panels(len(self.vectors))]
         return np.concatenate(panels)
 

@@ -15,6 +15,7 @@ from streamkern.kernels import Gaussian, Kernel
 from streamkern.memory import available_bytes, in_words
 from streamkern.metric import check_kernel_in_metric, check_metric, checked_metric
 from streamkern.selection import PenaltyCurve, checked_penalty
+from streamkern.sources import ArraySource
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,9 +65,10 @@ class ExactKernelRidge(
     alpha_curve_ : dict or None
         Of a chosen alpha: the penalties, and the leave-one-out RMSE at each.
     X_fit_ : ndarray of shape (n, p)
+        Of these n rows, as of `dual_coef_`, those of weight 0 are left out.
     loo_residuals_ : ndarray of shape (n,) or (n, q)
-        y_i less the prediction for x_i of a model fitted without row i; with `leave_one_out`, and
-        of a chosen alpha.
+        y_i less the prediction for x_i of a model fitted without row i, which is left out with all
+        its weight; with `leave_one_out`, and of a chosen alpha.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (p,)
         Names of the columns, where they were fitted as a data frame.
@@ -94,18 +96,24 @@ class ExactKernelRidge(
         self.leave_one_out = leave_one_out
         self.max_bytes = max_bytes
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Solve the n x n system.
+
+        Predictions are those of a fit to rows that are repeated as often as they weigh, up to
+        rounding, at the same alpha.  Leave-one-out differs: it leaves out a row of weight 2 whole.
 
         Parameters
         ----------
         X : array_like of shape (n, p)
         y : array_like of shape (n,) or (n, q)
+        sample_weight : array_like of shape (n,), optional
+            Numbers of at least 0.
 
         Raises
         ------
         DataError
-            If X and y are no tables of finite numbers of equal length.
+            If X and y are no tables of finite numbers of equal length, a weight is negative or not
+            finite, or all are 0.
         ParameterError
             If alpha is none of the things it can be, or the metric is no such matrix.
         InsufficientMemoryError
@@ -116,6 +124,10 @@ class ExactKernelRidge(
         with data_errors():
             X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
         alpha, linear = _checked(self.alpha), _linear(self.metric, self.kernel, X.shape[1])
+        weights = None if sample_weight is None else _checked_weights(X, sample_weight)
+        given, counting = (X, y), np.ones(len(X), dtype=bool) if weights is None else weights > 0
+        if weights is not None:
+            X, y, weights = X[counting], y[counting], weights[counting]
         self.check_memory(len(X))
         rows = X if linear is None else _turned(X, linear)
         targets = y.reshape(len(X), -1).astype(float, copy=False)
@@ -125,27 +137,35 @@ class ExactKernelRidge(
                 self.kernel(rows, rows),
                 targets,
                 alpha,
+                weights,
                 intercept=self.fit_intercept,
                 leave_one_out=self.leave_one_out,
             )
         else:
             if len(X) < 2:
                 raise DataError("leave-one-out needs 2 rows, but there is 1 sample; add rows.")
-            basis = KernelBasis.of(self.kernel(rows, rows), targets, intercept=self.fit_intercept)
+            K = self.kernel(rows, rows)
+            basis = KernelBasis.of(K, targets, weights, intercept=self.fit_intercept)
             alphas = basis.grid(_N_ALPHAS) if alpha == "loo" else np.array(alpha)
-            variance = targets.var(axis=0)
+            mean = np.average(targets, axis=0, weights=weights)
+            variance = np.average((targets - mean) ** 2, axis=0, weights=weights)
             scale = np.where(variance > 0, variance, 1.0)
             curve = PenaltyCurve("loo", alphas, basis.loo_mean_squares(alphas), scale)
             alpha = float(alphas[curve.choose()[0]])
             solution = basis.solve(alpha)
-        self.__dict__.pop("loo_residuals_", None)  # of an earlier fit
-        if solution.loo_residuals is not None:
-            self.loo_residuals_ = solution.loo_residuals.reshape(y.shape)
         self.alpha_ = alpha
         self.alpha_curve_ = curve and curve.as_dict()
         self.X_fit_, self._rows, self._linear = X, rows, linear
         self.dual_coef_ = np.ascontiguousarray(solution.coef).reshape(y.shape)
         self.intercept_ = solution.intercept[0] if y.ndim == 1 else solution.intercept
+        self.__dict__.pop("loo_residuals_", None)  # of an earlier fit
+        if solution.loo_residuals is not None:
+            residuals = np.empty(given[1].shape)
+            residuals[counting] = solution.loo_residuals.reshape(y.shape)
+            if not counting.all():  # no model has seen those
+                others = ~counting
+                residuals[others] = given[1][others] - self.predict(given[0][others])
+            self.loo_residuals_ = residuals
         return self
 
     def check_memory(self, n_rows: int) -> None:
@@ -173,6 +193,19 @@ class ExactKernelRidge(
         ]
         predictions: Floats = np.concatenate(parts) + self.intercept_
         return predictions
+
+
+def _checked_weights(X: Floats, sample_weight: Any) -> Floats:
+    """Return the weights of rows (n,), or raise DataError unless they can be that."""
+    source = ArraySource(X, sample_weight=sample_weight)
+    weights: Any = source.weights
+    bad = np.flatnonzero(~np.isfinite(weights))
+    if len(bad):
+        raise source.bad_rows_error(len(bad), int(bad[0]))
+    if not weights.any():
+        raise source.none_left_error(0, len(weights))
+    counts: Floats = weights
+    return counts
 
 
 def _linear(metric: Any, kernel: Kernel, n_features: int) -> Floats | None:

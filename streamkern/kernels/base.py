@@ -154,7 +154,9 @@ class ShiftInvariantKernel(Kernel):
         """Raise ParameterError unless the kernel is one of rows of that many inputs."""
 
     @abstractmethod
-    def resolved(self, rows: Floats, columns: Array | None = None) -> Self:
+    def resolved(
+        self, rows: Floats, columns: Array | None = None, weights: Floats | None = None
+    ) -> Self:
         """Return this kernel with a number for every length scale 'median', that of some rows.
 
         Parameters
@@ -163,6 +165,8 @@ class ShiftInvariantKernel(Kernel):
             Standardised, spread over the data.
         columns : ndarray of int, optional
             Which of the kernel's inputs the columns of `rows` are, if not all of them.
+        weights : ndarray of shape (m,), optional
+            How often each row counts; all count once by default.
         """
 
     @abstractmethod

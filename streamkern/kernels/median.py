@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 MEDIAN_ROWS = 1024
 
 
-def median_distance(kernel: ScaledKernel, rows: Floats) -> float:
+def median_distance(kernel: ScaledKernel, rows: Floats, weights: Floats | None = None) -> float:
     """Return the median distance between pairs of distinct rows, in the kernel's own metric.
 
     Parameters
@@ -25,6 +25,8 @@ def median_distance(kernel: ScaledKernel, rows: Floats) -> float:
         Its `distance` is used, at length scale 1.
     rows : ndarray of shape (n, p)
         Standardised rows, spread over the whole data; the first 1,024 are used.
+    weights : ndarray of shape (n,), optional
+        How often each row counts; all count once by default.
 
     Raises
     ------
@@ -36,12 +38,26 @@ def median_distance(kernel: ScaledKernel, rows: Floats) -> float:
     Garreau, Jitkrittum and Kanagawa (2017), "Large sample analysis of the median heuristic".
     """
     rows = rows[:MEDIAN_ROWS]
-    pairs = kernel.distance(rows, rows)[np.triu_indices(len(rows), 1)]
+    left, right = np.triu_indices(len(rows), 1)
+    pairs = kernel.distance(rows, rows)[left, right]
     # Rows that are equal, as in tables with many repeats, say nothing about scale.
-    positive = pairs[pairs > 0]
+    differ = pairs > 0
+    positive = pairs[differ]
     if not len(positive):
         raise DataError(
             "the median length scale needs two different rows, but all sampled rows are equal; "
             "give --length-scale a number."
         )
-    return float(np.median(positive))
+    if weights is None:
+        return float(np.median(positive))
+    return _weighted_median(positive, weights[left[differ]] * weights[right[differ]])
+
+
+def _weighted_median(values: Floats, weights: Floats) -> float:
+    """Return the median of values that each count as often as their weight says."""
+    order = np.argsort(values)
+    values, reached = values[order], np.cumsum(weights[order])
+    half = reached[-1] / 2.0
+    # The middle lies between two values where the first ones have just half of the weight.
+    low, high = np.searchsorted(reached, half), np.searchsorted(reached, half, side="right")
+    return float(values[low] + values[min(high, len(values) - 1)]) / 2.0

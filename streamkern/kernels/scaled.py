@@ -140,11 +140,14 @@ class ScaledKernel(ShiftInvariantKernel):
         """Return this kernel with another length scale."""
         return replace(self, length_scale=length_scale)
 
-    def resolved(self, rows: Floats, columns: Array | None = None) -> Self:
+    def resolved(
+        self, rows: Floats, columns: Array | None = None, weights: Floats | None = None
+    ) -> Self:
         """Return this kernel with a number for the length scale; see `ShiftInvariantKernel`."""
         if self.length_scale != "median":
             return self
-        return self.with_length_scale(median_distance(self._of_columns(columns), rows))
+        kernel = self._of_columns(columns)
+        return self.with_length_scale(median_distance(kernel, rows, weights))
 
     def stretched(self, factor: float) -> Self:
         """Return this kernel with all length scales, which are numbers, times a factor."""

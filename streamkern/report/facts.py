@@ -55,6 +55,7 @@ def fitted_rows(model: RidgeModel) -> list[tuple[str, str]]:
     report = model.report_
     rows = [
         ("rows", f"{report['rows']:,}"),
+        *([("weights of rows", _weights(report))] if report.get("weights") else []),
         ("inputs", _inputs(report)),
         ("targets", f"{report['n_targets']:,}"),
         ("kernel", report["kernel"]),
@@ -80,6 +81,10 @@ def fitted_rows(model: RidgeModel) -> list[tuple[str, str]]:
 def _noise(noise: Any) -> str:
     known = np.isfinite(np.atleast_1d(np.asarray(noise, dtype=float))).all()
     return number(noise) if known else "not known: as many degrees of freedom as rows"
+
+
+def _weights(report: dict[str, Any]) -> str:
+    return f"{report['weights']}, which add up to {number(report['weight'])}"
 
 
 def _inputs(report: dict[str, Any]) -> str:

@@ -6,7 +6,6 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from streamkern.kernels import kernel_from, simple_kernels
-from streamkern.sources import ArraySource
 
 if TYPE_CHECKING:
     from streamkern.kernels import Kernel
@@ -59,7 +58,8 @@ def _classes(kernel: Kernel) -> set[str]:
 
 def _rows(data: dict[str, Any], source: Source | None) -> str:
     if data["kind"] != "hdf5":
-        weighted = isinstance(source, ArraySource) and source.weights is not None
+        weighted = source is not None and source.weighted_by is not None
         return "X, y, sample_weight" if weighted else "X, y"
     paths = [file["path"] for file in data["files"]]
-    return f"streamkern.open_hdf5({paths!r}, {data['x']!r}, {data['y']!r})"
+    weights = f", weights={data['weights']!r}" if data.get("weights") else ""
+    return f"streamkern.open_hdf5({paths!r}, {data['x']!r}, {data['y']!r}{weights})"

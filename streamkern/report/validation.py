@@ -17,7 +17,6 @@ from streamkern.errors import DataError
 from streamkern.prediction import check_fitted_rows, scored
 from streamkern.scheduling import is_task, run, run_all, shared, task
 from streamkern.solving import folds_with_rows, solve_without
-from streamkern.sources import ArraySource
 from streamkern.sparse import Sparsifier
 from streamkern.statistics import HeldOutPairs, PairBins, PredictionErrors, RowSample, Together
 
@@ -54,7 +53,7 @@ class Validation:
         Of these predictions.
     bins : PairBins
     pairs, residuals : ndarray
-        Counts of rows in bins, as of `PairBins.counted`.
+        Counts of rows in bins, as of `PairBins.counted`, whatever the rows weigh.
     standardized : ndarray of shape (m, q)
         Residuals of the sample over their standard deviations; 0 where the noise is not known.
     """
@@ -170,9 +169,7 @@ def _by_one(model: RidgeModel, source: Source) -> Validation:
     predictor, equations = model.predictor_, model.normal_equations()
     errors, sample, columns = _read(model, source, PredictionErrors(predictor))
     check_fitted_rows(equations, columns, errors.squared, equations.train_rss)
-    weights = np.ones(len(sample.places))
-    if isinstance(source, ArraySource) and source.weights is not None:
-        weights = source.weights[sample.places]
+    weights = sample.weights
     rows = sample.X, sample.y, weights
     residuals, standardized = run(
         task(_without_each, predictor, shared(equations), *rows, name="leave-one-out")

@@ -1,8 +1,7 @@
-"""Rows in memory: NumPy arrays, and Dask arrays whose chunks stay lazy."""
+"""Rows in memory: NumPy arrays, and Dask collections whose chunks stay lazy."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,16 @@ import numpy as np
 from dask.base import tokenize
 
 from streamkern.errors import DataError
-from streamkern.sources.base import Block, Reader, Segment, Shard, Source, rounding_of
+from streamkern.sources.base import (
+    Block,
+    Reader,
+    Segment,
+    Shard,
+    Source,
+    negative_weight,
+    rounding_of,
+)
+from streamkern.sources.lazy import is_lazy, lazy_array, with_known_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,9 +31,13 @@ def as_source(X: Any, y: Any = None, sample_weight: Any = None) -> Source:
 
     Parameters
     ----------
-    X : Source, dask.array.Array or array_like, of shape (n, p)
-    y : array_like or dask.array.Array of shape (n,) or (n, q), optional
-    sample_weight : array_like of shape (n,), optional
+    X : Source, array_like, dask.array.Array or dask.dataframe.DataFrame, of shape (n, p)
+        Chunks of unknown size, as those of data frames, are counted: computed once for their
+        lengths alone, all that is given in one go.  Data that is dear to compute is better
+        persisted first.
+    y : array_like or Dask collection of shape (n,) or (n, q), optional
+    sample_weight : array_like or Dask collection of shape (n,), optional
+        Numbers of at least 0: a row of weight s counts as s equal rows.
 
     Raises
     ------
@@ -34,16 +46,17 @@ def as_source(X: Any, y: Any = None, sample_weight: Any = None) -> Source:
     """
     if isinstance(X, Source):
         if y is not None or sample_weight is not None:
-            raise DataError("a source brings its own targets; pass it without y or sample_weight.")
+            raise DataError(
+                "a source brings its own targets and weights (`open_hdf5` takes the names of "
+                "both); pass it without y or sample_weight."
+            )
         return X
-    if is_dask_array(X):
-        return DaskSource(X, y, sample_weight)
-    return ArraySource(X, y, sample_weight)
+    return (DaskSource if is_lazy(X) else ArraySource)(X, y, sample_weight)
 
 
-def is_dask_array(X: Any) -> bool:
-    """Say whether X is a Dask array, without importing Dask for those who have none."""
-    return type(X).__module__.startswith("dask.array")
+def as_rows(X: Any) -> Any:
+    """Return rows to predict: a Dask array of what is lazy, which it stays, else an array."""
+    return lazy_array("X", X) if is_lazy(X) else ArraySource(X).X
 
 
 def _check_table(name: str, array: Any, ndims: tuple[int, ...]) -> None:
@@ -57,6 +70,11 @@ def _check_table(name: str, array: Any, ndims: tuple[int, ...]) -> None:
             f"{name} must have {' or '.join(map(str, ndims))} dimensions, but has shape "
             f"{array.shape}; reshape it."
         )
+
+
+def _counts(weights: Any) -> Any:
+    """Return weights as numbers, where they say which rows count."""
+    return weights.astype(float) if weights is not None and weights.dtype.kind == "b" else weights
 
 
 def _check_lengths(X: Any, y: Any, weights: Any) -> None:
@@ -77,17 +95,18 @@ class ArraySource(Source):
     def __init__(self, X: Any, y: Any = None, sample_weight: Any = None) -> None:
         self.X = np.asarray(X)
         self.y = None if y is None else np.asarray(y)
-        self.weights = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        weights = None if sample_weight is None else _counts(np.asarray(sample_weight))
         _check_table("X", self.X, (2,))
         if self.y is not None:
             _check_table("y", self.y, (1, 2))
-        if self.weights is not None and not (
-            self.weights.ndim == 1 and np.isfinite(self.weights).all() and (self.weights >= 0).all()
-        ):
-            raise DataError("sample_weight must be one non-negative number per row; check it.")
-        if self.weights is not None and not self.weights.any():
-            raise DataError("every sample weight is zero, so no row counts; give some rows one.")
-        _check_lengths(self.X, self.y, self.weights)
+        if weights is not None:
+            _check_table("sample_weight", weights, (1,))
+        _check_lengths(self.X, self.y, weights)
+        self.weights = None if weights is None else weights.astype(float)
+        self.weighted_by = None if weights is None else "sample_weight"
+        if self.weights is not None and (self.weights < 0).any():
+            place = int((self.weights < 0).argmax())
+            raise DataError(f"{self.locate(place)} {negative_weight(self.weights[place], place)}")
         self.n_samples, self.n_features = self.X.shape
         self.n_targets = _n_targets(self.y)
         self.target_ndim = 1 if self.y is None else self.y.ndim
@@ -104,7 +123,7 @@ class ArraySource(Source):
         return ArrayReader(
             (self.X[rows],),
             () if self.y is None else (self.y[rows],),
-            None if self.weights is None else self.weights[rows],
+            () if self.weights is None else (self.weights[rows],),
             shard.start,
         )
 
@@ -130,25 +149,20 @@ class DaskSource(Source):
     loads_whole_shards = True
 
     def __init__(self, X: Any, y: Any = None, sample_weight: Any = None) -> None:
-        if sample_weight is not None:
-            raise DataError("sample_weight is not taken with Dask arrays; pass NumPy arrays.")
-        if any(math.isnan(size) for size in X.shape):
-            raise DataError(
-                "the Dask array X has chunks of unknown size; call X.compute_chunk_sizes() first."
-            )
-        _check_table("X", X, (2,))
+        given = {"X": (X, (2,)), "y": (y, (1, 2)), "sample_weight": (sample_weight, (1,))}
+        lazy = []
+        for name, (values, ndims) in given.items():
+            array = None if values is None else lazy_array(name, values)
+            lazy.append(_counts(array) if name == "sample_weight" else array)
+            if array is not None:
+                _check_table(name, lazy[-1], ndims)
+        X, y, weights = with_known_chunks(*lazy)
+        _check_lengths(X, y, weights)
         self.X = X.rechunk({1: -1})
-        self.y = None
-        if y is not None:
-            import dask.array as da  # noqa: PLC0415  slow, and X has already imported it
-
-            y = da.asarray(y)
-            if any(math.isnan(size) for size in y.shape):
-                y = y.compute_chunk_sizes()
-            _check_table("y", y, (1, 2))
-        _check_lengths(X, y, None)
-        if y is not None:
-            self.y = y.rechunk({0: self.X.chunks[0], **({1: -1} if y.ndim == 2 else {})})
+        rows = {0: self.X.chunks[0]}
+        self.y = y if y is None else y.rechunk(rows | ({1: -1} if y.ndim == 2 else {}))
+        self.weights = weights if weights is None else weights.rechunk(rows).astype(float)
+        self.weighted_by = None if weights is None else "sample_weight"
         self.n_samples, self.n_features = map(int, X.shape)
         self.n_targets = _n_targets(y)
         self.target_ndim = 1 if y is None else y.ndim
@@ -169,9 +183,11 @@ class DaskSource(Source):
         starts = np.cumsum((0, *self.X.chunks[0]))[:-1]
         inside = np.flatnonzero((starts >= shard.start) & (starts < shard.stop))
         chunks = slice(int(inside[0]), int(inside[-1]) + 1)
-        X = self.X.blocks[chunks].to_delayed().ravel().tolist()
-        y = [] if self.y is None else self.y.blocks[chunks].to_delayed().ravel().tolist()
-        return delayed(ArrayReader)(X, y, None, shard.start)
+        parts = [
+            [] if part is None else part.blocks[chunks].to_delayed().ravel().tolist()
+            for part in (self.X, self.y, self.weights)
+        ]
+        return delayed(ArrayReader)(*parts, shard.start)
 
     def check_unchanged(self) -> None:
         """Trust the arrays."""
@@ -186,7 +202,7 @@ class DaskSource(Source):
 
     def token(self) -> str:
         """Return what Dask calls the arrays: the same for the same computation."""
-        return str(tokenize(self.X, self.y))
+        return str(tokenize(self.X, self.y, self.weights))
 
 
 def _n_targets(y: Any) -> int:
@@ -201,7 +217,7 @@ class ArrayReader(Reader):
 
     X: Sequence[Array]
     y: Sequence[Array]
-    weights: Array | None
+    weights: Sequence[Array]
     start: int
 
     def blocks(self, n_rows: int) -> Iterator[Block]:
@@ -211,7 +227,7 @@ class ArrayReader(Reader):
             stop = min(start + n_rows, total)
             X = _rows(self.X, start, stop)
             y = _rows(self.y, start, stop).astype(float) if self.y else np.empty((len(X), 0))
-            weights = None if self.weights is None else self.weights[start:stop]
+            weights = _rows(self.weights, start, stop) if self.weights else None
             yield Block(X, y.reshape(len(X), -1), self.start + start, weights)
 
 

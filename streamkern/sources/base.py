@@ -60,7 +60,7 @@ class Block:
     start : int
         The place of the first row in the source.
     weights : ndarray of shape (rows,), float64, optional
-        Sample weights, all 1 if there are none.
+        Sample weights, all 1 if there are none; a row of weight s counts as s equal rows.
     rows : ndarray of shape (rows,), int, optional
         The place of every row, where some were left out.
     """
@@ -81,11 +81,28 @@ class Block:
         return np.arange(self.start, self.start + len(self), dtype=np.int64)
 
     def finite(self) -> Array:
-        """Say of every row whether all its inputs and targets are finite, (rows,), bool."""
+        """Say of every row whether its inputs, targets and weight are finite, (rows,), bool."""
         finite: Array = np.asarray(np.isfinite(self.y).all(axis=1))
         if self.X.dtype.kind == "f":
             finite &= np.isfinite(self.X).all(axis=1)
+        if self.weights is not None:
+            finite &= np.isfinite(self.weights)
         return finite
+
+    def counting(self) -> Block:
+        """Return the rows that count, which are all but those of weight 0, whatever they hold.
+
+        Raises
+        ------
+        DataError
+            If a weight is negative.
+        """
+        if self.weights is None:
+            return self
+        negative = np.flatnonzero(self.weights < 0)
+        if len(negative):
+            raise negative_weight(self.weights[negative[0]], int(self.places()[negative[0]]))
+        return self.where(self.weights != 0)
 
     def where(self, kept: Array) -> Block:
         """Return the rows where `kept` (rows,) is true."""
@@ -93,6 +110,16 @@ class Block:
             return self
         weights = None if self.weights is None else self.weights[kept]
         return Block(self.X[kept], self.y[kept], self.start, weights, self.places()[kept])
+
+
+def negative_weight(weight: float, place: int) -> DataError:
+    """Return the error that a row has a negative weight."""
+    error = DataError(
+        f"has the weight {weight:g}, but a weight is how often a row counts; give numbers of at "
+        f"least 0."
+    )
+    error.row = place
+    return error
 
 
 class Reader(ABC):
@@ -120,6 +147,8 @@ class Source(ABC):
         Whether a shard is in memory before its first block is.
     chunk_bytes : int
         What a reader keeps of the storage chunks it is in the middle of.
+    weighted_by : str or None
+        The name of the weights, None where all rows count once.
     """
 
     n_samples: int
@@ -130,6 +159,7 @@ class Source(ABC):
     rounding: float
     loads_whole_shards: bool = False
     chunk_bytes: int = 0
+    weighted_by: str | None = None
 
     @abstractmethod
     def segments(self) -> list[Segment]:
@@ -166,9 +196,21 @@ class Source(ABC):
 
     def bad_rows_error(self, n_bad: int, first: int) -> DataError:
         """Return the error that says which rows are not finite."""
+        held = "values" if self.weighted_by is None else "values or weights"
         return DataError(
-            f"{n_bad:,} of {self.n_samples:,} rows hold NaN or infinite values, the first at "
+            f"{n_bad:,} of {self.n_samples:,} rows hold NaN or infinite {held}, the first at "
             f"{self.locate(first)}; give --on-bad-rows skip to leave them out."
+        )
+
+    def none_left_error(self, n_skipped: int, n_weightless: int) -> DataError:
+        """Return the error that no row counts: these many were left out, or have weight 0."""
+        reasons = {
+            "were skipped, since they hold NaN or infinite values": n_skipped,
+            f"have weight 0 in {self.weighted_by}": n_weightless,
+        }
+        said = [f"{number:,} {why}" for why, number in reasons.items() if number]
+        return DataError(
+            f"of {self.n_samples:,} rows, {' and '.join(said)}, so none is left; check the data."
         )
 
     def shards(self, n_rows: int, fewest: int | None = None) -> tuple[Shard, ...]:

@@ -28,6 +28,7 @@ def open_hdf5(
     x: str = "X",
     y: str | None = "y",
     *,
+    weights: str | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> HDF5Source:
     """Describe rows stored in HDF5 files, without reading any.
@@ -40,6 +41,9 @@ def open_hdf5(
     x, y : str
         Names of the datasets of inputs (n, p) and of targets (n,) or (n, q); `y` None for inputs
         without targets.
+    weights : str, optional
+        Name of the dataset of sample weights (n,), numbers of at least 0: a row of weight s counts
+        as s equal rows, and one of weight 0 as none.
     storage_options : mapping, optional
         Of the file system of fsspec, where there are URLs: credentials, endpoints, and what else it
         does not find by itself.  They go to the workers, and nowhere else.
@@ -68,7 +72,7 @@ def open_hdf5(
     files: list[FileRows] = []
     for some in partition_all(FRONTS, names):
         fetch_fronts([name for name in some if isinstance(name, StoredFile)])
-        files += [describe_rows(name, x, y) for name in some]
+        files += [describe_rows(name, x, y, weights) for name in some]
     seen: set[object] = set()
     for file in files:
         place = file.path.place if isinstance(file.path, StoredFile) else file.path
@@ -84,7 +88,7 @@ def open_hdf5(
             )
     if not sum(file.n_rows for file in files):
         raise DataError(f"{first.path} has zero rows; at least one is needed.")
-    return HDF5Source(tuple(files), x, y)
+    return HDF5Source(tuple(files), x, y, weights)
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,8 @@ class HDF5Source(Source):
     files : tuple of FileRows
     x : str
     y : str, optional
+    weighted_by : str, optional
+        The dataset of weights.
     is_tolerant : bool
         Whether rows that cannot be read are NaN.
     """
@@ -103,6 +109,7 @@ class HDF5Source(Source):
     files: tuple[FileRows, ...]
     x: str
     y: str | None
+    weighted_by: str | None = None
     is_tolerant: bool = False
 
     @property
@@ -171,6 +178,7 @@ class HDF5Source(Source):
             tuple(pieces),
             self.x,
             self.y,
+            self.weighted_by,
             shard.start,
             self.dtype.str,
             self.n_features,
@@ -199,6 +207,7 @@ class HDF5Source(Source):
             "kind": "hdf5",
             "x": self.x,
             "y": self.y,
+            "weights": self.weighted_by,
             "rows": self.n_samples,
             "files": [file._asdict() for file in self.files],
         }

@@ -176,7 +176,7 @@ def undamaged(path: str) -> Iterator[None]:
         raise DataError(f"{path} has damaged headers ({error}); copy it again.") from error
 
 
-def describe_rows(path: str, x: str, y: str | None) -> FileRows:
+def describe_rows(path: str, x: str, y: str | None, weights: str | None = None) -> FileRows:
     """Return what the header of a file says of its rows, or raise DataError if it has none."""
     with opened(path) as file, undamaged(path):
         X = whole_numbers_in(file, path, x)
@@ -204,6 +204,15 @@ def describe_rows(path: str, x: str, y: str | None) -> FileRows:
             target_shape = target.shape[1:]
             chunk_bytes += _chunk_bytes(target)
             parts |= parts_of(target, path)
+        if weights is not None:
+            counted = whole_numbers_in(file, path, weights)
+            if counted.shape != (len(X),):
+                raise DataError(
+                    f"{path}: {weights} must hold one weight a row, with shape ({len(X)},), but "
+                    f"has {counted.shape}; store one number per row of {x}."
+                )
+            chunk_bytes += _chunk_bytes(counted)
+            parts |= parts_of(counted, path)
         chunk_rows = X.chunks[0] if X.chunks else 1
         size, modified = _size_and_version(path)
         return FileRows(

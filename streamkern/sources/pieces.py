@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     import h5py
 
-    from streamkern._typing import Array
+    from streamkern._typing import Array, Floats
 
 
 class Piece(NamedTuple):
@@ -35,6 +35,24 @@ class Piece(NamedTuple):
     stop: int
 
 
+class _Held(NamedTuple):
+    """Memory for the rows of a block; weights are a column."""
+
+    X: Array
+    y: Floats
+    weights: Floats | None
+
+    @property
+    def parts(self) -> list[Array]:
+        """What there is to be read."""
+        return [part for part in self if part is not None and part.shape[1]]
+
+    def block(self, n_rows: int, place: int) -> Block:
+        """Return the first rows."""
+        weights = None if self.weights is None else self.weights[:n_rows, 0]
+        return Block(self.X[:n_rows], self.y[:n_rows], place, weights)
+
+
 @dataclass(frozen=True)
 class HDF5Reader(Reader):
     """Opens the files of one shard where it runs, and reads its rows in blocks."""
@@ -42,6 +60,7 @@ class HDF5Reader(Reader):
     pieces: tuple[Piece, ...]
     x: str
     y: str | None
+    weights: str | None
     start: int
     dtype: str
     n_features: int
@@ -52,10 +71,9 @@ class HDF5Reader(Reader):
     def blocks(self, n_rows: int) -> Iterator[Block]:
         """Yield the shard's rows in order, every other block in the same memory."""
         most = min(n_rows, sum(piece.stop - piece.start for piece in self.pieces))
-        shapes = (most, self.n_features), (most, self.n_targets)
-        memory = cycle([(np.empty(shapes[0], self.dtype), np.empty(shapes[1])) for _ in range(2)])
+        memory = cycle([self._held(most) for _ in range(2)])
         place, filled = self.start, 0
-        X, y = next(memory)
+        held = next(memory)
         for piece in self.pieces:
             where = RangeFile(piece.path) if isinstance(piece.path, StoredFile) else piece.path
             with (
@@ -71,20 +89,28 @@ class HDF5Reader(Reader):
                     stop = min(row + n_rows - filled, coming.until(row), piece.stop)
                     part = slice(filled, filled + stop - row)
                     coming.ready(row, stop)
-                    for (dataset, activity), into in zip(datasets, (X, y), strict=False):
+                    for (dataset, activity), into in zip(datasets, held.parts, strict=True):
                         with timed(activity):
                             self._read(dataset, piece, slice(row, stop), into[part])
                     row, filled = stop, part.stop
                     if filled == n_rows:
-                        yield Block(X[:filled], y[:filled], place)
+                        yield held.block(filled, place)
                         place, filled = place + filled, 0
-                        X, y = next(memory)
+                        held = next(memory)
         if filled:
-            yield Block(X[:filled], y[:filled], place)
+            yield held.block(filled, place)
+
+    def _held(self, n_rows: int) -> _Held:
+        return _Held(
+            np.empty((n_rows, self.n_features), self.dtype),
+            np.empty((n_rows, self.n_targets)),
+            np.empty((n_rows, 1)) if self.weights else None,
+        )
 
     def _tables(self, file: h5py.File, piece: Piece) -> list[h5py.Dataset]:
-        tables = [_table(file, piece, self.x, self.n_features)]
-        return tables + ([_table(file, piece, self.y, self.n_targets)] if self.y else [])
+        """Return the datasets that are read, in the order of `_Held.parts`."""
+        columns = (self.x, self.n_features), (self.y, self.n_targets), (self.weights, 1)
+        return [_table(file, piece, name, n_columns) for name, n_columns in columns if name]
 
     def _read(self, dataset: h5py.Dataset, piece: Piece, rows: slice, out: Array) -> None:
         out = out if dataset.ndim == 2 else out[:, 0]

@@ -21,8 +21,8 @@ def numbers_in(file: h5py.File, path: str, name: str) -> h5py.Dataset:
         file.visititems(lambda k, v: present.append(k) if isinstance(v, h5py.Dataset) else None)
         listed = ", ".join(sorted(present)[:20]) or "none"
         raise DataError(
-            f"{path} has no dataset {name!r}; it holds: {listed}. Name the datasets with --x and "
-            f"--y."
+            f"{path} has no dataset {name!r}; it holds: {listed}. Name the datasets with --x, --y "
+            f"and --weights."
         )
     if found.dtype.kind not in "fiu":
         kind = "boolean" if found.dtype.kind == "b" else str(found.dtype)

@@ -34,7 +34,7 @@ class ColumnStatistics(Statistic):
     mean, minimum, maximum : ndarray of shape (p + q,)
     n_nonfinite : ndarray of shape (p + q,), int
     n_bad_rows : int
-        Rows with a value that is not finite.
+        Rows with a value, or a weight, that is not finite.
     first_bad_row : int or None
 
     References
@@ -97,6 +97,10 @@ class ColumnStatistics(Statistic):
                     return part
         finite = np.isfinite(values)
         bad = ~finite.all(axis=1)
+        if weights is not None:
+            counted = np.isfinite(weights)
+            bad |= ~counted
+            weights = np.where(counted, weights, 0.0)
         if bad.any():
             part.n_bad_rows = int(bad.sum())
             part.first_bad_row = int(places[bad][0])

@@ -96,6 +96,7 @@ class GradientOuterProduct(Statistic):
         """Return the sums over no rows."""
         return GradientOuterProduct(self.predictor, self.target_unit)
 
+    @np.errstate(over="ignore", invalid="ignore")  # of rows that are refused after the pass
     def update(self, blocks: Iterable[Block]) -> None:
         """Add the gradients at rows."""
         whole: Any = self.predictor.feature_map

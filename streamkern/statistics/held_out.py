@@ -94,7 +94,7 @@ class HeldOutPairs(Statistic):
     squared : ndarray of shape (q,)
         The weighted sum of squared errors.
     pairs, residuals : ndarray
-        Counts of rows, as of `PairBins.counted`.
+        Counts of rows, as of `PairBins.counted`, whatever they weigh.
     """
 
     stays_behind = ("rule", "predictors", "bins")

@@ -12,7 +12,7 @@ from streamkern.statistics.base import Statistic
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from streamkern._typing import Array
+    from streamkern._typing import Array, Floats
     from streamkern.sources import Block
 
 
@@ -32,6 +32,8 @@ class RowSample(Statistic):
         Where in the source the rows are, in the order of their hashes.
     X : ndarray of shape (k, p)
     y : ndarray of shape (k, q)
+    weights : ndarray of shape (k,)
+        What the rows count; they are drawn as if all counted the same.
 
     References
     ----------
@@ -49,6 +51,12 @@ class RowSample(Statistic):
         self.places = np.empty(0, dtype=np.int64)
         self.X: Array = np.empty((0, 0))
         self.y: Array = np.empty((0, 0))
+        self.weights = np.empty(0)
+
+    @property
+    def counts(self) -> Floats | None:
+        """The weights, (k,), None where all rows count once."""
+        return None if (self.weights == 1.0).all() else self.weights
 
     def zero(self) -> RowSample:
         """Return the sample of no rows."""
@@ -66,16 +74,22 @@ class RowSample(Statistic):
             if len(chosen) > self.n_rows:
                 chosen = chosen[np.argpartition(hashes[chosen], self.n_rows)[: self.n_rows]]
             if len(chosen):
-                self.keep(hashes[chosen], places[chosen], block.X[chosen], block.y[chosen])
+                weights = np.ones(len(chosen))
+                if block.weights is not None:
+                    weights = block.weights[chosen]
+                rows = block.X[chosen], block.y[chosen], weights
+                self.keep(hashes[chosen], places[chosen], *rows)
 
-    def keep(self, hashes: Array, places: Array, X: Array, y: Array) -> None:
+    def keep(self, hashes: Array, places: Array, X: Array, y: Array, weights: Array) -> None:
         """Add rows with their hashes, and keep the k with the smallest."""
         if len(self.hashes):
             hashes = np.concatenate([self.hashes, hashes])
             places = np.concatenate([self.places, places])
             X, y = np.concatenate([self.X, X]), np.concatenate([self.y, y])
+            weights = np.concatenate([self.weights, weights])
         order = np.argsort(hashes, kind="stable")[: self.n_rows]
         self.hashes, self.places, self.X, self.y = hashes[order], places[order], X[order], y[order]
+        self.weights = weights[order]
 
     def merge(self, other: RowSample) -> RowSample:
         """Return the sample of both sets of rows."""
@@ -86,7 +100,7 @@ class RowSample(Statistic):
         both = self.zero()
         for part in (self, other):
             if len(part.hashes):
-                both.keep(part.hashes, part.places, part.X, part.y)
+                both.keep(part.hashes, part.places, part.X, part.y, part.weights)
         return both
 
 

@@ -262,13 +262,15 @@ class _Trials:
         # Of every arm, the place of its contender, and the rows.
         self._places: list[int] = []
         self._rows: list[Any] = []
+        weights = contenders[0].survey.weights
+        weights = weights if weights is None else weights[:n_rows]
         for place, (metric, seen, pairs) in enumerate(contenders):
             columns = seen.standardizer.columns
             with blas_threads(1):  # the turned rows are part of the result
                 rows = seen.standardizer(seen.sample.X[:n_rows])
             X = shared(rows.astype(np.float32 if options.precision == "single" else np.float64))
             for kernel, feature_map in pairs:
-                resolved = kernel.resolved(rows, columns)
+                resolved = kernel.resolved(rows, columns, weights)
                 self.arms.append(Arm(resolved, feature_map, metric))
                 self.kernels.append(resolved.restricted(columns))
                 self._places.append(place)
@@ -276,6 +278,7 @@ class _Trials:
         targets = contenders[0].survey.targets[:n_rows]
         self.n_rows = len(targets)
         self._targets = shared(targets)
+        self._weights = weights if weights is None else shared(weights)
         self._winner: tuple[Candidate, Attempt] | None = None
 
     def of_rung(
@@ -308,7 +311,8 @@ class _Trials:
             own = replace(options, kernel=kernel, feature_map=family)
             trial, factors = Trial(own, n_components, metric), [candidates[i].factor for i in mine]
             name = f"try-{family}-{kernel.name}-{n_components}"
-            tasks.append(task(trial, self._rows[arm], self._targets, factors, name=name))
+            sample = self._rows[arm], self._targets, factors, self._weights
+            tasks.append(task(trial, *sample, name=name))
             places += mine
         itemsize = 4 if options.precision == "single" else 8
         a_trial = trial_bytes(self.n_rows, plan.n_features, n_components, itemsize)

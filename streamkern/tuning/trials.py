@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from streamkern.fitoptions import FitOptions
     from streamkern.kernels import ShiftInvariantKernel
 
-    Blocks = Callable[[int, int, Floats], Iterator[Block]]
+    Blocks = Callable[[int, int, "_Targets"], Iterator[Block]]
 
 # The metric of plain distances.
 ISOTROPIC, LEARNT = "isotropic", "learnt"
@@ -109,7 +109,9 @@ class Trial:
         """The kernel, with numbers for its length scale."""
         return cast("ShiftInvariantKernel", self.options.kernel)
 
-    def __call__(self, X: Array, y: Floats, factors: Sequence[float]) -> list[Attempt]:
+    def __call__(
+        self, X: Array, y: Floats, factors: Sequence[float], weights: Floats | None = None
+    ) -> list[Attempt]:
         """Cross-validate the kernel at several multiples of its length scale.
 
         Parameters
@@ -119,19 +121,22 @@ class Trial:
         y : ndarray of shape (m, q)
             Of mean 0 and deviation 1.
         factors : sequence of float
+        weights : ndarray of shape (m,), optional
+            How often each row counts; all count once by default.
         """
         feature_map = self.options.map_of(self.kernel, self.n_components)
         stretches = self.kernel.stretches_frequencies
         if isinstance(feature_map, RandomFourierFeatures) and stretches:
-            return self._with_shared_angles(feature_map, X, y, factors)
+            return self._with_shared_angles(feature_map, X, _Targets(y, weights), factors)
         begun = time.thread_time()
         chosen = feature_map.representatives(X)
         made_from = X if chosen is None else chosen
         once = time.thread_time() - begun
-        return [self._alone(X, y, factor, made_from, once) for factor in factors]
+        targets = _Targets(y, weights)
+        return [self._alone(X, targets, factor, made_from, once) for factor in factors]
 
     def _with_shared_angles(
-        self, feature_map: RandomFourierFeatures, X: Array, y: Floats, factors: Sequence[float]
+        self, feature_map: RandomFourierFeatures, X: Array, y: _Targets, factors: Sequence[float]
     ) -> list[Attempt]:
         """Cross-validate on projections that are made once: the factors divide them."""
         begun = time.thread_time()
@@ -143,7 +148,7 @@ class Trial:
         for factor in factors:
             begun = time.thread_time() - once
             waves = _Waves(drawn, angles, factor)
-            some = np.empty((min(len(y), _SHIFT_ROWS), drawn.n_components), dtype=X.dtype)
+            some = np.empty((min(len(X), _SHIFT_ROWS), drawn.n_components), dtype=X.dtype)
             waves.write(slice(0, len(some)), some)
             features = Identity().draw(drawn.n_components)
             folds = self._folds(features, some, y, waves.blocks)
@@ -152,7 +157,9 @@ class Trial:
             attempts.append(replace(attempt, alpha=attempt.alpha * drawn.scale**2))
         return attempts
 
-    def _alone(self, X: Array, y: Floats, factor: float, made_from: Array, once: float) -> Attempt:
+    def _alone(
+        self, X: Array, y: _Targets, factor: float, made_from: Array, once: float
+    ) -> Attempt:
         """Cross-validate a map that is drawn from rows, on the features that a pass would sum."""
         begun = time.thread_time() - once
         feature_map = self.options.map_of(self.kernel.stretched(factor), self.n_components)
@@ -161,29 +168,29 @@ class Trial:
         # Sums that are turned lose digits at long length scales, which may look like small errors.
         precision = self.options.precision if summed is drawn else "double"
         dtype = np.float32 if precision == "single" else np.float64
-        some = np.empty((min(len(y), _SHIFT_ROWS), drawn.n_components), dtype=dtype)
+        some = np.empty((min(len(X), _SHIFT_ROWS), drawn.n_components), dtype=dtype)
         summed.evaluate(X[: len(some)], some)
 
-        def blocks(first: int, last: int, y: Floats) -> Iterator[Block]:
+        def blocks(first: int, last: int, y: _Targets) -> Iterator[Block]:
             for start in range(first, last, _BLOCK_ROWS):
                 rows = slice(start, min(start + _BLOCK_ROWS, last))
-                yield Block(X[rows], y[rows], start)
+                yield y.beside(X[rows], rows)
 
         folds = self._folds(summed, some, y, blocks)
         cost = made - begun, time.thread_time() - made
         return self._attempt([fold.solvable() for fold in folds], factor, cost)
 
     def _folds(
-        self, feature_map: FeatureMap, some: Array, y: Floats, blocks: Blocks
+        self, feature_map: FeatureMap, some: Array, y: _Targets, blocks: Blocks
     ) -> list[Moments]:
         """Return the moments of thirds of the rows, about the mean of some features."""
         empty = Moments(
             feature_map,
-            y.shape[1],
+            y.values.shape[1],
             precision="single" if some.dtype == np.float32 else "double",
             feature_shift=some.mean(axis=0, dtype=float),
         )
-        cuts = np.linspace(0, len(y), N_FOLDS + 1).astype(int)
+        cuts = np.linspace(0, len(y.values), N_FOLDS + 1).astype(int)
         folds = [empty.zero() for _ in range(N_FOLDS)]
         for fold, start, stop in zip(folds, cuts, cuts[1:], strict=False):
             fold.update(blocks(start, stop, y))
@@ -215,6 +222,18 @@ class Trial:
         )
 
 
+class _Targets(NamedTuple):
+    """The targets of the sample, and how often its rows count."""
+
+    values: Floats
+    weights: Floats | None
+
+    def beside(self, features: Array, rows: slice) -> Block:
+        """Return some rows with their targets."""
+        weights = None if self.weights is None else self.weights[rows]
+        return Block(features, self.values[rows], rows.start, weights)
+
+
 class _Waves(NamedTuple):
     """Features of projections, at a multiple of the length scale.
 
@@ -237,7 +256,7 @@ class _Waves(NamedTuple):
         for part in cached_slices(len(out), self.map.n_components):
             self.map.waves(inside[part] / dtype.type(self.factor) + phases, out[part], scratch)
 
-    def blocks(self, first: int, last: int, y: Floats) -> Iterator[Block]:
+    def blocks(self, first: int, last: int, y: _Targets) -> Iterator[Block]:
         """Yield features, some rows at a time, as rows of an identity map."""
         shape = min(_BLOCK_ROWS, last - first), self.map.n_components
         held = np.empty(shape, dtype=self.angles.dtype)
@@ -245,7 +264,7 @@ class _Waves(NamedTuple):
             rows = slice(start, min(start + _BLOCK_ROWS, last))
             out = held[: rows.stop - start]
             self.write(rows, out)
-            yield Block(out, y[rows], start)
+            yield y.beside(out, rows)
 
 
 def trial_bytes(n_rows: int, n_features: int, n_components: int, itemsize: int) -> int:

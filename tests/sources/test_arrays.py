@@ -147,11 +147,32 @@ def test_targets_that_do_not_fit_are_refused(y, why, kind):
 
 
 @pytest.mark.parametrize(
-    "weights", [-np.ones(50), np.full(50, np.nan), np.full(50, np.inf), np.ones((50, 1)), 1.0]
+    ("weights", "why"),
+    [
+        (np.ones((50, 1)), r"sample_weight must have 1 dimensions, but has shape \(50, 1\)"),
+        (1.0, "sample_weight must have 1 dimensions"),
+        (["many"] * 50, "sample_weight must hold floats or integers"),
+    ],
 )
-def test_weights_that_are_not_one_number_a_row_are_refused(weights):
-    with pytest.raises(DataError, match="sample_weight must be one non-negative number per row"):
+@pytest.mark.parametrize("kind", ["numpy", "dask"])
+def test_weights_that_are_not_one_number_a_row_are_refused(weights, why, kind):
+    X = rows() if kind == "numpy" else da.from_array(rows(), chunks=(20, 3))
+    with pytest.raises(DataError, match=why):
+        as_source(X, sample_weight=weights)
+
+
+def test_a_negative_weight_is_named_before_any_pass():
+    weights = np.ones(50)
+    weights[[7, 9]] = -2.0
+    with pytest.raises(DataError, match="row 7 has the weight -2, but a weight is how often"):
         as_source(rows(), sample_weight=weights)
+
+
+@pytest.mark.parametrize("kind", ["numpy", "dask"])
+def test_weights_of_true_and_false_say_which_rows_count(kind):
+    X, mask = rows(), np.arange(50) % 3 == 0
+    given = da.from_array(X, chunks=(20, 3)) if kind == "dask" else X
+    np.testing.assert_array_equal(together(as_source(given, None, mask), 20)[2], mask)
 
 
 def test_weights_of_another_length_are_refused():
@@ -227,10 +248,29 @@ def test_empty_dask_chunks_add_no_rows():
         np.testing.assert_array_equal(read[0], expected)
 
 
-def test_dask_inputs_with_chunks_of_unknown_size_are_refused():
+def test_dask_chunks_of_unknown_size_are_measured_once_and_left_as_they_were():
+    seen = []
+
+    def look(block):
+        seen.append(len(block))
+        return block
+
+    X, mask = rows(), rows()[:, 0] > 0
+    lazy = da.from_array(X, chunks=(10, 3)).map_blocks(look, dtype=float, meta=np.empty((0, 0)))
+    chosen = lazy[da.from_array(mask, chunks=10)]
+    source = as_source(chosen, chosen[:, 1], chosen[:, 2] ** 2)
+    assert sorted(seen) == [10] * 5  # one computation for the three of them
+    assert np.isnan(chosen.shape[0])
+    X, y, weights = together(source, 20)
+    np.testing.assert_array_equal(X, rows()[mask])
+    np.testing.assert_array_equal(y[:, 0], rows()[mask, 1])
+    np.testing.assert_array_equal(weights, rows()[mask, 2] ** 2)
+
+
+def test_columns_of_unknown_number_are_refused():
     X = da.from_array(rows(), chunks=(10, 3))
-    with pytest.raises(DataError, match=r"unknown size; call X\.compute_chunk_sizes\(\) first"):
-        as_source(X[X[:, 0] > 0])
+    with pytest.raises(DataError, match=r"columns of unknown number; call compute_chunk_sizes"):
+        as_source(X[:, da.from_array(np.array([True, False, True]), chunks=3)])
 
 
 def test_dask_targets_with_chunks_of_unknown_size_are_measured():
@@ -252,9 +292,31 @@ def test_dask_targets_with_numpy_inputs_are_read_too():
     np.testing.assert_array_equal(read[1][:, 0], X[:, 0])
 
 
-def test_weights_with_dask_arrays_are_refused():
-    with pytest.raises(DataError, match="sample_weight is not taken with Dask arrays"):
-        as_source(da.zeros((50, 3)), sample_weight=np.ones(50))
+@settings(deadline=None, max_examples=20)
+@given(
+    chunks=st.lists(st.integers(1, 20), min_size=1, max_size=6),
+    weight_chunk=st.integers(1, 60),
+    shard_rows=st.integers(1, 70),
+)
+def test_weights_of_any_chunks_stay_beside_their_rows(chunks, weight_chunk, shard_rows):
+    X = rows(sum(chunks))
+    weights = np.arange(len(X))
+    lazy = da.from_array(weights, chunks=weight_chunk)
+    source = as_source(da.from_array(X, chunks=(tuple(chunks), 3)), None, lazy)
+    read = together(source, shard_rows)
+    np.testing.assert_array_equal(read[0], X)
+    np.testing.assert_array_equal(read[2], weights)
+
+
+def test_weights_stay_lazy():
+    def never(_):
+        raise AssertionError("computed too early")
+
+    X = da.zeros((50, 3), chunks=(10, 3))
+    weights = X[:, 0].map_blocks(never, dtype=float, meta=np.empty(0))
+    source = as_source(X, X[:, 0], weights)
+    source.reader(source.shards(20)[0])
+    assert source.weighted_by == "sample_weight"
 
 
 def test_one_chunk_of_columns_is_made_of_several():

@@ -113,6 +113,22 @@ def test_a_fit_and_predictions_have_the_bits_of_those_from_the_file(tmp_path, bu
         assert np.array_equal(first["y_pred"][:], second["y_pred"][:])
 
 
+def test_weights_in_a_store_are_those_of_the_file(tmp_path, bucket, small_pieces):
+    path = write(tmp_path / "a.h5", chunks=(512, P))
+    with h5py.File(path, "a") as file:
+        file.create_dataset("w", data=np.arange(N) % 3, chunks=(1000,), compression="gzip")
+    source = open_hdf5(bucket.put(path), weights="w", storage_options=bucket.options)
+    assert equal(together(source), together(open_hdf5(path)))
+    blocks = [b for shard in source.shards(2000) for b in source.reader(shard).blocks(999)]
+    assert [len(block) for block in blocks] == [len(block.weights) for block in blocks]
+    model, same = (
+        streamkern.RandomFeatureRidge(n_components=32, alpha=1.0).fit(rows)
+        for rows in (source, open_hdf5(path, weights="w"))
+    )
+    assert np.array_equal(model.coef_, same.coef_)
+    assert model.report_["weight"] == (np.arange(N) % 3).sum()
+
+
 def test_a_pattern_is_the_files_sorted_by_name(tmp_path, bucket):
     paths = [write(tmp_path / f"part-{i}.h5", 100 + i, seed=i) for i in (10, 2, 1)]
     for path in paths:

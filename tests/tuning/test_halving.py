@@ -193,7 +193,7 @@ def test_a_tuned_model_survives_a_file(tmp_path):
 def test_a_rung_has_128_features_or_all_where_an_eighth_is_fewer(D, rungs, monkeypatch):
     tried = []
 
-    def never_mind(trial, X, y, factors):
+    def never_mind(trial, X, y, factors, weights):
         tried.append(trial.n_components)
         return [
             Attempt(

@@ -94,11 +94,14 @@ class OnColumns(Combined):
             )
         return self.kernel.density(frequencies[:, self.columns])
 
-    def resolved(self, rows: Floats, columns: Array | None = None) -> Self:
+    def resolved(
+        self, rows: Floats, columns: Array | None = None, weights: Floats | None = None
+    ) -> Self:
         """Return this kernel with the length scale of its columns; see `ShiftInvariantKernel`."""
         there, places = self._kept(np.arange(rows.shape[1]) if columns is None else columns)
         if there:
-            return self.of_parts([self.kernel.resolved(rows[:, places], np.array(there))])
+            known = np.array(there)
+            return self.of_parts([self.kernel.resolved(rows[:, places], known, weights)])
         # Rows do not differ in any of its columns, so any length scale is right.
         is_known = not isinstance(self.kernel.length_scale, str)
         return self if is_known else self.of_parts([self.kernel.with_length_scale(1.0)])

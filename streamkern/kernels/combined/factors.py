@@ -135,9 +135,11 @@ class Product(Combined):
             )
         return values
 
-    def resolved(self, rows: Floats, columns: Array | None = None) -> Self:
+    def resolved(
+        self, rows: Floats, columns: Array | None = None, weights: Floats | None = None
+    ) -> Self:
         """Return this kernel with a length scale for every factor; see `ShiftInvariantKernel`."""
-        return self.of_parts([factor.resolved(rows, columns) for factor in self.factors])
+        return self.of_parts([factor.resolved(rows, columns, weights) for factor in self.factors])
 
     def reduced(self, columns: Array | Sequence[int]) -> Reduced:
         """Return the product of the factors that differ, multiplied out where a part is constant.

@@ -121,9 +121,11 @@ class Sum(Combined):
         values = [share * term.density(frequencies) for term, share in pairs]
         return np.add.reduce(values)  # type: ignore[no-any-return]
 
-    def resolved(self, rows: Floats, columns: Array | None = None) -> Self:
+    def resolved(
+        self, rows: Floats, columns: Array | None = None, weights: Floats | None = None
+    ) -> Self:
         """Return this kernel with a length scale for every term; see `ShiftInvariantKernel`."""
-        return self.of_parts([term.resolved(rows, columns) for term in self.terms])
+        return self.of_parts([term.resolved(rows, columns, weights) for term in self.terms])
 
     def reduced(self, columns: Array | Sequence[int]) -> Reduced:
         """Return the sum of the terms that differ, and the share of what is constant."""

@@ -1,0 +1,110 @@
+"""Dask collections as Dask arrays: data frames as numbers, and chunks whose sizes are known."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def is_dask_array(X: Any) -> bool:
+    """Say whether X is a Dask array, without importing Dask for those who have none."""
+    return type(X).__module__.startswith("dask.array")
+
+
+def is_dask_frame(X: Any) -> bool:
+    """Say whether X is a Dask DataFrame or Series, without importing Dask for that."""
+    return type(X).__module__.startswith("dask.dataframe")
+
+
+def is_lazy(X: Any) -> bool:
+    """Say whether X is a Dask collection of rows."""
+    return is_dask_array(X) or is_dask_frame(X)
+
+
+def lazy_array(name: str, values: Any) -> Any:
+    """Return values as a Dask array, without computing any: the sizes of chunks may be unknown.
+
+    Parameters
+    ----------
+    name : str
+        What errors call them.
+    values : dask.dataframe.DataFrame, dask.dataframe.Series, dask.array.Array or array_like
+        The columns of a data frame are numbers or booleans; missing ones become NaN.
+
+    Raises
+    ------
+    DataError
+        If a column of a data frame holds something else.
+    """
+    if not is_dask_frame(values):
+        import dask.array as da  # noqa: PLC0415  slow
+
+        return da.asarray(values)
+    types = dict(values.dtypes) if values.ndim == 2 else {values.name: values.dtype}
+    others = [str(column) for column, dtype in types.items() if dtype.kind not in "fiub"]
+    if others:
+        raise DataError(
+            f"{name} must hold numbers only, but the column{'s' * (len(others) > 1)} "
+            f"{', '.join(others[:10])} do{'es' * (len(others) == 1)} not; encode or leave out."
+        )
+    common = np.result_type(*_number_types(types.values()))
+    return values.astype(common).to_dask_array()
+
+
+def _number_types(types: Any) -> Iterator[np.dtype[Any]]:
+    """Yield types of NumPy that hold what columns of a data frame do."""
+    for dtype in types:
+        if not isinstance(dtype, np.dtype):
+            yield np.dtype(np.float64)  # values may be missing
+        else:
+            yield np.dtype(np.uint8) if dtype.kind == "b" else dtype
+
+
+def with_known_chunks(*arrays: Any) -> list[Any]:
+    """Return Dask arrays with the sizes of all chunks of rows, computing those that are unknown.
+
+    Parameters
+    ----------
+    *arrays : dask.array.Array or None
+
+    Raises
+    ------
+    DataError
+        If an array has an unknown number of columns.
+    """
+    import dask  # noqa: PLC0415  slow
+
+    given = [array for array in arrays if array is not None]
+    for array in given:
+        if any(math.isnan(size) for size in array.shape[1:]):
+            raise DataError(
+                f"a Dask array of shape {array.shape} has columns of unknown number; call "
+                f"compute_chunk_sizes() on it first."
+            )
+    unknown = [array for array in given if any(math.isnan(size) for size in array.chunks[0])]
+    # In one go, and as the graphs are, so that what they have in common is computed once.
+    lengths = dask.compute(*map(_lengths, unknown)) if unknown else ()
+    known = {id(array): _with_rows(array, n) for array, n in zip(unknown, lengths, strict=True)}
+    return [known.get(id(array), array) for array in arrays]
+
+
+def _lengths(array: Any) -> list[Any]:
+    """Return tasks of the numbers of rows of all chunks."""
+    from dask import delayed  # noqa: PLC0415  slow
+
+    parts = array.to_delayed(optimize_graph=False).reshape(array.numblocks[0], -1)[:, 0]
+    return [delayed(len)(part) for part in parts]
+
+
+def _with_rows(array: Any, lengths: list[int]) -> Any:
+    import dask.array as da  # noqa: PLC0415  slow
+
+    chunks = tuple(lengths), *array.chunks[1:]
+    return da.Array(array.dask, array.name, chunks, dtype=array.dtype)

@@ -1,0 +1,148 @@
+"""The option --weights of the commands that read rows with targets."""
+
+from __future__ import annotations
+
+import json
+
+import dask
+import h5py
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from commandline import report_of, rows, streamkern
+
+from streamkern import RandomFeatureRidge, load, open_hdf5
+from streamkern.cli import main
+from streamkern.comparison import compare
+
+FIT = ("--length-scale", 0.7, "--alpha", 0.3, "--components", 32, "--precision", "double")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """Rows with weights in one file, and as often as they weigh in another."""
+    monkeypatch.chdir(tmp_path)
+    X, y = rows()
+    s = np.random.default_rng(4).integers(0, 3, len(X))
+    write("weighted.h5", X, y, s)
+    write("repeated.h5", np.repeat(X, s, axis=0), np.repeat(y, s, axis=0))
+    with dask.config.set(scheduler="synchronous"):
+        yield tmp_path
+
+
+def write(path, X, y, s=None):
+    with h5py.File(path, "w") as file:
+        file["X"], file["y"] = X, y
+        if s is not None:
+            file["w"] = s
+
+
+def fitted(*arguments, name="model.h5"):
+    report = report_of("fit", *arguments, "--out", name, *FIT)
+    return report, load(name)
+
+
+def test_a_fit_with_weights_is_that_of_rows_repeated():
+    found, model = fitted("weighted.h5", "--weights", "w")
+    expected, other = fitted("repeated.h5", name="other.h5")
+    np.testing.assert_allclose(model.coef_, other.coef_, rtol=1e-9, atol=1e-9)
+    for name in ("train_rmse", "effective_dof", "weight"):
+        assert found[name] == pytest.approx(expected[name], rel=1e-9)
+    assert (found["weights"], expected["weights"]) == ("w", None)
+    assert found["rows"] + found["weightless_rows"] == 300
+    said = streamkern("show", "model.h5").stdout
+    assert f"w, which add up to {found['weight']:,.0f}" in said
+    assert "rows of weight 0" in said
+
+
+def test_an_evaluation_counts_weights():
+    fitted("repeated.h5")
+    found = report_of("evaluate", "model.h5", "weighted.h5", "--weights", "w")
+    expected = report_of("evaluate", "model.h5", "repeated.h5")
+    for name in ("rmse", "mae", "r2"):
+        assert found[name] == pytest.approx(expected[name], rel=1e-9)
+
+
+def test_a_diagnosis_takes_the_weights_of_the_fit():
+    report, _ = fitted("weighted.h5", "--weights", "w")
+    found = report_of("diagnose", "model.h5", "weighted.h5", "--weights", "w")
+    assert found["effective_dof"] == pytest.approx(report["effective_dof"], rel=1e-9)
+    result = CliRunner().invoke(main, ["diagnose", "model.h5", "weighted.h5"])
+    assert result.exit_code == 1
+    assert "name the files of the fit, and its weights" in result.output
+
+
+def test_moments_know_their_weights_and_forget_by_them():
+    options = ("--length-scale", 0.7, "--components", 32, "--precision", "double")
+    named = ("weighted.h5", "--weights", "w")
+    report = report_of("moments", *named, "--out", "m.h5", *options, "--folds", 1)
+    assert report["weights"] == "w"
+    source = open_hdf5("weighted.h5", weights="w")
+    assert report["weight"] == sum(block.weights.sum() for block in read(source))
+    assert "w, which add up to" in streamkern("show", "m.h5").stdout
+    with h5py.File("weighted.h5") as file:
+        X, y, s = (file[name][:] for name in "Xyw")
+    write("gone.h5", X[:100], y[:100], s[:100])
+    left = report_of("forget", "m.h5", "gone.h5", "--weights", "w", "--out", "left.h5")
+    assert left["weight"] == s[100:].sum()
+    result = CliRunner().invoke(main, ["forget", "m.h5", "gone.h5", "--out", "no.h5"])
+    assert "were never in these moments" in result.output
+    report_of("solve", "left.h5", "--out", "left-model.h5", "--alpha", 0.3, "--components", 32)
+    write("rest.h5", np.repeat(X[100:], s[100:], axis=0), np.repeat(y[100:], s[100:], axis=0))
+    report_of("fit", "rest.h5", "--like", "m.h5", "--out", "rest-model.h5", "--alpha", 0.3)
+    assert load("left-model.h5").coef_ == pytest.approx(load("rest-model.h5").coef_, abs=1e-9)
+
+
+def read(source):
+    (shard,) = source.shards(10**6)
+    return source.reader(shard).blocks(10**6)
+
+
+def test_a_search_takes_weights():
+    report = report_of("tune", "weighted.h5", "--weights", "w", "--out", "model.h5", *FIT[4:])
+    assert report["weights"] == "w"
+
+
+def test_a_comparison_takes_weights_for_both_of_its_data_sets():
+    found = report_of(
+        *("compare", "weighted.h5", "--test", "weighted.h5", "--weights", "w", "--out", "d"),
+        *("--components", "16", "--maps", "iid", "--seeds", 1, "--alpha", 0.3),
+    )
+    source = open_hdf5("repeated.h5")
+    model = RandomFeatureRidge(alpha=0.3)
+    expected = compare(source, model, n_components=[16], maps=["iid"], n_seeds=1, test=source)
+    for mine, theirs in zip(found["trials"], expected.trials, strict=True):
+        assert mine["test_rmse"] == pytest.approx(theirs.test_rmse, rel=1e-4)
+    assert found["target_deviation"] == pytest.approx(expected.target_deviation, rel=1e-9)
+    assert expected.n_train == source.n_samples
+    assert found["n_train"] < 300
+
+
+def test_a_plan_counts_the_weights():
+    plain = report_of("fit", "weighted.h5", "--out", "no.h5", "--dry-run")
+    weighted = report_of("fit", "weighted.h5", "--weights", "w", "--out", "no.h5", "--dry-run")
+    assert weighted["worker_bytes"] > plain["worker_bytes"]
+    assert report_of("inspect", "weighted.h5", "--weights", "w")["fit"]["n_rows"] == 300
+
+
+@pytest.mark.parametrize("command", ["fit", "moments", "tune"])
+def test_a_negative_weight_is_one_sentence_with_its_place(command):
+    X, y = rows()
+    write("bad.h5", X, y, np.where(np.arange(300) == 17, -1.0, 1.0))
+    arguments = [command, "bad.h5", "--weights", "w", "--out", "model.h5", "--components", "32"]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 1
+    assert "bad.h5, row 17 has the weight -1" in result.output
+    assert "Traceback" not in result.output
+
+
+def test_the_report_of_a_fit_names_the_weights():
+    streamkern(
+        *("fit", "weighted.h5", "--weights", "w", "--out", "model.h5", *FIT[4:], "--quiet"),
+        *("--report", "a.html"),
+    )
+    with open("a.html", encoding="utf-8") as file:  # noqa: PTH123
+        text = file.read()
+    assert "w, which add up to" in text
+    assert "--weights w" in text
+    assert json.loads(streamkern("show", "model.h5", "--json").stdout)["report"]["weights"] == "w"

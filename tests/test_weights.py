@@ -1,0 +1,397 @@
+"""A row of weight s counts as s equal rows, one of weight 0 as none, wherever rows come from."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+import dask
+import dask.array as da
+import h5py
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import streamkern
+from streamkern import ExactKernelRidge, Gaussian, RandomFeatureRidge, open_hdf5
+from streamkern.checkpointing import checkpointed
+from streamkern.errors import CheckpointError, DataError
+from streamkern.fitoptions import plan_for
+from streamkern.kernels import parsed_kernel
+from streamkern.kernels.median import median_distance
+
+N, P = 240, 3
+PRECISION = 1e-9
+
+
+@pytest.fixture(autouse=True)
+def in_this_process():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def table(n=N, q=None, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, P))
+    y = np.stack([np.sin(2 * X[:, 0]), 3 + X[:, 1] * X[:, 2]], axis=1)
+    y += 0.1 * rng.standard_normal(y.shape)
+    return X, y[:, 0] if q is None else y[:, :q], rng.integers(0, 4, n)
+
+
+def repeated(X, y, s):
+    return np.repeat(X, s, axis=0), np.repeat(y, s, axis=0)
+
+
+def ridge(**options):
+    kernel = options.pop("kernel", Gaussian(0.7))
+    given = {"n_components": 32, "alpha": 0.3, "precision": "double"} | options
+    return RandomFeatureRidge(kernel, **given)
+
+
+def as_numpy(folder, X, y, s):
+    return X, y, s
+
+
+def as_dask(folder, X, y, s):
+    return (
+        da.from_array(X, chunks=(70, 2)),
+        da.from_array(y, chunks=50),
+        da.from_array(s, chunks=33),
+    )
+
+
+def as_hdf5(folder, X, y, s):
+    half = len(X) // 2
+    for name, rows in (("1.h5", slice(half)), ("2.h5", slice(half, None))):
+        with h5py.File(folder / name, "w") as file:
+            file.create_dataset("X", data=X[rows], chunks=(17, P))
+            file["y"], file["w"] = y[rows], s[rows]
+    return (open_hdf5(folder / "?.h5", weights="w"),)
+
+
+SOURCES = {"NumPy": as_numpy, "Dask": as_dask, "HDF5": as_hdf5}
+
+
+def assert_close(found, expected):
+    scale = max(np.abs(expected).max(), 1e-300)
+    assert np.abs(np.asarray(found) - expected).max() <= PRECISION * scale
+
+
+def assert_same_model(found, expected):
+    """Coefficients, intercept, and all that a report says of the rows but their number."""
+    for name in ("coef_", "intercept_", "alpha_"):
+        assert_close(getattr(found, name), getattr(expected, name))
+    for name in ("train_rmse", "effective_dof", "noise", "weight"):
+        assert_close(found.report_[name], expected.report_[name])
+    mine, theirs = (model.feature_map_.standardizer for model in (found, expected))
+    assert_close(mine.mean, theirs.mean)
+    assert_close(mine.deviation, theirs.deviation)
+    curves = found.report_["alpha_curve"], expected.report_["alpha_curve"]
+    assert (curves[0] is None) == (curves[1] is None)
+    if curves[0] is not None:
+        for name in ("alphas", "values"):
+            assert_close(curves[0][name], np.array(curves[1][name]))
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("alpha", [0.3, "gcv", "evidence"])
+def test_weights_are_rows_repeated(tmp_path, source, alpha):
+    X, y, s = table(q=2)
+    weighted = ridge(alpha=alpha).fit(*SOURCES[source](tmp_path, X, y, s))
+    expected = ridge(alpha=alpha).fit(*repeated(X, y, s))
+    assert_same_model(weighted, expected)
+    assert weighted.report_["weight"] == s.sum()
+    assert weighted.report_["rows"] == (s > 0).sum()
+    assert weighted.report_["weightless_rows"] == (s == 0).sum()
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_row_of_weight_0_is_absent_whatever_it_holds(tmp_path, source):
+    X, y, s = table()
+    X[s == 0], y[s == 0] = np.nan, np.inf
+    weighted = ridge().fit(*SOURCES[source](tmp_path, X, y, s.astype(float)))
+    there = s > 0
+    assert_same_model(weighted, ridge().fit(X[there], y[there], s[there]))
+    assert weighted.report_["skipped_rows"] == 0
+
+
+@settings(deadline=None, max_examples=15)
+@given(
+    s=st.lists(st.integers(0, 3), min_size=30, max_size=30).filter(lambda s: sum(map(bool, s)) > 9),
+    intercept=st.booleans(),
+    standardize=st.booleans(),
+)
+def test_any_weights_are_rows_repeated(s, intercept, standardize):
+    X, y, _ = table(30)
+    options = {"fit_intercept": intercept, "standardize": standardize, "n_components": 16}
+    with dask.config.set(scheduler="synchronous"):
+        found = ridge(**options).fit(X, y, np.array(s))
+        expected = ridge(**options).fit(*repeated(X, y, s))
+    assert_same_model(found, expected)
+
+
+def test_folds_of_the_same_rows_give_the_same_errors_left_out():
+    X, y, _ = table()
+    s = np.repeat([2, 2, 2, 2, 2], N // 5)
+    options = {"alpha": "cv", "fold_by": "blocks"}
+    found = ridge(**options).fit(X, y, s)
+    expected = ridge(**options).fit(*repeated(X, y, s))
+    assert_same_model(found, expected)
+    assert_close(found.report_["cv_rmse"], expected.report_["cv_rmse"])
+
+
+def test_weights_need_not_be_whole_numbers():
+    X, y, s = table()
+    found, expected = ridge(alpha=0.25).fit(X, y, s / 4), ridge(alpha=1.0).fit(X, y, s)
+    assert_close(found.coef_, expected.coef_)
+    assert_close(found.report_["train_rmse"], expected.report_["train_rmse"])
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_errors_count_weights(tmp_path, source):
+    X, y, s = table()
+    model = ridge().fit(X, y)
+    found = model.evaluate(*SOURCES[source](tmp_path, X, y, s))
+    expected = model.evaluate(*repeated(X, y, s))
+    for name in ("rmse", "mae", "r2"):
+        assert_close(found[name], expected[name])
+    assert found["rows"] == (s > 0).sum()
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_gradients_count_weights(tmp_path, source):
+    X, y, s = table()
+    model = ridge().fit(X, y)
+    found = model.gradient_outer_product(*SOURCES[source](tmp_path, X, y, s))
+    assert_close(found, model.gradient_outer_product(*repeated(X, y, s)))
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_diagnosis_has_the_degrees_of_freedom_of_the_weighted_fit(tmp_path, source):
+    rows = SOURCES[source](tmp_path, *table())
+    model = ridge().fit(*rows)
+    assert_close(model.diagnose(*rows)["effective_dof"], model.report_["effective_dof"])
+
+
+def test_a_diagnosis_with_other_weights_is_refused():
+    X, y, s = table()
+    model = ridge().fit(X, y, s)
+    with pytest.raises(DataError, match="name the files of the fit, and its weights"):
+        model.diagnose(X, y)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_weighted_rows_are_forgotten_with_their_weights(tmp_path, source):
+    X, y, s = table()
+    moments = ridge().moments(*SOURCES[source](tmp_path, X, y, s))
+    left = moments.forget(X[:60], y[:60], s[:60])
+    expected = ridge().fit(*repeated(X[60:], y[60:], s[60:]), like=moments)
+    assert_close(ridge().solve(left).coef_, expected.coef_)
+    assert left.report["weight"] == s[60:].sum()
+    with pytest.raises(DataError, match="never in these moments"):
+        moments.forget(X[:60], y[:60])
+
+
+def test_merged_moments_weigh_what_both_do(tmp_path):
+    X, y, s = table()
+    first = ridge().moments(X[:100], y[:100], s[:100])
+    second = ridge().moments(X[100:], y[100:], s[100:], like=first)
+    both = first.merge(second)
+    assert_same_model(ridge().solve(both), ridge().fit(*repeated(X, y, s), like=first))
+    both.save(tmp_path / "m.h5")
+    report = streamkern.load_moments(tmp_path / "m.h5").report
+    assert (report["weights"], report["weight"]) == ("sample_weight", s.sum())
+
+
+def test_another_dataset_of_weights_is_another_job(tmp_path):
+    X, y, _ = table()
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["X"], file["y"] = X, y
+        file["w"] = file["v"] = np.ones(N)
+    options = ridge().options()[0]
+    for name in "wv":
+        source = open_hdf5(tmp_path / "a.h5", weights=name)
+        refused = nullcontext() if name == "w" else pytest.raises(CheckpointError)
+        plan = plan_for(source, options)
+        with refused, checkpointed(tmp_path / "kept", source, options, plan):
+            pass
+
+
+# What is chosen on a sample.
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "gaussian[0-1]+matern12[2]"])
+def test_the_median_length_scale_is_that_of_rows_repeated(kernel):
+    X, y, s = table()
+    kernel = parsed_kernel(kernel, "median")
+    found = ridge(kernel=kernel).fit(X, y, s)
+    expected = ridge(kernel=kernel).fit(*repeated(X, y, s))
+    assert_close(found.report_["length_scale"], np.array(expected.report_["length_scale"]))
+    assert_close(found.coef_, expected.coef_)
+
+
+@settings(deadline=None, max_examples=30)
+@given(s=st.lists(st.integers(1, 4), min_size=2, max_size=12))
+def test_a_weighted_median_is_that_of_pairs_repeated(s):
+    X, _, _ = table(len(s))
+    found = median_distance(Gaussian(), X, np.array(s, dtype=float))
+    assert found == median_distance(Gaussian(), np.repeat(X, s, axis=0))
+
+
+def test_a_search_counts_the_weights_of_its_sample():
+    X, y, _ = table()
+    # Rows that count for next to nothing are another function's.
+    y[::2] = np.random.default_rng(1).standard_normal(N // 2) * 5
+    weights = np.where(np.arange(N) % 2, 1.0, 1e-9)
+    smooth = {"kernel": Gaussian(1.3), "n_components": 64}
+    found = ridge(**smooth).tune(X, y, weights).report_["tuning"]
+    expected = ridge(**smooth).tune(X, y).report_["tuning"]
+    assert min(a["relative_mse"] for a in found) < 0.2 < min(a["relative_mse"] for a in expected)
+
+
+def test_a_search_with_equal_weights_is_the_search_without():
+    X, y, _ = table()
+    found, expected = ridge().tune(X, y, np.full(N, 2.0)), ridge().tune(X, y)
+    assert_close(found.report_["length_scale"], expected.report_["length_scale"])
+    errors = [[a["relative_mse"] for a in m.report_["tuning"]] for m in (found, expected)]
+    assert_close(errors[0], np.array(errors[1]))
+
+
+def test_a_metric_is_learnt_of_the_rows_that_count():
+    X, y, _ = table()
+    other = np.arange(N) % 2 == 0
+    y[other] = np.sin(2 * X[other, 2])
+    y[~other] = np.sin(2 * X[~other, 0])
+    options = {"metric": "diagonal:1"}
+    for counting, column in ((other, 2), (~other, 0)):
+        weights = np.where(counting, 1.0, 1e-9)
+        metric = ridge(**options).fit(X, y, weights).metric_
+        assert np.diagonal(metric).argmax() == column
+
+
+# The exact model.
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("alpha", [0.3, [0.3]])
+def test_the_exact_model_of_weighted_rows_is_that_of_rows_repeated(intercept, alpha):
+    X, y, s = table(40, q=2)
+    options = {"alpha": alpha, "fit_intercept": intercept}
+    found = ExactKernelRidge(**options).fit(X, y, s)
+    expected = ExactKernelRidge(alpha=0.3, fit_intercept=intercept).fit(*repeated(X, y, s))
+    assert_close(found.predict(X), expected.predict(X))
+    assert_close(found.intercept_, expected.intercept_)
+    assert len(found.X_fit_) == (s > 0).sum()
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("alpha", [0.3, [0.3]])
+def test_exact_errors_left_out_are_those_of_fitting_again_with_weights(intercept, alpha):
+    X, y, s = table(25)
+    options = {"alpha": alpha, "fit_intercept": intercept, "leave_one_out": True}
+    found = ExactKernelRidge(**options).fit(X, y, s)
+    for i in range(len(X)):
+        others = np.arange(len(X)) != i
+        again = ExactKernelRidge(alpha=0.3, fit_intercept=intercept)
+        error = y[i] - again.fit(X[others], y[others], s[others]).predict(X[[i]])[0]
+        assert found.loo_residuals_[i] == pytest.approx(error, rel=1e-7, abs=1e-9)
+
+
+def test_the_exact_curve_is_the_weighted_mean_of_errors_left_out():
+    X, y, s = table(25)
+    found = ExactKernelRidge(alpha=[0.1, 1.0]).fit(X, y, s)
+    for alpha, value in zip([0.1, 1.0], found.alpha_curve_["values"], strict=True):
+        one = ExactKernelRidge(alpha=alpha, leave_one_out=True).fit(X, y, s)
+        expected = np.sqrt(np.average(one.loo_residuals_**2, weights=s))
+        assert value == pytest.approx(expected, rel=1e-7)
+
+
+# What is wrong with weights.
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_negative_weight_is_told_with_its_place(tmp_path, source):
+    X, y, s = table()
+    s[135] = -3
+    place = "2.h5, row 15" if source == "HDF5" else "row 135"
+    with pytest.raises(DataError, match=f"{place} has the weight -3, but a weight is how often"):
+        ridge().fit(*SOURCES[source](tmp_path, X, y, s))
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_weights_that_are_not_finite_are_told_or_skipped(tmp_path, source, value):
+    X, y, s = table()
+    weights = s.astype(float)
+    weights[[135, 200]] = value
+    rows = SOURCES[source](tmp_path, X, y, weights)
+    place = "2.h5, row 15" if source == "HDF5" else "row 135"
+    said = f"2 of {N} rows hold NaN or infinite values or weights, the first at .*{place}"
+    for method in ("fit", "evaluate", "gradient_outer_product"):
+        model = ridge() if method == "fit" else ridge().fit(X, y)
+        with pytest.raises(DataError, match=said):
+            getattr(model, method)(*rows)
+    kept = np.isfinite(weights)
+    found = ridge(on_bad_rows="skip").fit(*rows)
+    assert_same_model(found, ridge().fit(X[kept], y[kept], s[kept]))
+    assert found.report_["skipped_rows"] == 2
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_weights_that_are_all_0_are_told(tmp_path, source):
+    X, y, _ = table()
+    rows = SOURCES[source](tmp_path, X, y, np.zeros(N))
+    name = "w" if source == "HDF5" else "sample_weight"
+    for model in (ridge(), ridge().fit(X, y)):
+        method = model.evaluate if hasattr(model, "coef_") else model.fit
+        with pytest.raises(DataError, match=f"of 240 rows, 240 have weight 0 in {name}, so none"):
+            method(*rows)
+
+
+@pytest.mark.parametrize(
+    ("weights", "why"),
+    [
+        (-np.ones(9), "row 0 has the weight -1"),
+        (np.full(9, np.nan), "9 of 9 rows hold NaN"),
+        (np.zeros(9), "9 have weight 0"),
+        (np.ones(8), "X has 9 rows but sample_weight has 8"),
+    ],
+)
+def test_the_exact_model_refuses_weights_that_count_nothing(weights, why):
+    X, y, _ = table(9)
+    with pytest.raises(DataError, match=why):
+        ExactKernelRidge().fit(X, y, weights)
+
+
+def test_a_source_brings_its_own_weights(tmp_path):
+    X, y, s = table()
+    with pytest.raises(DataError, match="brings its own targets and weights"):
+        ridge().fit(*as_hdf5(tmp_path, X, y, s), sample_weight=s)
+
+
+@pytest.mark.parametrize(
+    ("stored", "why"),
+    [
+        (np.ones((N, 1)), r"w must hold one weight a row, with shape \(240,\), but has \(240, 1\)"),
+        (np.ones(N - 1), r"but has \(239,\); store one number per row of X"),
+        (np.ones(N, dtype="S3"), "w must hold floats or integers"),
+        (None, "has no dataset 'w'; it holds: X, y. Name the datasets with --x, --y and --weights"),
+    ],
+)
+def test_datasets_that_are_no_weights_are_refused_from_their_header(tmp_path, stored, why):
+    X, y, _ = table()
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["X"], file["y"] = X, y
+        if stored is not None:
+            file["w"] = stored
+    with pytest.raises(DataError, match=why):
+        open_hdf5(tmp_path / "a.h5", weights="w")
+
+
+def test_a_report_counts_rows_by_their_weights(tmp_path):
+    X, y, s = table()
+    model = ridge(alpha="cv").fit(X, y, s, keep_moments=True)
+    streamkern.write_report(model, tmp_path / "a.html", X, y, s)
+    text = (tmp_path / "a.html").read_text()
+    assert "sample_weight, which add up to" in text
+    assert "model.fit(X, y, sample_weight)" in text
