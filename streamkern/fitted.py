@@ -21,7 +21,7 @@ from streamkern.prediction import (
     predict_to_hdf5,
     predicted_shards,
 )
-from streamkern.scheduling import run, shared, task
+from streamkern.scheduling import is_task, run, shared, task
 from streamkern.sources import ArraySource, Source, as_source
 from streamkern.sources.arrays import is_dask_array
 from streamkern.storage import ModelFile, write_model
@@ -114,10 +114,13 @@ class FittedRidge:
         return task(Deviation.of, *arguments, name="deviation")
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave behind what can be computed again."""
+        """Leave behind what can be computed again, and moments that are not in this process."""
         state: Any = super().__getstate__()
-        left: dict[str, Any] = state | dict.fromkeys(state.keys() & {"_deviation", "moments_"})
-        return left
+        left = {"_deviation"}
+        if is_task(getattr(state.get("moments_"), "folds", None)):  # on a cluster, or as good as
+            left.add("moments_")
+        kept: dict[str, Any] = state | dict.fromkeys(state.keys() & left)
+        return kept
 
     def _by_row(self, function: Any, rows: Any, **named: Any) -> Any:
         """Apply a function that returns (n,) or (n, q), lazily to a Dask array."""

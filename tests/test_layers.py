@@ -39,6 +39,7 @@ LAYERS = [
     {"datamoments"},
     {"fitting", "prediction", "tables"},
     {"fitted", "reporting"},
+    {"growing"},
     {"model"},
     {"exact", "estimators", "conversion"},
     {"sparse_models"},

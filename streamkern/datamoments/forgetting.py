@@ -81,8 +81,8 @@ def without_rows(folds: ByFold, index: RowIndex, source: Source, options: FitOpt
     _check_known(source, found.labels, positions < 0)
     if len(found) == len(index):
         raise DataError(
-            f"these are all {len(index):,} rows of the moments, and none would be left; delete the "
-            f"file instead."
+            f"these are all {len(index):,} rows of the moments, and none would be left; begin "
+            f"anew instead."
         )
     listed = np.zeros(source.n_samples, dtype=index.labels.dtype)
     listed[found.labels] = index.labels[positions]

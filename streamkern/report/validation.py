@@ -83,7 +83,7 @@ def folds_of(model: RidgeModel) -> Any:
     """Return the kept moments of two folds or more as an argument of tasks, or None."""
     if model.moments_ is None:
         return None
-    folds = model.moments_.folds
+    folds = model.moments_.solvable().folds
     folds = folds if is_task(folds) else shared(folds)
     return folds if len(run(task(folds_with_rows, folds, name="folds"))) > 1 else None
 
@@ -127,7 +127,7 @@ def _by_fold(model: RidgeModel, source: Source, folds: Any) -> Validation:
     left_out = solve_without(
         folds, alpha, n_components=size, intercept=model.fit_intercept, few=few
     )
-    feature_map = model.moments_.feature_map  # type: ignore[union-attr]
+    feature_map, _ = model.moments_.feature_map.solved()  # type: ignore[union-attr]
     if size < feature_map.n_components:
         feature_map = feature_map.first(size)
     said = run_all([task(_said, left, name="solution") for left in left_out.values()])
