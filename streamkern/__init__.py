@@ -40,8 +40,10 @@ if TYPE_CHECKING:
         Polynomial,
         RationalQuadratic,
     )
+    from streamkern.local import LocalModel
     from streamkern.monitor import progress
     from streamkern.report import write_report
+    from streamkern.searching import mended_searches
     from streamkern.sources import open_hdf5
     from streamkern.sparse_models import sparsify
     from streamkern.statistics import ColumnStatistics, Moments
@@ -59,6 +61,7 @@ _HOMES = {
     "Kernel": "kernels",
     "Laplacian": "kernels",
     "Linear": "kernels",
+    "LocalModel": "local",
     "Matern": "kernels",
     "Moments": "statistics",
     "Nystroem": "features",
@@ -76,6 +79,7 @@ _HOMES = {
     "connect": "cluster",
     "load": "estimators",
     "load_moments": "datamoments",
+    "mended_searches": "searching",
     "open_hdf5": "sources",
     "progress": "monitor",
     "sparsify": "sparse_models",
@@ -95,6 +99,7 @@ __all__ = [
     "Kernel",
     "Laplacian",
     "Linear",
+    "LocalModel",
     "Matern",
     "Moments",
     "Nystroem",
@@ -113,6 +118,7 @@ __all__ = [
     "connect",
     "load",
     "load_moments",
+    "mended_searches",
     "open_hdf5",
     "progress",
     "sparsify",

@@ -13,6 +13,7 @@ from streamkern._version import __version__
 from streamkern.deviation import Deviation
 from streamkern.errors import ModelFileError
 from streamkern.kernels import kernel_from
+from streamkern.local import LocalModel
 from streamkern.metric import described_metric, metric_of_map
 from streamkern.prediction import (
     diagnose,
@@ -160,6 +161,11 @@ class FittedRidge:
             chunks=(X.chunks[0], (self.feature_map_.n_components,)),
             meta=np.empty((0, 0)),
         )
+
+    def to_local(self) -> LocalModel:
+        """Return a small model that predicts and transforms with NumPy alone, to be shipped."""
+        self._check_fitted()
+        return LocalModel(self.predictor_)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the coefficient of determination, averaged over targets, in one pass.
