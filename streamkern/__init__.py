@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from streamkern.sources import open_hdf5
     from streamkern.sparse_models import sparsify
     from streamkern.statistics import ColumnStatistics, Moments
+    from streamkern.window import fit_window
 
 _HOMES = {
     "Cauchy": "kernels",
@@ -77,6 +78,7 @@ _HOMES = {
     "accumulate": "engine",
     "compare": "comparison",
     "connect": "cluster",
+    "fit_window": "window",
     "load": "estimators",
     "load_moments": "datamoments",
     "mended_searches": "searching",
@@ -116,6 +118,7 @@ __all__ = [
     "accumulate",
     "compare",
     "connect",
+    "fit_window",
     "load",
     "load_moments",
     "mended_searches",

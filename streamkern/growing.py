@@ -21,7 +21,7 @@ _SOLVED = (
 class GrowingRidge(FittedRidge):
     """Rows added to the moments of a model, and taken out again, with a solution when it is asked.
 
-    A class that fits says how rows become moments (`_moments_like`) and moments a solution
+    A class that fits says how rows become moments (`moments_like`) and moments a solution
     (`_solve_kept`).
     """
 
@@ -63,7 +63,7 @@ class GrowingRidge(FittedRidge):
         """
         is_new = self.moments_ is None and not hasattr(self, "predictor_")
         if is_new:
-            return self._keep(self._moments_like(X, y, sample_weight, like=like))
+            return self._keep(self.moments_like(X, y, sample_weight, like=like))
         if like is not None:
             raise ParameterError(
                 "the model has its map already, from the first rows; leave like out, or begin with "
@@ -130,7 +130,7 @@ class GrowingRidge(FittedRidge):
 
     def _add(self, X: Any, y: Any, sample_weight: Any, *, repeated_rows: bool) -> Self:
         before = self.kept_moments()
-        more = self._moments_like(X, y, sample_weight, like=before)
+        more = self.moments_like(X, y, sample_weight, like=before)
         return self._keep(before.merge(more, repeated_rows=repeated_rows))
 
     def _keep(self, moments: DataMoments) -> Self:
@@ -141,7 +141,7 @@ class GrowingRidge(FittedRidge):
             vars(self).pop(name, None)
         return self
 
-    def _moments_like(self, X: Any, y: Any, sample_weight: Any, *, like: Any) -> DataMoments:
+    def moments_like(self, X: Any, y: Any, sample_weight: Any, *, like: Any) -> DataMoments:
         """Return moments of rows that know them, of the map of `like` if that is given."""
         raise NotImplementedError
 

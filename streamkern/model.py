@@ -479,7 +479,7 @@ class RidgeModel(GrowingRidge):
             moments = learnt.reported(moments, found.place)
         return self._solve(moments, penalty, keep_moments=keep_moments)
 
-    def _moments_like(self, X: Any, y: Any, sample_weight: Any, *, like: Any) -> DataMoments:
+    def moments_like(self, X: Any, y: Any, sample_weight: Any, *, like: Any) -> DataMoments:
         """Return moments of rows that know them, of the map of `like` if that is given."""
         pattern = pattern_of(like)
         options, _ = self.options(pattern)

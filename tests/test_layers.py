@@ -42,7 +42,7 @@ LAYERS = [
     {"fitted", "reporting"},
     {"growing"},
     {"model"},
-    {"exact", "estimators", "conversion"},
+    {"exact", "estimators", "conversion", "window"},
     {"sparse_models", "searching"},
     {"clusteroptions", "clusterfile", "comparison", "monitor", "revival"},
     {"cluster"},

@@ -36,6 +36,7 @@ PUBLIC = {
     "accumulate",
     "compare",
     "connect",
+    "fit_window",
     "load",
     "load_moments",
     "mended_searches",

@@ -10,7 +10,14 @@ import numpy as np
 from streamkern.engine import accumulate
 from streamkern.errors import DataError
 from streamkern.fitoptions import plan_for
-from streamkern.statistics import ByFold, ColumnStatistics, ListedFolds, RowIndex, Together
+from streamkern.statistics import (
+    ByFold,
+    ColumnStatistics,
+    ListedFolds,
+    RowIndex,
+    Together,
+    unplaced_folds,
+)
 from streamkern.survey import check_rows
 
 if TYPE_CHECKING:
@@ -88,7 +95,7 @@ def without_rows(folds: ByFold, index: RowIndex, source: Source, options: FitOpt
     listed[found.labels] = index.labels[positions]
     rule = ListedFolds(folds.rule.n_folds, listed)
     second = read(ByFold(rule, folds.empty), "forget", plan.block_rows)
-    left = ByFold(folds.rule, folds.empty)
+    left = ByFold(unplaced_folds(folds.rule.n_folds), folds.empty)
     gone: dict[int, Any] = second.statistic.parts
     parts: dict[int, Any] = dict(folds.parts)
     for fold, part in parts.items():

@@ -19,7 +19,14 @@ from streamkern.scheduling import is_task, run, run_all, shared, task
 from streamkern.solving import folds_with_rows, solve_without
 from streamkern.sources import ArraySource
 from streamkern.sparse import Sparsifier
-from streamkern.statistics import HeldOutPairs, PairBins, PredictionErrors, RowSample, Together
+from streamkern.statistics import (
+    HeldOutPairs,
+    ListedFolds,
+    PairBins,
+    PredictionErrors,
+    RowSample,
+    Together,
+)
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
@@ -112,7 +119,9 @@ def validated(model: RidgeModel, source: Source) -> Validation:
             f"{source.n_targets}; name the dataset that was fitted with --y."
         )
     folds = folds_of(model)
-    return _by_one(model, source) if folds is None else _by_fold(model, source, folds)
+    if folds is None or not run(task(_has_places, folds, source.n_samples, name="places")):
+        return _by_one(model, source)
+    return _by_fold(model, source, folds)
 
 
 def _by_fold(model: RidgeModel, source: Source, folds: Any) -> Validation:
@@ -212,6 +221,11 @@ def _explained(squared: Floats, columns: ColumnStatistics) -> Floats:
     q = len(squared)
     spread = columns.weight[-q:] * columns.variance[-q:]
     return np.where(spread > 0, 1.0 - squared / np.where(spread > 0, spread, 1.0), 0.0)
+
+
+def _has_places(folds: ByFold, n_rows: int) -> bool:
+    """Say whether the fold of every row is known, as after one pass over them."""
+    return not isinstance(folds.rule, ListedFolds) or len(folds.rule.folds) == n_rows
 
 
 def _rule(folds: ByFold) -> Folds:
