@@ -37,9 +37,10 @@ class GrowingRidge(FittedRidge):
         standardisation, landmarks, and which columns are constant and left out.  The moments of
         further rows are added to those that are there.  So all calls together, in any order after
         the first, are `fit` on all rows, like the first ones (its `like`), up to rounding: to about
-        1e-9 in double precision.  They are a plain `fit` on all rows where nothing follows from
-        rows: a given length scale, `standardize=False`, and paired Fourier features or the identity
-        map, if no column of the first rows is constant.  Rows that come again count again.
+        1e-9 in double precision.  They predict what a plain `fit` on all rows does, in any order,
+        where nothing follows from the first rows: with a given length scale, `standardize=False`,
+        which keeps columns that are constant so far, and paired random Fourier features or the
+        identity map.  Rows that come again count again.
 
         The system is solved when a fitted attribute or a prediction is next asked for, not in every
         call.  `alpha='cv'` deals the rows of every call to folds, so the penalty is chosen on other

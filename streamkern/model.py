@@ -487,8 +487,14 @@ class RidgeModel(GrowingRidge):
             options = replace(options, n_folds=like.n_folds)
         source = as_source(X, y, sample_weight)
         options = self._for_rows(options, source, pattern)
-        fixed = self.solves_at_once()
-        return fit_moments(source, options, like=pattern, indexed=True, fixed_alpha=fixed)
+        return fit_moments(
+            source,
+            options,
+            like=pattern,
+            indexed=True,
+            fixed_alpha=self.solves_at_once(),
+            more_to_come=True,
+        )
 
     def _solve_kept(self) -> None:
         """Set the fitted attributes from `moments_`, and leave these as they are."""

@@ -282,6 +282,19 @@ def test_rows_that_do_not_fit_leave_the_model_as_it_was():
     assert model.coef_ is before
 
 
+def test_a_column_that_is_constant_at_first_is_kept_where_nothing_is_divided():
+    X, y = rows()
+    X[:500, 1], y[:500] = 0.0, 1.0
+    model = grown(ridge(standardize=False), X, y, chunks(n_chunks=4))
+    assert_predicts_like(model, ridge(standardize=False).fit(X, y), X)
+
+
+def test_rows_may_come_one_by_one():
+    X, y = rows(20)
+    model = grown(ridge(standardize=False), X, y, chunks(20, 20))
+    assert_predicts_like(model, ridge(standardize=False).fit(X, y), X)
+
+
 def test_a_column_that_is_constant_at_first_is_left_out_with_a_warning():
     X, y = rows()
     X[:500, 1] = 4.0
