@@ -30,8 +30,10 @@ if TYPE_CHECKING:
         Polynomial,
         RationalQuadratic,
     )
+    from streamkern.local import LocalModel
     from streamkern.monitor import progress
     from streamkern.report import write_report
+    from streamkern.searching import mended_searches
     from streamkern.sources import open_hdf5
     from streamkern.sparse_models import sparsify
     from streamkern.statistics import ColumnStatistics, Moments
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
         StructuredFourierFeatures,
         TensorSketch,
     )
+    from streamkern.window import fit_window
 
 _HOMES = {
     "Cauchy": "kernels",
@@ -59,6 +62,7 @@ _HOMES = {
     "Kernel": "kernels",
     "Laplacian": "kernels",
     "Linear": "kernels",
+    "LocalModel": "local",
     "Matern": "kernels",
     "Moments": "statistics",
     "Nystroem": "transformers",
@@ -74,8 +78,10 @@ _HOMES = {
     "accumulate": "engine",
     "compare": "comparison",
     "connect": "cluster",
+    "fit_window": "window",
     "load": "estimators",
     "load_moments": "datamoments",
+    "mended_searches": "searching",
     "open_hdf5": "sources",
     "progress": "monitor",
     "sparsify": "sparse_models",
@@ -95,6 +101,7 @@ __all__ = [
     "Kernel",
     "Laplacian",
     "Linear",
+    "LocalModel",
     "Matern",
     "Moments",
     "Nystroem",
@@ -111,8 +118,10 @@ __all__ = [
     "accumulate",
     "compare",
     "connect",
+    "fit_window",
     "load",
     "load_moments",
+    "mended_searches",
     "open_hdf5",
     "progress",
     "sparsify",

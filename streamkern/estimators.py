@@ -100,7 +100,8 @@ class RandomFeatureRidge(
     penalty_curve_ : PenaltyCurve or None
         What the penalty was chosen by, with the errors of every fold; not saved.
     moments_ : DataMoments or None
-        Where they were to be kept; not saved.
+        Of all rows that are in, where they were to be kept or rows come and go; not saved with the
+        model, but by themselves.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (p,)
         Names of the columns, where they were fitted as a data frame; predictions ask for the same.

@@ -14,6 +14,7 @@ from streamkern.blockwise import features_of
 from streamkern.deviation import Deviation
 from streamkern.errors import ModelFileError
 from streamkern.kernels import kernel_from
+from streamkern.local import LocalModel
 from streamkern.metric import described_metric, metric_of_map
 from streamkern.prediction import (
     diagnose,
@@ -22,10 +23,16 @@ from streamkern.prediction import (
     predict_to_hdf5,
     predicted_shards,
 )
+<<<<<<< ours
 from streamkern.scheduling import run, shared, task
 from streamkern.sources import Source, as_source
 from streamkern.sources.arrays import as_rows
 from streamkern.sources.lazy import is_dask_array, is_lazy
+=======
+from streamkern.scheduling import is_task, run, shared, task
+from streamkern.sources import ArraySource, Source, as_source
+from streamkern.sources.arrays import is_dask_array
+>>>>>>> theirs
 from streamkern.storage import ModelFile, write_model
 
 if TYPE_CHECKING:
@@ -131,10 +138,13 @@ class FittedRidge:
         return task(Deviation.of, *arguments, name="deviation")
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave behind what can be computed again."""
+        """Leave behind what can be computed again, and moments that are not in this process."""
         state: Any = super().__getstate__()
-        left: dict[str, Any] = state | dict.fromkeys(state.keys() & {"_deviation", "moments_"})
-        return left
+        left = {"_deviation"}
+        if is_task(getattr(state.get("moments_"), "folds", None)):  # on a cluster, or as good as
+            left.add("moments_")
+        kept: dict[str, Any] = state | dict.fromkeys(state.keys() & left)
+        return kept
 
     def _by_row(self, function: Any, rows: Any, **named: Any) -> Any:
         """Apply a function that returns (n,) or (n, q), lazily to a Dask array."""
@@ -180,6 +190,11 @@ class FittedRidge:
         self._check_fitted()
         X, *_ = self._tables(X)
         return features_of(self.feature_map_, X)
+
+    def to_local(self) -> LocalModel:
+        """Return a small model that predicts and transforms with NumPy alone, to be shipped."""
+        self._check_fitted()
+        return LocalModel(self.predictor_)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the coefficient of determination, averaged over targets, in one pass.

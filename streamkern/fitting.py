@@ -46,6 +46,7 @@ def fit_moments(
     like: Pattern | None = None,
     indexed: bool = False,
     fixed_alpha: bool = False,
+    more_to_come: bool = False,
     checkpoint: str | Path | None = None,
 ) -> DataMoments:
     """Read the rows twice, lightly for the columns and a sample, then for the moments.
@@ -60,6 +61,8 @@ def fit_moments(
         Know every row again: 9 bytes a row with up to 256 folds.
     fixed_alpha : bool
         They are for a solution at one penalty, which takes less memory than a choice.
+    more_to_come : bool
+        These are the first of more rows: what is constant in them may vary later.
     checkpoint : path, optional
         A folder where sums are saved as they are made, and those of an earlier run are found.
 
@@ -85,7 +88,16 @@ def fit_moments(
     _, rule = folds_for(source, plan, options, few_rows=like is not None)
     index = RowIndex(rule) if indexed else None
     with checkpointed(checkpoint, source, options, plan, like=like, indexed=indexed) as saved:
-        seen = survey(source, options, plan, n_sample, index=index, like=like, checkpoint=saved)
+        seen = survey(
+            source,
+            options,
+            plan,
+            n_sample,
+            index=index,
+            like=like,
+            more_to_come=more_to_come,
+            checkpoint=saved,
+        )
         learnt = None
         if like is None:
             pair = options.kernel, options.feature_map

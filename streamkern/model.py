@@ -15,9 +15,9 @@ from streamkern.errors import ModelFileError, ParameterError, StreamkernWarning
 from streamkern.features import FAMILIES, Cosines
 from streamkern.features.base import checked_n_components
 from streamkern.fitoptions import FitOptions, check_folds, plan_for
-from streamkern.fitted import FittedRidge
 from streamkern.fitting import fit_moments, moments_pass
 from streamkern.footprint import solve_bytes
+from streamkern.growing import GrowingRidge
 from streamkern.kernels import Gaussian, Kernel, kernel_from, length_scale_of
 from streamkern.learning import check_metric_of, in_metric
 from streamkern.memory import check_free
@@ -65,16 +65,15 @@ _PENALTY = ("alpha", "per_target", "one_standard_error")
 _SPARSE = ("sparse", "sparse_method")
 
 
-class RidgeModel(FittedRidge):
+class RidgeModel(GrowingRidge):
     """Kernel ridge regression by random features, without what scikit-learn adds to it.
 
     Commands take this one: scikit-learn takes longer to import than a small fit takes.  Parameters
     and attributes are those of `RandomFeatureRidge`.
     """
 
-    # Of a fit; a model that was loaded has neither.
-    penalty_curve_: PenaltyCurve | None = None
-    moments_: DataMoments | None = None
+    # Of a fit; a model that was loaded has none.
+    penalty_curve_: PenaltyCurve | None
 
     def __init__(
         self,
@@ -246,6 +245,7 @@ class RidgeModel(FittedRidge):
         keep_moments : bool
             Leave the moments of folds where they are as `moments_`, about 4 D^2 bytes a fold:
             `write_report` makes of them the models that predict rows which they have not seen.
+            To add rows later begin with `partial_fit`, whose moments know their rows.
 
         Raises
         ------
@@ -326,7 +326,7 @@ class RidgeModel(FittedRidge):
             Of at least `n_components` features, the leading ones of which are taken; or all that
             there are, for the identity map.
         keep_moments : bool
-            As in `fit`.
+            As in `fit`; rows can then be added and forgotten, if the moments know theirs.
 
         Raises
         ------
@@ -489,6 +489,27 @@ class RidgeModel(FittedRidge):
             moments = learnt.reported(moments, found.place)
         return self._solve(moments, penalty, keep_moments=keep_moments)
 
+    def moments_like(self, X: Any, y: Any, sample_weight: Any, *, like: Any) -> DataMoments:
+        """Return moments of rows that know them, of the map of `like` if that is given."""
+        pattern = pattern_of(like)
+        options, _ = self.options(pattern)
+        if isinstance(like, DataMoments) and like is self.moments_:  # alpha may have changed
+            options = replace(options, n_folds=like.n_folds)
+        source = as_source(X, y, sample_weight)
+        options = self._for_rows(options, source, pattern)
+        return fit_moments(
+            source,
+            options,
+            like=pattern,
+            indexed=True,
+            fixed_alpha=self.solves_at_once(),
+            more_to_come=True,
+        )
+
+    def _solve_kept(self) -> None:
+        """Set the fitted attributes from `moments_`, and leave these as they are."""
+        self._solve(self.kept_moments(), self._penalty_options(), keep_moments=True)
+
     def _solve(
         self,
         moments: DataMoments,
@@ -498,7 +519,7 @@ class RidgeModel(FittedRidge):
         keep_moments: bool = False,
     ) -> Self:
         """Choose what is left to choose, and set the fitted attributes."""
-        begun = time.perf_counter()
+        begun, given = time.perf_counter(), moments
         moments = moments.solvable()
         D = moments.feature_map.n_components
         automatic = self.n_components == "auto" and not moments.options.is_identity
@@ -543,7 +564,8 @@ class RidgeModel(FittedRidge):
         tell_of_job("solved", seconds=seconds, **{name: self.report_[name] for name in told})
         self.equations_ = solved.equations
         self.penalty_curve_ = None if solved.size is None else solved.size.curve
-        self.moments_ = moments if keep_moments and moments.n_folds > 1 else None
+        lasting = given.n_folds > 1 or given.index is not None
+        self.moments_ = given if keep_moments and lasting else None
         self.take(
             Predictor(
                 feature_map,
@@ -570,7 +592,7 @@ def load_as(model_class: type[_Model], path: str | Path) -> _Model:
         options = with_metric(file.card["options"], file.predictor.feature_map)
         model = model_class(kernel_from(kernel["name"], kernel["parameters"]), **options)
         model.report_ = file.card["report"]
-        model.equations_ = file.equations
+        model.equations_, model.penalty_curve_ = file.equations, None
         model.take(file.predictor)
         model.name_features(file.card.get("feature_names"))
     except (KeyError, TypeError, ValueError) as error:

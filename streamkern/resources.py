@@ -42,7 +42,7 @@ def current_resources() -> Resources:
     """Say what the current scheduler offers, as a plan needs to know it."""
     client = current_client()
     if client is None:
-        return Resources(0, local_threads(), available_bytes())
+        return Resources(0, local_threads(), _local_bytes())
     with reaching():
         told = client.scheduler_info(n_workers=-1)
     if "workers" not in told:  # the client has lost its scheduler
@@ -54,9 +54,21 @@ def current_resources() -> Resources:
     return Resources(len(workers), max(worker["nthreads"] for worker in workers), min(limits))
 
 
+def _local_bytes() -> int:
+    """Return what tasks in this process may use, in the task of a worker its share of the limit."""
+    worker, free = current_worker(), available_bytes()
+    limit = getattr(worker, "memory_manager", None) and worker.memory_manager.memory_limit
+    return min(free, limit // worker.state.nthreads) if limit else free
+
+
 def current_client() -> Any:
-    """Return the distributed client that `dask.compute` would use now, or None."""
-    if "distributed" not in sys.modules:
+    """Return the distributed client that `dask.compute` would use now, or None.
+
+    There is none in the task of a worker, where a search may fit many models side by side: tasks
+    that wait for others would hold all threads that these need.  One that has left its thread to
+    others, by `distributed.worker_client`, does have one.
+    """
+    if "distributed" not in sys.modules or _holds_thread():
         return None  # Dask would import it to find out, which takes longer than a small fit
     owner = getattr(dask.base.get_scheduler(), "__self__", None)
     return owner if hasattr(owner, "scheduler_info") else None
@@ -72,6 +84,15 @@ def current_worker() -> Any:
     return None
 
 
+def _holds_thread() -> bool:
+    """Say whether this is the task of a worker, on one of the threads that those are run by."""
+    if current_worker() is None:
+        return False
+    from distributed.threadpoolexecutor import thread_state  # noqa: PLC0415  where a worker is
+
+    return bool(getattr(thread_state, "proceed", True))
+
+
 def metered(seconds: dict[str, float]) -> None:
     """Have Dask count the seconds that a task was at something, for its fine performance metrics.
 
@@ -85,7 +106,9 @@ def metered(seconds: dict[str, float]) -> None:
 
 
 def local_scheduler() -> Any:
-    """Return what Dask runs tasks of this process with."""
+    """Return what Dask runs tasks of this process with: in the task of a worker its thread."""
+    if _holds_thread():
+        return dask.local.get_sync
     chosen = dask.config.get("scheduler", None) or "threads"
     return named_schedulers.get(chosen, chosen) if isinstance(chosen, str) else chosen
 

@@ -97,7 +97,7 @@ def sparsify(
         "sparse_method": method,
         "sparse_curve": None,
     }
-    sparse.equations_ = equations
+    sparse.equations_, sparse.penalty_curve_ = equations, None
     sparse.take(predictor)
     sparse.name_features(model.feature_names())
     return sparse

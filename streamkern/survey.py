@@ -77,6 +77,7 @@ def survey(
     *,
     index: RowIndex | None = None,
     like: Pattern | None = None,
+    more_to_come: bool = False,
     checkpoint: Checkpoint | None = None,
 ) -> Survey:
     """Read the rows once, lightly.
@@ -92,6 +93,9 @@ def survey(
         Without rows; filled on the way.
     like : Pattern, optional
         Whose standardisation is taken, whatever these columns hold.
+    more_to_come : bool
+        Targets that are all equal here are no error, and columns that are constant here are kept
+        where there is no deviation to divide by.
     checkpoint : Checkpoint, optional
         Where the sums are saved.
 
@@ -119,9 +123,10 @@ def survey(
     assert isinstance(sample, RowSample)  # noqa: S101
     check_rows(source, columns, passed)
     if like is None:
-        _check_columns(source, columns)
+        _check_columns(source, columns, may_be_equal=more_to_come)
         _warn_of_outliers(source, columns, sample)
-        standardizer, dropped = _standardizer(source, columns, options)
+        keep_all = more_to_come and not options.standardize
+        standardizer, dropped = _standardizer(source, columns, options, keep_all=keep_all)
     else:
         standardizer = like.feature_map.standardizer
         dropped = _left_out(source, columns, standardizer)
@@ -156,9 +161,9 @@ def check_rows(source: Source, columns: ColumnStatistics, passed: PassResult[Any
         raise source.none_left_error(passed.n_skipped, passed.n_weightless)
 
 
-def _check_columns(source: Source, columns: ColumnStatistics) -> None:
+def _check_columns(source: Source, columns: ColumnStatistics, *, may_be_equal: bool) -> None:
     p = source.n_features
-    if columns.constant(0.0)[p:].all():
+    if not may_be_equal and columns.constant(0.0)[p:].all():
         raise DataError(
             f"every y equals {columns.mean[p]:g}, so there is nothing to learn; check which "
             f"dataset holds the target."
@@ -208,10 +213,10 @@ def _constant(source: Source, columns: ColumnStatistics) -> Array:
 
 
 def _standardizer(
-    source: Source, columns: ColumnStatistics, options: FitOptions
+    source: Source, columns: ColumnStatistics, options: FitOptions, *, keep_all: bool
 ) -> tuple[Standardizer, list[int]]:
     p = source.n_features
-    constant = _constant(source, columns)[:p]
+    constant = _constant(source, columns)[:p] & (not keep_all)
     kept, dropped = np.flatnonzero(~constant), np.flatnonzero(constant).tolist()
     if not len(kept):
         raise DataError(

@@ -27,6 +27,7 @@ COMMANDS = {
     "merge": "Merge the moments of different rows.",
     "forget": "Take rows out of moments.",
     "solve": "Make a model of moments.",
+    "window": "Fit the last files of a series, reading only those that are new.",
     "show": "Show the card of a model, or what moments are of.",
 }
 

@@ -10,7 +10,14 @@ import numpy as np
 from streamkern.engine import accumulate
 from streamkern.errors import DataError
 from streamkern.fitoptions import plan_for
-from streamkern.statistics import ByFold, ColumnStatistics, ListedFolds, RowIndex, Together
+from streamkern.statistics import (
+    ByFold,
+    ColumnStatistics,
+    ListedFolds,
+    RowIndex,
+    Together,
+    unplaced_folds,
+)
 from streamkern.survey import check_rows
 
 if TYPE_CHECKING:
@@ -81,14 +88,14 @@ def without_rows(folds: ByFold, index: RowIndex, source: Source, options: FitOpt
     _check_known(source, found.labels, positions < 0)
     if len(found) == len(index):
         raise DataError(
-            f"these are all {len(index):,} rows of the moments, and none would be left; delete the "
-            f"file instead."
+            f"these are all {len(index):,} rows of the moments, and none would be left; begin "
+            f"anew instead."
         )
     listed = np.zeros(source.n_samples, dtype=index.labels.dtype)
     listed[found.labels] = index.labels[positions]
     rule = ListedFolds(folds.rule.n_folds, listed)
     second = read(ByFold(rule, folds.empty), "forget", plan.block_rows)
-    left = ByFold(folds.rule, folds.empty)
+    left = ByFold(unplaced_folds(folds.rule.n_folds), folds.empty)
     gone: dict[int, Any] = second.statistic.parts
     parts: dict[int, Any] = dict(folds.parts)
     for fold, part in parts.items():

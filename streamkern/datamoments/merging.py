@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.errors import DataError, OverflowedError
-from streamkern.statistics import ByFold
+from streamkern.statistics import ByFold, unplaced_folds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -70,7 +70,7 @@ def merged_folds(left: ByFold, right: ByFold) -> ByFold:
     OverflowedError
         If the shifts lie so far apart that they cannot be reconciled.
     """
-    both = ByFold(left.rule, left.empty)
+    both = ByFold(unplaced_folds(left.rule.n_folds), left.empty)
     with np.errstate(over="ignore", invalid="ignore"):
         for fold in sorted(left.parts.keys() | right.parts.keys()):
             mine: Any = left.parts.get(fold, left.empty)
@@ -120,6 +120,8 @@ def joined_reports(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any
         "weight": sum(part.get("weight", float(part["rows"])) for part in (left, right)),
         "data": {
             "kind": _both(*(part["kind"] for part in data)),
+            # Names of datasets, where there are some.
+            **{name: _both(*(part.get(name) for part in data)) for name in ("x", "y")},
             "rows": sum(part["rows"] for part in data),
             "files": [file for part in data for file in part.get("files", [])],
         },

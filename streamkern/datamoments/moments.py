@@ -103,7 +103,8 @@ class DataMoments:
 
     def pattern(self) -> Pattern:
         """Return what moments of more rows must take over to be merged with these."""
-        empty = run(task(_empty, self.folds, name="pattern"))
+        folds = self.folds
+        empty = run(task(_empty, folds, name="pattern")) if is_task(folds) else _empty(folds)
         return Pattern.of(self.options, self.feature_map, self.kernel, empty)
 
     def known_rows(self) -> RowIndex:

@@ -11,7 +11,6 @@ from streamkern.errors import ParameterError
 from streamkern.features.streams import stream
 from streamkern.kernels import Kernel, ShiftInvariantKernel
 from streamkern.kernels.scaled import DistanceKernel
-from streamkern.threads import openmp_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,6 +76,8 @@ def kmeans(kernel: Kernel, rows: Floats, n_landmarks: int, seed: int) -> Floats:
     """
     from sklearn.cluster import KMeans  # noqa: PLC0415  slow, and only for this
     from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415
+
+    from streamkern.threads import openmp_thread  # noqa: PLC0415  predictions need NumPy alone
 
     p = rows.shape[1]
     scales = kernel.scales(p) if isinstance(kernel, DistanceKernel) else np.ones(p)

@@ -18,7 +18,14 @@ from streamkern.prediction import check_fitted_rows, scored
 from streamkern.scheduling import is_task, run, run_all, shared, task
 from streamkern.solving import folds_with_rows, solve_without
 from streamkern.sparse import Sparsifier
-from streamkern.statistics import HeldOutPairs, PairBins, PredictionErrors, RowSample, Together
+from streamkern.statistics import (
+    HeldOutPairs,
+    ListedFolds,
+    PairBins,
+    PredictionErrors,
+    RowSample,
+    Together,
+)
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
@@ -82,7 +89,7 @@ def folds_of(model: RidgeModel) -> Any:
     """Return the kept moments of two folds or more as an argument of tasks, or None."""
     if model.moments_ is None:
         return None
-    folds = model.moments_.folds
+    folds = model.moments_.solvable().folds
     folds = folds if is_task(folds) else shared(folds)
     return folds if len(run(task(folds_with_rows, folds, name="folds"))) > 1 else None
 
@@ -111,7 +118,9 @@ def validated(model: RidgeModel, source: Source) -> Validation:
             f"{source.n_targets}; name the dataset that was fitted with --y."
         )
     folds = folds_of(model)
-    return _by_one(model, source) if folds is None else _by_fold(model, source, folds)
+    if folds is None or not run(task(_has_places, folds, source.n_samples, name="places")):
+        return _by_one(model, source)
+    return _by_fold(model, source, folds)
 
 
 def _by_fold(model: RidgeModel, source: Source, folds: Any) -> Validation:
@@ -126,7 +135,7 @@ def _by_fold(model: RidgeModel, source: Source, folds: Any) -> Validation:
     left_out = solve_without(
         folds, alpha, n_components=size, intercept=model.fit_intercept, few=few
     )
-    feature_map = model.moments_.feature_map  # type: ignore[union-attr]
+    feature_map, _ = model.moments_.feature_map.solved()  # type: ignore[union-attr]
     if size < feature_map.n_components:
         feature_map = feature_map.first(size)
     said = run_all([task(_said, left, name="solution") for left in left_out.values()])
@@ -209,6 +218,11 @@ def _explained(squared: Floats, columns: ColumnStatistics) -> Floats:
     q = len(squared)
     spread = columns.weight[-q:] * columns.variance[-q:]
     return np.where(spread > 0, 1.0 - squared / np.where(spread > 0, spread, 1.0), 0.0)
+
+
+def _has_places(folds: ByFold, n_rows: int) -> bool:
+    """Say whether the fold of every row is known, as after one pass over them."""
+    return not isinstance(folds.rule, ListedFolds) or len(folds.rule.folds) == n_rows
 
 
 def _rule(folds: ByFold) -> Folds:

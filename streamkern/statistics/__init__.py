@@ -10,6 +10,7 @@ from streamkern.statistics.folds import (
     RowFolds,
     block_folds,
     shard_folds,
+    unplaced_folds,
 )
 from streamkern.statistics.gradients import GradientOuterProduct
 from streamkern.statistics.held_out import HeldOutPairs, PairBins
@@ -42,4 +43,5 @@ __all__ = [
     "Work",
     "block_folds",
     "shard_folds",
+    "unplaced_folds",
 ]

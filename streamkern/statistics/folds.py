@@ -78,6 +78,11 @@ class ListedFolds(Folds):
         return found
 
 
+def unplaced_folds(n_folds: int) -> ListedFolds:
+    """Return the rule of rows that have no place in one source: they came from several."""
+    return ListedFolds(n_folds, np.empty(0, dtype=np.int64))
+
+
 @dataclass(frozen=True)
 class RowFolds(Folds):
     """The rows gK to (g + 1)K - 1 go to K different folds, turned by a hash of g.

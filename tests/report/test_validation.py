@@ -250,6 +250,16 @@ def test_moments_that_are_kept_do_not_travel_with_the_model():
     assert not [name for name in vars(clone(model)) if name.endswith("_")]
 
 
+def test_rows_that_came_in_parts_are_left_out_one_by_one():
+    X, y = rows()
+    model = RandomFeatureRidge(Gaussian(1.5), n_components=48, precision="double")
+    model.partial_fit(X[:150], y[:150]).partial_fit(X[150:], y[150:])
+    found = validated(model, as_source(X, y))
+    assert not found.by_fold
+    again = pickle.loads(pickle.dumps(model))  # noqa: S301  our own
+    assert validated(again, as_source(X, y)).rmse == pytest.approx(found.rmse)
+
+
 def test_many_rows_are_sampled_evenly_and_a_few_are_all_taken():
     X, y = rows()
     found = validated(fitted(X, y), as_source(X, y))

@@ -1,0 +1,84 @@
+"""`streamkern window`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from streamkern.cli.model_options import (
+    map_options,
+    model_of,
+    penalty_of,
+    penalty_options,
+    sparse_of,
+    sparse_options,
+)
+from streamkern.cli.options import (
+    Say,
+    bad_rows_option,
+    common,
+    data_options,
+    force_option,
+    place_options,
+)
+from streamkern.cli.reporting import check_report, report_option, write_report
+
+
+@click.command()
+@data_options
+@click.option(
+    "--last", "n_files", type=int, required=True, metavar="K", help="Files that the window has."
+)
+@click.option(
+    "--keep", required=True, metavar="DIR", help="The folder of the moments of every file."
+)
+@click.option("--out", required=True, metavar="MODEL.h5", help="The model file to write.")
+@map_options
+@penalty_options
+@sparse_options
+@click.option("--no-intercept", is_flag=True, help="Fit through the origin.")
+@bad_rows_option
+@place_options
+@report_option
+@force_option
+@common
+def window(say: Say, **options: Any) -> None:
+    """Fit the rows of the last K files of DATA, a series such as a file a day.
+
+    DATA is in the order of time; a quoted pattern is sorted by name. The moments of every file are
+    kept in DIR. Run again with --force when files have come: only these are read, and moments of
+    files that are not among the last K any more are removed. The first file of all decides length
+    scale and standardisation; take another DIR to choose them again.
+    """
+    from dataclasses import replace
+
+    from streamkern.cli.fit import report_on
+    from streamkern.cli.place import Place
+    from streamkern.sources import open_hdf5
+    from streamkern.storage import check_output
+    from streamkern.window import fit_window, last_files
+
+    choices = penalty_of(options) | sparse_of(options)
+    model = model_of(options, **choices, fit_intercept=not options["no_intercept"])
+    checked, _ = model.options()
+    source = last_files(open_hdf5(options["data"], options["x"], options["y"]), options["n_files"])
+    inputs = [file.path for file in source.files]
+    check_output(options["out"], force=options["force"], inputs=inputs)
+    check_report(options, inputs)
+    place = Place.of(options)
+    # Files are read one at a time.
+    largest = replace(source, files=(max(source.files, key=lambda file: file.n_rows),))
+    plan = checked.planned(largest, indexed=True, n_workers=place.workers)
+    with place.entered(say, plan, options["out"]):
+        fit_window(
+            model,
+            options["data"],
+            options["keep"],
+            n_files=options["n_files"],
+            x=options["x"],
+            y=options["y"],
+        )
+        model.save(options["out"], force=options["force"])
+        write_report(say, model, options, source)
+    report_on(say, "Fitted", model, options["out"])

@@ -1,0 +1,162 @@
+"""Rows that come to a fitted ridge regression, and rows that leave it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from streamkern.errors import ParameterError
+from streamkern.fitted import FittedRidge
+from streamkern.observing import job
+
+if TYPE_CHECKING:
+    from streamkern.datamoments import DataMoments
+
+# What a solution sets, and what is out of date when rows have come or gone.
+_SOLVED = (
+    *("report_", "equations_", "penalty_curve_", "predictor_", "feature_map_", "coef_"),
+    *("intercept_", "kernel_", "alpha_"),
+)
+
+
+class GrowingRidge(FittedRidge):
+    """Rows added to the moments of a model, and taken out again, with a solution when it is asked.
+
+    A class that fits says how rows become moments (`moments_like`) and moments a solution
+    (`_solve_kept`).
+    """
+
+    moments_: DataMoments | None = None
+
+    @job("partial_fit")
+    def partial_fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, like: Any = None
+    ) -> Self:
+        """Add rows to those that the model was made of, which are not read again.
+
+        The first call fits as `fit` does, and keeps the moments.  It decides the map: length scale,
+        standardisation, landmarks, and which columns are constant and left out.  The moments of
+        further rows are added to those that are there.  So all calls together, in any order after
+        the first, are `fit` on all rows, like the first ones (its `like`), up to rounding: to about
+        1e-9 in double precision.  They predict what a plain `fit` on all rows does, in any order,
+        where nothing follows from the first rows: with a given length scale, `standardize=False`,
+        which keeps columns that are constant so far, and paired random Fourier features or the
+        identity map.  Rows that come again count again.
+
+        The system is solved when a fitted attribute or a prediction is next asked for, not in every
+        call.  `alpha='cv'` deals the rows of every call to folds, so the penalty is chosen on other
+        folds than those of one fit; a number, 'gcv' and 'evidence' are the same.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+        like : DataMoments, RandomFeatureRidge, or path of either, optional
+            In the first call, whose map and standardisation are taken instead.
+
+        Raises
+        ------
+        ParameterError
+            If the model was fitted without its moments, or has a map and is given another.
+        DataError
+            If the rows cannot be used, or have other inputs or targets than the first.
+        InsufficientMemoryError
+            If the job cannot fit, before the first read.
+        """
+        is_new = self.moments_ is None and not hasattr(self, "predictor_")
+        if is_new:
+            return self._keep(self.moments_like(X, y, sample_weight, like=like))
+        if like is not None:
+            raise ParameterError(
+                "the model has its map already, from the first rows; leave like out, or begin with "
+                "a clone."
+            )
+        return self._add(X, y, sample_weight, repeated_rows=True)
+
+    @job("update")
+    def update(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, repeated_rows: bool = False
+    ) -> Self:
+        """Add rows that are not in yet to a model that keeps its moments, as `partial_fit` does.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+        repeated_rows : bool
+            Rows with the values of others that are in are other observations, and count too.
+
+        Raises
+        ------
+        ParameterError
+            If the model does not keep its moments.
+        DataError
+            If rows are in already, cannot be used, or have other inputs or targets.
+        InsufficientMemoryError
+            If the job cannot fit, before the first read.
+        """
+        return self._add(X, y, sample_weight, repeated_rows=repeated_rows)
+
+    @job("forget")
+    def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Take rows out of a model that keeps its moments, as if they had never been in.
+
+        The map stays as it was chosen when they were in.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            The rows, with the weights that they have in the model.
+
+        Raises
+        ------
+        ParameterError
+            If the model does not keep its moments.
+        DataError
+            If a row was never in, or not as often as it is here, or if none would be left.
+        """
+        return self._keep(self.kept_moments().forget(X, y, sample_weight))
+
+    def kept_moments(self) -> DataMoments:
+        """Return the moments of a model that grows, or raise ParameterError if there are none."""
+        moments = self.moments_
+        if moments is None:
+            self._check_fitted()
+        if moments is None or moments.index is None:
+            raise ParameterError(
+                "rows come and go only where a model keeps the moments of its rows, and this one "
+                "does not; begin with partial_fit instead of fit, or give solve saved moments and "
+                "keep_moments=True."
+            )
+        return moments
+
+    def _add(self, X: Any, y: Any, sample_weight: Any, *, repeated_rows: bool) -> Self:
+        before = self.kept_moments()
+        more = self.moments_like(X, y, sample_weight, like=before)
+        return self._keep(before.merge(more, repeated_rows=repeated_rows))
+
+    def _keep(self, moments: DataMoments) -> Self:
+        """Take moments for those of all rows, and what was solved before for out of date."""
+        self.moments_ = moments.gathered()
+        self.n_features_in_ = moments.feature_map.n_features
+        for name in _SOLVED:
+            vars(self).pop(name, None)
+        return self
+
+    def moments_like(self, X: Any, y: Any, sample_weight: Any, *, like: Any) -> DataMoments:
+        """Return moments of rows that know them, of the map of `like` if that is given."""
+        raise NotImplementedError
+
+    def _solve_kept(self) -> None:
+        """Set the fitted attributes from `moments_`, and leave these as they are."""
+        raise NotImplementedError
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Solve when what a solution sets is asked for after rows have come or gone."""
+            if name in _SOLVED and vars(self).get("moments_") is not None:
+                self._solve_kept()
+                return vars(self)[name]
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self
+            )

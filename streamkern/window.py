@@ -1,0 +1,172 @@
+"""A model of the last files of a series, kept up as files come and go."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import reduce
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from streamkern.datamoments import load_moments, moments_header
+from streamkern.errors import DataError, ParameterError
+from streamkern.metric import GivenMetric
+from streamkern.observing import job
+from streamkern.sources import open_hdf5
+from streamkern.storage import make_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamkern.datamoments import DataMoments
+    from streamkern.model import RidgeModel
+    from streamkern.sources.hdf5 import HDF5Source
+
+    _Model = TypeVar("_Model", bound=RidgeModel)
+
+_ENDING = ".moments.h5"
+# Options that the moments of all files have in common.
+_COMMON = (
+    *("kernel", "n_components", "feature_map", "paired", "metric", "standardize"),
+    *("precision", "random_state", "n_folds"),
+)
+
+
+@job("window")
+def fit_window(
+    model: _Model,
+    paths: str | Path | Sequence[str | Path],
+    folder: str | Path,
+    *,
+    n_files: int,
+    x: str = "X",
+    y: str = "y",
+) -> _Model:
+    """Fit a model to the rows of the last files of a series, reading only those that are new.
+
+    The moments of every file of the window are kept in a folder, one file each.  Called again when
+    files have come, it reads these, forgets those that are not in the window any more, and merges
+    and solves.  Nothing is subtracted, so no rounding builds up, however often the window moves:
+    the model is that of `fit` on the files of the window, like the first file (its `like`), up to
+    the order of sums.  The first file that is ever read decides length scale, standardisation and
+    what else follows from rows; to choose them again take another folder.
+
+    Parameters
+    ----------
+    model : RandomFeatureRidge
+    paths : path, glob pattern, or sequence of these
+        As of `open_hdf5`: in the order given, a pattern sorted by name, as for names with a date.
+    folder : path
+        Of the moments, about 4 D^2 bytes and as much a fold for every file of the window, and 9
+        bytes a row.  Made if it is not there.
+    n_files : int
+        K, how many files the window has: the last ones, or all while they are fewer.
+    x, y : str
+        As of `open_hdf5`.
+
+    Returns
+    -------
+    RandomFeatureRidge
+        The model, fitted; it keeps the merged moments.  `report_["window"]` says how many files
+        are in, how many were read, and how many left.
+
+    Raises
+    ------
+    ParameterError
+        If the folder was made with other options, or `n_files` is not positive.
+    DataError
+        If rows cannot be used, or files have other columns than those before.
+    ModelFileError
+        If moments in the folder are damaged.
+    """
+    window = last_files(open_hdf5(paths, x, y), n_files)
+    days = [replace(window, files=(file,)) for file in window.files]
+    kept = make_folder(folder)
+    before = sorted(kept.glob(f"*{_ENDING}"))
+    like = moments_header(before[0]) if before else None
+    if like is not None:
+        _check_options(like, model, before[0])
+    places = [kept / _name(day) for day in days]
+    new = [not _is_of(place, day) for place, day in zip(places, days, strict=True)]
+    for place, day, is_new in zip(places, days, new, strict=True):
+        if is_new:
+            made = model.moments_like(day, None, None, like=like)
+            made.save(place, force=True)
+            like = like or moments_header(place)
+    model.solve(reduce(_merged, map(load_moments, places)), keep_moments=True)
+    left = set(before) - set(places)
+    for path in left:
+        path.unlink()
+    model.report_["window"] = {"files": len(days), "read_files": sum(new), "left_files": len(left)}
+    return model
+
+
+def last_files(source: HDF5Source, n_files: int) -> HDF5Source:
+    """Return the rows of the last files, or raise ParameterError unless they are a number."""
+    if isinstance(n_files, bool) or not isinstance(n_files, int) or n_files < 1:
+        raise ParameterError(
+            f"a window has a whole number of files, at least 1, not {n_files!r}; give one."
+        )
+    return replace(source, files=source.files[-n_files:])
+
+
+def _merged(total: DataMoments, more: DataMoments) -> DataMoments:
+    return total.merge(more, repeated_rows=True)
+
+
+def _name(day: HDF5Source) -> str:
+    """Return the name of the moments of a file: its own, and a hash of where it is."""
+    path = str(day.files[0].path)
+    return f"{Path(path).stem}-{sha256(path.encode()).hexdigest()[:8]}{_ENDING}"
+
+
+def _is_of(place: Path, day: HDF5Source) -> bool:
+    """Say whether moments are there of the file as it is now."""
+    if not place.is_file():
+        return False
+    data = moments_header(place).report["data"]
+    return _identity(data) == _identity(day.describe())
+
+
+def _identity(data: dict[str, Any]) -> tuple[Any, ...]:
+    if len(data.get("files", [])) != 1:
+        raise DataError(
+            "the folder of a window holds moments that are not of one file; give it a folder of "
+            "its own."
+        )
+    file = data["files"][0]
+    return data.get("x"), data.get("y"), str(file["path"]), file["file_bytes"], file["modified"]
+
+
+def _check_options(like: DataMoments, model: RidgeModel, place: Path) -> None:
+    """Raise ParameterError if the moments of earlier files were made with other options."""
+    mine, _ = model.options()
+    for name in _COMMON:
+        if name == "n_components" and model.n_components == "auto":
+            continue
+        if name == "kernel" and isinstance(mine.metric, str):  # chosen with what was learnt
+            continue
+        then, now = getattr(like.options, name), getattr(mine, name)
+        if not (_same_matrix(then, now, like) if name == "metric" else then == now):
+            raise ParameterError(
+                f"the moments in {place.parent} were made with {name} {_described(then)}, not "
+                f"{_described(now)}; take that, or another folder."
+            )
+
+
+def _described(option: Any) -> str:
+    """Return an option in a few words."""
+    return "of another matrix" if isinstance(option, GivenMetric) else str(option)
+
+
+def _same_matrix(then: Any, now: Any, like: DataMoments) -> bool:
+    """Say whether two metrics are the same, for the inputs that are not constant."""
+    if not (isinstance(then, GivenMetric) and isinstance(now, GivenMetric)):
+        return bool(then == now)
+    kept = like.pattern().feature_map.standardizer.columns
+    if max(kept) >= len(now.matrix):
+        return False
+    inner = np.ix_(kept, kept)
+    return np.allclose(then.matrix[inner], now.matrix[inner])

@@ -1,0 +1,177 @@
+"""Inside Dask-ML: its wrappers, its searches, and after its preprocessing."""
+
+from __future__ import annotations
+
+import warnings
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from sklearn.linear_model import SGDRegressor
+from sklearn.metrics import r2_score
+from sklearn.pipeline import make_pipeline
+
+from streamkern import Gaussian, RandomFeatureRidge, mended_searches
+from streamkern.resources import current_client, current_resources
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # of what Dask-ML imports
+    import dask_ml.model_selection as searches
+    from dask_ml.preprocessing import StandardScaler
+    from dask_ml.wrappers import Incremental, ParallelPostFit
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((1200, 3)) * [1.0, 10.0, 0.1] + [0.0, 5.0, -1.0]
+Y = np.sin(X[:, 0]) + X[:, 1] / 10 + 0.1 * rng.standard_normal(1200)
+ROWS, TARGETS = da.from_array(X, chunks=(150, 3)), da.from_array(Y, chunks=150)
+GRID = {"alpha": [0.1, 1e6]}
+
+
+def ridge(**options):
+    return RandomFeatureRidge(
+        Gaussian(1.5), **{"n_components": 48, "alpha": 0.1, "precision": "double"} | options
+    )
+
+
+# Wrappers.
+
+
+def test_a_fitted_model_predicts_and_transforms_blocks_when_they_are_asked_for():
+    model = ridge().fit(X, Y)
+    wrapped = ParallelPostFit(ridge()).fit(X, Y)
+    for lazy, expected in (
+        (wrapped.predict(ROWS), model.predict(X)),
+        (wrapped.transform(ROWS), model.transform(X)),
+        (ParallelPostFit(model.to_local()).predict(ROWS), model.predict(X)),
+    ):
+        assert isinstance(lazy, da.Array)
+        assert lazy.numblocks[0] == 8
+        assert np.allclose(lazy.compute(), expected, rtol=1e-12)
+    assert wrapped.score(ROWS, TARGETS) == pytest.approx(model.score(X, Y), rel=1e-9)
+
+
+def test_a_wrapped_model_is_fitted_to_dask_arrays_out_of_core():
+    wrapped = ParallelPostFit(ridge()).fit(ROWS, TARGETS)
+    assert np.allclose(wrapped.predict(X), ridge().fit(X, Y).predict(X), rtol=1e-9)
+
+
+@pytest.mark.parametrize("shuffle_blocks", [True, False])
+def test_blocks_added_one_after_the_other_are_one_fit(shuffle_blocks):
+    model = ridge(standardize=False)
+    added = Incremental(model, shuffle_blocks=shuffle_blocks, random_state=0).fit(ROWS, TARGETS)
+    expected = ridge(standardize=False).fit(X, Y)
+    assert np.allclose(added.predict(ROWS).compute(), expected.predict(X), rtol=1e-9, atol=1e-9)
+    assert added.estimator_.report_["rows"] == 1200
+    assert added.score(ROWS, TARGETS) == pytest.approx(expected.score(X, Y), rel=1e-9)
+    added.partial_fit(ROWS[:300], TARGETS[:300])
+    assert added.estimator_.report_["rows"] == 1500
+    assert model.moments_ is None
+
+
+def test_r2_of_dask_ml_itself_fails_with_every_model():
+    # Why `score` is the model's own: with these versions that of Dask-ML knows no shapes.
+    for model in (ridge(), SGDRegressor()):
+        wrapped = ParallelPostFit(model, scoring="r2").fit(X, Y)
+        with pytest.raises(ValueError, match="cannot broadcast shape"):
+            wrapped.score(ROWS, TARGETS)
+
+
+# Pipelines.
+
+
+def test_rows_are_scaled_by_dask_ml_and_stay_lazy():
+    pipeline = make_pipeline(StandardScaler(), ridge(standardize=False)).fit(ROWS, TARGETS)
+    predicted = pipeline.predict(ROWS)
+    assert isinstance(predicted, da.Array)
+    assert np.allclose(predicted.compute(), ridge().fit(X, Y).predict(X), rtol=1e-6, atol=1e-6)
+    assert pipeline.score(ROWS, TARGETS) == pytest.approx(r2_score(Y, predicted.compute()))
+
+
+# Searches.
+
+
+@pytest.mark.parametrize("kind", ["GridSearchCV", "RandomizedSearchCV"])
+@pytest.mark.parametrize("data", [(X, Y), (ROWS, TARGETS)], ids=["numpy", "dask"])
+def test_a_search_fits_models_side_by_side(kind, data):
+    options = {"n_iter": 2, "random_state": 0} if kind == "RandomizedSearchCV" else {}
+    found = getattr(searches, kind)(ridge(), GRID, cv=3, **options).fit(*data)
+    assert found.best_params_ == {"alpha": 0.1}
+    assert np.allclose(found.predict(X), ridge().fit(X, Y).predict(X), rtol=1e-9)
+
+
+@pytest.fixture(scope="module")
+def client():
+    """A worker with one thread, which a task that waits for others holds for ever."""
+    from distributed import Client
+
+    options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
+    with Client(processes=False, memory_limit="2 GB", **options) as client:
+        yield client
+
+
+def test_a_fit_in_the_task_of_a_worker_stays_there(client):
+    def fitted():
+        told = current_client(), current_resources()
+        return told, ridge().fit(X, Y).coef_
+
+    (there, resources), coef = client.submit(fitted).result(timeout=120)
+    assert there is None
+    assert (resources.n_workers, resources.n_threads) == (0, 1)
+    assert resources.worker_bytes <= 2e9
+    with dask.config.set(scheduler="synchronous"):
+        assert np.array_equal(coef, ridge().fit(X, Y).coef_)
+
+
+def test_a_task_that_left_its_thread_may_use_the_cluster(client):
+    def fitted():
+        from distributed import worker_client
+
+        with worker_client():
+            told = current_client() is not None, current_resources().n_workers
+            return told, ridge().fit(X, Y).coef_
+
+    told, coef = client.submit(fitted).result(timeout=120)
+    assert told == (True, 1)
+    assert np.array_equal(coef, ridge().fit(X, Y).coef_)
+
+
+def test_models_are_searched_on_the_workers(client):
+    found = searches.GridSearchCV(ridge(), GRID, cv=3).fit(X, Y)
+    assert found.best_params_ == {"alpha": 0.1}
+    added = Incremental(ridge(standardize=False), random_state=0).fit(ROWS, TARGETS)
+    expected = ridge(standardize=False).fit(X, Y)
+    assert np.allclose(added.predict(ROWS).compute(), expected.predict(X), rtol=1e-9, atol=1e-9)
+
+
+# Two penalties are fewer than some would draw.
+few_penalties = pytest.mark.filterwarnings("ignore:The total space of parameters 2:UserWarning")
+INCREMENTAL = {
+    "IncrementalSearchCV": {"n_initial_parameters": 2, "max_iter": 4, "decay_rate": None},
+    "InverseDecaySearchCV": {"n_initial_parameters": 2, "max_iter": 4},
+    "SuccessiveHalvingSearchCV": {"n_initial_parameters": 2, "n_initial_iter": 2, "max_iter": 4},
+    "HyperbandSearchCV": {"max_iter": 4},
+}
+
+
+def search(kind, model):
+    return getattr(searches, kind)(model, GRID, random_state=0, **INCREMENTAL[kind])
+
+
+@few_penalties
+@pytest.mark.parametrize("kind", INCREMENTAL)
+def test_models_are_searched_while_blocks_are_added(client, kind):
+    with mended_searches():
+        found = search(kind, ridge()).fit(ROWS, TARGETS)
+    assert found.best_score_ > 0.9
+    assert found.best_params_ == {"alpha": 0.1}
+    assert found.best_estimator_.report_["rows"] > 100
+    assert np.allclose(found.predict(ROWS).compute(), found.best_estimator_.predict(X))
+
+
+@few_penalties
+def test_incremental_searches_of_dask_ml_itself_fail_with_every_model(client):
+    # Why they are mended; when this fails, they need it no more.
+    for model in (ridge(), SGDRegressor()):
+        with pytest.raises(RuntimeError, match="asynchronous Client in a synchronous context"):
+            search("HyperbandSearchCV", model).fit(ROWS, TARGETS)

@@ -1,0 +1,304 @@
+"""Rows that come and go: the same model as one fit on the rows that are in."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+import streamkern
+from streamkern import Gaussian, RandomFeatureRidge, load_moments
+from streamkern.errors import DataError, ParameterError, SingularSystemError, StreamkernWarning
+
+
+@pytest.fixture(autouse=True)
+def _in_this_thread():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def rows(n=1000, q=None, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 3)) * [1.0, 10.0, 0.1] + [0.0, 5.0, -1.0]
+    y = np.stack([np.sin(X[:, 0]) + X[:, 1] / 10, 50 + 7 * X[:, 0] * X[:, 2]], axis=1)
+    y += 0.1 * rng.standard_normal(y.shape)
+    return X, y[:, 0] if q is None else y[:, :q]
+
+
+def ridge(kernel=Gaussian(1.5), **options):  # noqa: B008  immutable
+    return RandomFeatureRidge(
+        kernel, **{"n_components": 48, "alpha": 0.1, "precision": "double"} | options
+    )
+
+
+def chunks(n=1000, n_chunks=20, seed=None):
+    parts = np.array_split(np.arange(n), n_chunks)
+    return (
+        parts
+        if seed is None
+        else [parts[i] for i in np.random.default_rng(seed).permutation(n_chunks)]
+    )
+
+
+def grown(model, X, y, parts, weights=None):
+    for part in parts:
+        model.partial_fit(X[part], y[part], None if weights is None else weights[part])
+    return model
+
+
+def assert_predicts_like(model, expected, X, tolerance=1e-9):
+    mine, theirs = model.predict(X), expected.predict(X)
+    assert abs(mine - theirs).max() < tolerance * np.std(theirs)
+
+
+# In parts, as one.
+
+
+@pytest.mark.parametrize("feature_map", ["orthogonal", "identity"])
+@pytest.mark.parametrize("seed", [None, 1, 2])
+def test_twenty_chunks_in_any_order_are_one_fit(seed, feature_map):
+    X, y = rows()
+    options = {"standardize": False, "feature_map": feature_map}
+    if feature_map == "identity":
+        options["kernel"] = Gaussian("median")
+    whole = ridge(**options).fit(X, y)
+    model = grown(ridge(**options), X, y, chunks(seed=seed))
+    assert_predicts_like(model, whole, X)
+    assert model.report_["rows"] == 1000
+    if feature_map == "identity":
+        assert np.allclose(model.coef_, whole.coef_, rtol=1e-9, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("feature_map", "q"), [("orthogonal", None), ("nystroem", 2), ("binning", None)]
+)
+def test_chunks_are_one_fit_like_the_first_of_them(feature_map, q):
+    X, y = rows(q=q)
+    kernel = streamkern.Laplacian("median") if feature_map == "binning" else Gaussian("median")
+    options = {"kernel": kernel, "feature_map": feature_map}
+    parts = chunks(seed=3)
+    whole = ridge(**options).fit(X, y, like=ridge(**options).moments(X[parts[0]], y[parts[0]]))
+    model = grown(ridge(**options), X, y, parts)
+    assert_predicts_like(model, whole, X)
+    assert np.allclose(model.coef_, whole.coef_, rtol=1e-9, atol=1e-9 * abs(whole.coef_).max())
+    # Any order of the others.
+    again = grown(ridge(**options), X, y, [parts[0], *parts[:0:-1]])
+    assert_predicts_like(again, whole, X)
+
+
+@pytest.mark.parametrize("alpha", ["gcv", "evidence"])
+def test_a_penalty_that_needs_no_folds_is_chosen_as_in_one_fit(alpha):
+    X, y = rows()
+    like = ridge(alpha=alpha).moments(X[:200], y[:200])
+    whole = ridge(alpha=alpha).fit(X, y, like=like)
+    model = grown(ridge(alpha=alpha), X, y, chunks(n_chunks=5))
+    assert model.alpha_ == pytest.approx(whole.alpha_, rel=1e-9)
+    assert_predicts_like(model, whole, X)
+
+
+def test_a_penalty_is_cross_validated_on_the_rows_of_all_chunks():
+    X, y = rows()
+    model = grown(ridge(alpha="cv"), X, y, chunks(n_chunks=4))
+    assert model.penalty_curve_.fold_scores.shape[0] == 5
+    first = model.report_["cv_rmse"]
+    model.partial_fit(*rows(200, seed=1))
+    assert model.report_["rows"] == 1200
+    assert model.report_["cv_rmse"] != first
+
+
+def test_another_model_s_map_can_be_taken_to_begin_with():
+    X, y = rows()
+    like = ridge().fit(*rows(seed=5))
+    model = ridge().partial_fit(X[:100], y[:100], like=like).partial_fit(X[100:], y[100:])
+    assert model.feature_map_.equals(like.feature_map_)
+    assert_predicts_like(model, ridge().fit(X, y, like=like), X)
+    with pytest.raises(ParameterError, match="has its map already"):
+        model.partial_fit(X, y, like=like)
+
+
+def test_weights_count_as_repeated_rows_do():
+    X, y = rows(300)
+    like = ridge().moments(X, y)
+    twice = ridge().partial_fit(X, y, np.full(300, 2.0), like=like)
+    repeated = ridge().partial_fit(X, y, like=like).partial_fit(X, y)
+    assert_predicts_like(twice, repeated, X)
+    weights = np.random.default_rng(0).random(300)
+    model = grown(ridge(), X, y, chunks(300, 3), weights)
+    like = ridge().moments(X[:100], y[:100], weights[:100])
+    assert_predicts_like(model, ridge().fit(X, y, weights, like=like), X)
+
+
+def test_blocks_of_dask_arrays_can_be_added():
+    X, y = rows()
+    model = ridge().partial_fit(da.from_array(X[:600], 150), da.from_array(y[:600], 150))
+    model.partial_fit(da.from_array(X[600:], 200), y[600:])
+    expected = ridge().fit(X, y, like=ridge().moments(X[:600], y[:600]))
+    assert_predicts_like(model, expected, X)
+
+
+# Out again.
+
+
+def test_rows_that_are_forgotten_were_never_in():
+    X, y = rows()
+    weights = np.random.default_rng(0).random(1000)
+    model = grown(ridge(alpha="gcv"), X, y, chunks(n_chunks=4), weights)
+    model.forget(X[300:700], y[300:700], weights[300:700])
+    kept = np.r_[:300, 700:1000]
+    like = ridge().moments(X[:250], y[:250], weights[:250])
+    expected = ridge(alpha="gcv").fit(X[kept], y[kept], weights[kept], like=like)
+    assert_predicts_like(model, expected, X)
+    assert (model.report_["rows"], model.report_["forgotten_rows"]) == (600, 400)
+    with pytest.raises(DataError, match="2 of 2 rows were never in"):
+        model.forget(X[400:402], y[400:402], weights[400:402])
+
+
+def test_what_was_added_and_forgotten_leaves_the_model_as_it_was():
+    X, y = rows()
+    model = ridge().partial_fit(X[:500], y[:500])
+    before = model.coef_
+    model.update(X[500:], y[500:]).forget(X[500:], y[500:])
+    assert abs(model.coef_ - before).max() < 1e-9 * abs(before).max()
+
+
+@pytest.mark.parametrize("precision", ["single", "double"])
+def test_forty_slides_leave_no_drift(precision):
+    X, y = rows(2200)
+    model = ridge(precision=precision, n_components=16).partial_fit(X[:100], y[:100])
+    like = model.moments_
+    for start in range(0, 2000, 50):
+        model.update(X[start + 100 : start + 150], y[start + 100 : start + 150])
+        model.forget(X[start : start + 50], y[start : start + 50])
+    expected = ridge(precision=precision, n_components=16).fit(
+        X[2000:2100], y[2000:2100], like=like
+    )
+    assert model.report_["rows"] == 100
+    assert_predicts_like(model, expected, X, 1e-9 if precision == "double" else 1e-5)
+
+
+def test_rows_that_are_in_are_not_updated_with_unless_they_are_said_to_repeat():
+    X, y = rows(300)
+    model = ridge().partial_fit(X, y)
+    before = model.coef_
+    with pytest.raises(DataError, match="3 of the 3 rows to be merged are in already"):
+        model.update(X[:3], y[:3])
+    assert model.coef_ is before
+    assert model.update(X[:3], y[:3], repeated_rows=True).report_["rows"] == 303
+
+
+# When it is solved, and what is kept.
+
+
+def test_the_system_is_solved_when_something_is_asked_for(monkeypatch):
+    solves, solve = [], RandomFeatureRidge._solve
+    monkeypatch.setattr(
+        RandomFeatureRidge,
+        "_solve",
+        lambda *args, **named: solves.append(1) or solve(*args, **named),
+    )
+    X, y = rows()
+    model = grown(ridge(), X, y, chunks())
+    check_is_fitted(model)
+    assert (solves, model.n_features_in_) == ([], 3)
+    model.predict(X)
+    assert model.coef_.shape == (48,)
+    assert model.penalty_curve_ is None
+    assert solves == [1]
+    model.partial_fit(X, y)
+    assert solves == [1]
+    model.predict(X[:5], return_std=True)
+    model.score(X, y)
+    assert solves == [1, 1]
+
+
+def test_an_error_of_the_solution_is_raised_and_not_hidden():
+    X, y = rows()
+    model = ridge(alpha=0.0, n_components=400).partial_fit(X[:50], y[:50])
+    with pytest.raises(SingularSystemError):
+        _ = model.coef_
+    assert model.set_params(alpha=1.0).predict(X).shape == (1000,)
+
+
+def test_a_fit_begins_anew():
+    X, y = rows()
+    model = ridge().partial_fit(X[:500], y[:500])
+    model.fit(X, y)
+    assert model.moments_ is None
+    assert model.coef_.tolist() == ridge().fit(X, y).coef_.tolist()
+
+
+def test_copies_and_pickles_grow_on_by_themselves():
+    X, y = rows()
+    model = ridge(alpha="cv", feature_map="nystroem").partial_fit(X[:400], y[:400])
+    others = [copy.deepcopy(model), pickle.loads(pickle.dumps(model))]  # noqa: S301  our own
+    model.coef_  # noqa: B018  solved before it is copied, or after
+    others.append(pickle.loads(pickle.dumps(model)))  # noqa: S301
+    for other in others:
+        other.partial_fit(X[400:], y[400:])
+    assert model.report_["rows"] == 400
+    model.partial_fit(X[400:], y[400:])
+    assert all(np.array_equal(other.coef_, model.coef_) for other in others)
+    assert not [name for name in vars(clone(model)) if name.endswith("_")]
+
+
+def test_a_model_without_its_moments_says_what_to_do(tmp_path):
+    X, y = rows()
+    grew = ridge().partial_fit(X[:500], y[:500])
+    grew.save(tmp_path / "model.h5")
+    grew.moments_.save(tmp_path / "moments.h5")
+    loaded = streamkern.load(tmp_path / "model.h5")
+    assert loaded.coef_.tolist() == grew.coef_.tolist()
+    for model in (loaded, ridge().fit(X, y), ridge(alpha="cv").fit(X, y, keep_moments=True)):
+        for method in (model.partial_fit, model.update, model.forget):
+            with pytest.raises(ParameterError, match="begin with partial_fit instead of fit"):
+                method(X[500:], y[500:])
+    solved = ridge().solve(load_moments(tmp_path / "moments.h5"), keep_moments=True)
+    solved.update(X[500:], y[500:])
+    assert_predicts_like(solved, ridge().fit(X, y, like=grew.moments_), X)
+
+
+def test_nothing_is_updated_or_forgotten_before_a_fit():
+    X, y = rows(50)
+    for method in (ridge().update, ridge().forget):
+        with pytest.raises(NotFittedError):
+            method(X, y)
+    assert not hasattr(ridge(), "coef_")
+
+
+def test_rows_that_do_not_fit_leave_the_model_as_it_was():
+    X, y = rows(q=2)
+    model = ridge().partial_fit(X[:500], y[:500])
+    before = model.coef_
+    for wrong in ((X[:, :2], y), (X, y[:, 0]), (np.full((9, 3), np.nan), y[:9])):
+        with pytest.raises(DataError):
+            model.partial_fit(*wrong)
+    assert model.coef_ is before
+
+
+def test_a_column_that_is_constant_at_first_is_kept_where_nothing_is_divided():
+    X, y = rows()
+    X[:500, 1], y[:500] = 0.0, 1.0
+    model = grown(ridge(standardize=False), X, y, chunks(n_chunks=4))
+    assert_predicts_like(model, ridge(standardize=False).fit(X, y), X)
+
+
+def test_rows_may_come_one_by_one():
+    X, y = rows(20)
+    model = grown(ridge(standardize=False), X, y, chunks(20, 20))
+    assert_predicts_like(model, ridge(standardize=False).fit(X, y), X)
+
+
+def test_a_column_that_is_constant_at_first_is_left_out_with_a_warning():
+    X, y = rows()
+    X[:500, 1] = 4.0
+    with pytest.warns(StreamkernWarning, match="1 constant column"):
+        model = ridge().partial_fit(X[:500], y[:500])
+    with pytest.warns(StreamkernWarning, match="but not here: 1"):
+        model.partial_fit(X[500:], y[500:])
