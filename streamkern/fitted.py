@@ -23,16 +23,10 @@ from streamkern.prediction import (
     predict_to_hdf5,
     predicted_shards,
 )
-<<<<<<< ours
-from streamkern.scheduling import run, shared, task
+from streamkern.scheduling import is_task, run, shared, task
 from streamkern.sources import Source, as_source
 from streamkern.sources.arrays import as_rows
-from streamkern.sources.lazy import is_dask_array, is_lazy
-=======
-from streamkern.scheduling import is_task, run, shared, task
-from streamkern.sources import ArraySource, Source, as_source
-from streamkern.sources.arrays import is_dask_array
->>>>>>> theirs
+from streamkern.sources.lazy import is_dask_array
 from streamkern.storage import ModelFile, write_model
 
 if TYPE_CHECKING:

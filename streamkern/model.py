@@ -495,7 +495,8 @@ class RidgeModel(GrowingRidge):
         options, _ = self.options(pattern)
         if isinstance(like, DataMoments) and like is self.moments_:  # alpha may have changed
             options = replace(options, n_folds=like.n_folds)
-        source = as_source(X, y, sample_weight)
+        first = self.moments_ is None
+        source = as_source(*self._tables(X, y, sample_weight, first=first))
         options = self._for_rows(options, source, pattern)
         return fit_moments(
             source,

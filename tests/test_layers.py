@@ -43,13 +43,8 @@ LAYERS = [
     {"fitted", "reporting"},
     {"growing"},
     {"model"},
-<<<<<<< HEAD
-    {"callbacks", "exact", "estimators", "conversion", "transformers"},
-    {"sparse_models"},
-=======
-    {"exact", "estimators", "conversion", "window"},
+    {"callbacks", "exact", "estimators", "conversion", "transformers", "window"},
     {"sparse_models", "searching"},
->>>>>>> partial
     {"clusteroptions", "clusterfile", "comparison", "monitor", "revival"},
     {"cluster"},
     {"plots", "report"},
