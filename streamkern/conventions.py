@@ -72,7 +72,7 @@ class FeatureEstimator(
         finite, fewest = not (first or skips), 2 if first else 1
         X = checked_rows(self, X, first=first, finite=finite, fewest=fewest)
         if not isinstance(X, Source) and (first or y is not None):
-            y = checked_targets(self, y, finite=first and not skips)
+            y = checked_targets(self, y)
         return X, y, sample_weight
 
     def transform(self, X: Any) -> Any:
@@ -152,15 +152,15 @@ def checked_rows(
     return _numbers(rows)
 
 
-def checked_targets(estimator: BaseEstimator, y: Any, *, finite: bool) -> Any:
+def checked_targets(estimator: BaseEstimator, y: Any) -> Any:
     """Return numeric targets as an array (n,) or (n, q); a Dask collection as it is.
+
+    Passes look for values that are not finite, and say where they are.
 
     Parameters
     ----------
     estimator : BaseEstimator
     y : array_like or Dask collection
-    finite : bool
-        Whether NaN and infinite values are refused.
 
     Raises
     ------
@@ -176,7 +176,7 @@ def checked_targets(estimator: BaseEstimator, y: Any, *, finite: bool) -> Any:
         return y
     with data_errors():
         targets = check_array(
-            y, ensure_2d=False, dtype="numeric", ensure_all_finite=finite, input_name="y"
+            y, ensure_2d=False, dtype="numeric", ensure_all_finite=False, input_name="y"
         )
     return _numbers(targets)
 
