@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Self
 
 from streamkern.errors import ParameterError
@@ -18,11 +19,10 @@ _SOLVED = (
 )
 
 
-class GrowingRidge(FittedRidge):
+class GrowingRidge(FittedRidge, ABC):
     """Rows added to the moments of a model, and taken out again, with a solution when it is asked.
 
-    A class that fits says how rows become moments (`moments_like`) and moments a solution
-    (`_solve_kept`).
+    A class that fits says how rows become moments, and moments a solution.
     """
 
     moments_: DataMoments | None = None
@@ -142,13 +142,13 @@ class GrowingRidge(FittedRidge):
             vars(self).pop(name, None)
         return self
 
+    @abstractmethod
     def moments_like(self, X: Any, y: Any, sample_weight: Any, *, like: Any) -> DataMoments:
         """Return moments of rows that know them, of the map of `like` if that is given."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _solve_kept(self) -> None:
         """Set the fitted attributes from `moments_`, and leave these as they are."""
-        raise NotImplementedError
 
     if not TYPE_CHECKING:
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
-from unittest.mock import patch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,8 +34,12 @@ def mended_searches() -> Iterator[None]:
 
         return tuple(kept(value) for value in collections)
 
-    with patch.object(_incremental, "dask", _Dask(dask, persist)):
+    before = _incremental.dask
+    _incremental.dask = _Dask(dask, persist)
+    try:
         yield
+    finally:
+        _incremental.dask = before
 
 
 class _Dask:

@@ -14,15 +14,12 @@ from streamkern.datamoments import load_moments, moments_header
 from streamkern.errors import DataError, ParameterError
 from streamkern.metric import GivenMetric
 from streamkern.observing import job
-from streamkern.sources import open_hdf5
+from streamkern.sources import HDF5Source
 from streamkern.storage import make_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from streamkern.datamoments import DataMoments
     from streamkern.model import RidgeModel
-    from streamkern.sources.hdf5 import HDF5Source
 
     _Model = TypeVar("_Model", bound=RidgeModel)
 
@@ -35,15 +32,7 @@ _COMMON = (
 
 
 @job("window")
-def fit_window(
-    model: _Model,
-    paths: str | Path | Sequence[str | Path],
-    folder: str | Path,
-    *,
-    n_files: int,
-    x: str = "X",
-    y: str = "y",
-) -> _Model:
+def fit_window(model: _Model, source: HDF5Source, folder: str | Path, *, n_files: int) -> _Model:
     """Fit a model to the rows of the last files of a series, reading only those that are new.
 
     The moments of every file of the window are kept in a folder, one file each.  Called again when
@@ -56,15 +45,14 @@ def fit_window(
     Parameters
     ----------
     model : RandomFeatureRidge
-    paths : path, glob pattern, or sequence of these
-        As of `open_hdf5`: in the order given, a pattern sorted by name, as for names with a date.
+    source : HDF5Source
+        All files that there are, as `open_hdf5` describes them: in the order given, a pattern
+        sorted by name, as suits names with a date.
     folder : path
         Of the moments, about 4 D^2 bytes and as much a fold for every file of the window, and 9
         bytes a row.  Made if it is not there.
     n_files : int
         K, how many files the window has: the last ones, or all while they are fewer.
-    x, y : str
-        As of `open_hdf5`.
 
     Returns
     -------
@@ -81,7 +69,7 @@ def fit_window(
     ModelFileError
         If moments in the folder are damaged.
     """
-    window = last_files(open_hdf5(paths, x, y), n_files)
+    window = last_files(source, n_files)
     days = [replace(window, files=(file,)) for file in window.files]
     kept = make_folder(folder)
     before = sorted(kept.glob(f"*{_ENDING}"))
@@ -104,7 +92,12 @@ def fit_window(
 
 
 def last_files(source: HDF5Source, n_files: int) -> HDF5Source:
-    """Return the rows of the last files, or raise ParameterError unless they are a number."""
+    """Return the rows of the last files, or raise ParameterError where there are no such."""
+    if not isinstance(source, HDF5Source):
+        raise ParameterError(
+            f"a window is of files, not of {type(source).__name__}; open them by open_hdf5, or "
+            f"move over rows by update and forget."
+        )
     if isinstance(n_files, bool) or not isinstance(n_files, int) or n_files < 1:
         raise ParameterError(
             f"a window has a whole number of files, at least 1, not {n_files!r}; give one."
@@ -137,7 +130,8 @@ def _identity(data: dict[str, Any]) -> tuple[Any, ...]:
             "its own."
         )
     file = data["files"][0]
-    return data.get("x"), data.get("y"), str(file["path"]), file["file_bytes"], file["modified"]
+    datasets = {name: value for name, value in data.items() if name not in ("files", "rows")}
+    return datasets, str(file["path"]), file["file_bytes"], file["modified"]
 
 
 def _check_options(like: DataMoments, model: RidgeModel, place: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
 
 import dask
@@ -14,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 
 from streamkern import Gaussian, RandomFeatureRidge, mended_searches
 from streamkern.resources import current_client, current_resources
+from streamkern.scheduling import is_task
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of what Dask-ML imports
@@ -134,6 +136,16 @@ def test_a_task_that_left_its_thread_may_use_the_cluster(client):
     told, coef = client.submit(fitted).result(timeout=120)
     assert told == (True, 1)
     assert np.array_equal(coef, ridge().fit(X, Y).coef_)
+
+
+def test_moments_of_rows_that_workers_read_come_back_with_the_model(client):
+    model = ridge(alpha="cv").partial_fit(ROWS[:600], TARGETS[:600])
+    model.update(ROWS[600:], TARGETS[600:])
+    assert not is_task(model.moments_.folds)
+    again = pickle.loads(pickle.dumps(model))  # noqa: S301  our own
+    there = model.predict(X)
+    with dask.config.set(scheduler="synchronous"):
+        assert np.array_equal(again.predict(X), there)
 
 
 def test_models_are_searched_on_the_workers(client):

@@ -9,6 +9,7 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
+from real import load, needs_data
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
@@ -141,6 +142,17 @@ def test_blocks_of_dask_arrays_can_be_added():
     model.partial_fit(da.from_array(X[600:], 200), y[600:])
     expected = ridge().fit(X, y, like=ridge().moments(X[:600], y[:600]))
     assert_predicts_like(model, expected, X)
+
+
+@needs_data
+def test_twenty_chunks_of_a_real_table_sorted_by_its_target_are_one_fit():
+    data = load("adult_a9a")  # columns of rare categories, constant in whole chunks
+    order = np.argsort(data["y"], kind="stable")
+    X, y = data["X"][order], data["y"][order].astype(float)
+    options = {"standardize": False, "kernel": Gaussian(4.0), "alpha": 1.0}
+    whole = ridge(**options).fit(X, y)
+    model = grown(ridge(**options), X, y, chunks(len(X), seed=4))
+    assert_predicts_like(model, whole, X)
 
 
 # Out again.

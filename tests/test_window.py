@@ -40,7 +40,7 @@ def days(*numbers):
 
 
 def slide(model=None, n_files=3, keep="keep"):
-    return fit_window(model or ridge(), "day-*.h5", keep, n_files=n_files)
+    return fit_window(model or ridge(), open_hdf5("day-*.h5"), keep, n_files=n_files)
 
 
 def counts(model):
@@ -140,6 +140,8 @@ def test_what_cannot_be_is_refused():
     for n_files in (0, 2.0, True):
         with pytest.raises(ParameterError, match="whole number of files"):
             slide(n_files=n_files)
+    with pytest.raises(ParameterError, match="a window is of files, not of str"):
+        fit_window(ridge(), "day-000.h5", "keep", n_files=2)
     with pytest.raises(OutputError, match="cannot be made"):
         slide(keep="day-000.h5")
     slide()

@@ -71,14 +71,7 @@ def window(say: Say, **options: Any) -> None:
     largest = replace(source, files=(max(source.files, key=lambda file: file.n_rows),))
     plan = checked.planned(largest, indexed=True, n_workers=place.workers)
     with place.entered(say, plan, options["out"]):
-        fit_window(
-            model,
-            options["data"],
-            options["keep"],
-            n_files=options["n_files"],
-            x=options["x"],
-            y=options["y"],
-        )
+        fit_window(model, source, options["keep"], n_files=options["n_files"])
         model.save(options["out"], force=options["force"])
         write_report(say, model, options, source)
     report_on(say, "Fitted", model, options["out"])
