@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         RationalQuadratic,
     )
     from streamkern.monitor import progress
+    from streamkern.pca.estimator import RandomFeaturePCA, load_pca
     from streamkern.report import write_report
     from streamkern.sources import open_hdf5
     from streamkern.sparse_models import sparsify
@@ -66,6 +67,7 @@ _HOMES = {
     "Polynomial": "kernels",
     "QuasiRandomFourierFeatures": "features",
     "RandomBinning": "features",
+    "RandomFeaturePCA": "pca.estimator",
     "RandomFeatureRidge": "estimators",
     "RandomFourierFeatures": "features",
     "RationalQuadratic": "kernels",
@@ -76,6 +78,7 @@ _HOMES = {
     "connect": "cluster",
     "load": "estimators",
     "load_moments": "datamoments",
+    "load_pca": "pca.estimator",
     "open_hdf5": "sources",
     "progress": "monitor",
     "sparsify": "sparse_models",
@@ -102,6 +105,7 @@ __all__ = [
     "Polynomial",
     "QuasiRandomFourierFeatures",
     "RandomBinning",
+    "RandomFeaturePCA",
     "RandomFeatureRidge",
     "RandomFourierFeatures",
     "RationalQuadratic",
@@ -113,6 +117,7 @@ __all__ = [
     "connect",
     "load",
     "load_moments",
+    "load_pca",
     "open_hdf5",
     "progress",
     "sparsify",
