@@ -27,7 +27,9 @@ COMMANDS = {
     "merge": "Merge the moments of different rows.",
     "forget": "Take rows out of moments.",
     "solve": "Make a model of moments.",
-    "show": "Show the card of a model, or what moments are of.",
+    "pca": "Find the principal components of features of rows, or of moments.",
+    "transform": "Take every row of a data set to its scores along principal components.",
+    "show": "Show the card of a model, or what moments or components are of.",
 }
 
 

@@ -1,1 +1,1 @@
-"""Kernel principal components by random features: `estimator` is scikit-learn's face of the rest."""
+"""Kernel principal components by random features: `estimator` is scikit-learn's face of them."""

@@ -26,9 +26,12 @@ if TYPE_CHECKING:
 
     from streamkern._typing import Floats
     from streamkern.datamoments import DataMoments
+    from streamkern.fitoptions import FitOptions
     from streamkern.sources import Source
     from streamkern.statistics import ByFold
 
+# Of a fit, what those of principal components take too, by the same names.
+OPTIONS = ("feature_map", "paired", "standardize", "precision", "on_bad_rows", "random_state")
 # What rows become is itself the X of a data set.
 DATASET = "X"
 
@@ -149,21 +152,36 @@ def save_components(
     path: str | Path,
     found: PrincipalComponents,
     report: dict[str, Any],
-    options: dict[str, Any],
+    options: FitOptions,
+    n_components: int | float | None,
     *,
     force: bool = False,
 ) -> None:
     """Write principal components to an HDF5 file, with the options that they were made by.
+
+    Parameters
+    ----------
+    path : path
+    found : PrincipalComponents
+    report : dict
+    options : FitOptions
+        Of the passes over the rows.
+    n_components : int or float, optional
+        What was asked for.
+    force : bool
+        Replace an existing file.
 
     Raises
     ------
     OutputError
         If the file exists and `force` is not given, or cannot be written.
     """
-    kernel = options["kernel"]
+    kernel = options.kernel
     card = {
         "kind": "RandomFeaturePCA",
-        "options": options | {"kernel": {"name": kernel.name, "parameters": kernel.parameters()}},
+        "options": {name: getattr(options, name) for name in OPTIONS}
+        | {"n_components": n_components, "n_random_features": options.n_components},
+        "option_kernel": {"name": kernel.name, "parameters": kernel.parameters()},
         "report": report,
         "versions": {"streamkern": __version__} | {name: version(name) for name in LIBRARIES},
         "created": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -13,7 +13,12 @@ from streamkern.fitoptions import FitOptions
 from streamkern.fitting import fit_moments
 from streamkern.kernels import Gaussian, Kernel, kernel_from
 from streamkern.observing import job
-from streamkern.pca.components import principal_components, save_components, transform_to_hdf5
+from streamkern.pca.components import (
+    OPTIONS,
+    principal_components,
+    save_components,
+    transform_to_hdf5,
+)
 from streamkern.prediction import predicted_shards
 from streamkern.principal import checked_number
 from streamkern.sources import Source, as_source
@@ -28,9 +33,7 @@ if TYPE_CHECKING:
     from streamkern.principal import PrincipalComponents
 
 
-class RandomFeaturePCA(  # type: ignore[misc]
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
-):
+class RandomFeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Kernel principal component analysis by random features, in two passes over the rows.
 
     The principal components of the features phi(x), from their centred moments.  As phi(x)^T
@@ -134,9 +137,7 @@ class RandomFeaturePCA(  # type: ignore[misc]
             If the job cannot fit; before the first read.
         """
         checked_number(self.n_components)
-        parameters = self._parameters()
-        parameters["n_components"] = parameters.pop("n_random_features")
-        options = FitOptions(fit_intercept=True, **parameters)
+        options = self.options()
         source = as_source(self._validated(X, reset=True), None, sample_weight)
         moments = fit_moments(source, options, needs_targets=False, checkpoint=checkpoint)
         return self._take(*principal_components(moments, self.n_components))
@@ -159,11 +160,17 @@ class RandomFeaturePCA(  # type: ignore[misc]
         """
         return self._take(*principal_components(moments, self.n_components))
 
-    def _parameters(self) -> dict[str, Any]:
-        """Return the options of the map and of its passes, with the kernel."""
-        parameters: dict[str, Any] = self.get_params(deep=False)
-        del parameters["n_components"]
-        return parameters
+    def options(self) -> FitOptions:
+        """Return the checked options of the passes of a fit.
+
+        Raises
+        ------
+        ParameterError
+            If an option has a value that it cannot have.
+        """
+        alike = {name: getattr(self, name) for name in OPTIONS}
+        D = self.n_random_features
+        return FitOptions(self.kernel, n_components=D, fit_intercept=True, **alike)
 
     def _take(self, found: PrincipalComponents, report: dict[str, Any]) -> Self:
         """Set the fitted attributes."""
@@ -183,9 +190,14 @@ class RandomFeaturePCA(  # type: ignore[misc]
         """Return rows in memory as scikit-learn checks them, and others as they are."""
         if isinstance(X, Source) or is_dask_array(X):
             return X
-        finite: Any = self.on_bad_rows != "skip"
-        types = [np.float64, np.float32]
-        return validate_data(self, X, reset=reset, dtype=types, ensure_all_finite=finite)
+        return validate_data(
+            self,
+            X,
+            reset=reset,
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=self.on_bad_rows != "skip",
+            ensure_min_samples=2 if reset else 1,
+        )
 
     def transform(self, X: Any) -> Any:
         """Return the scores of rows along the components.
@@ -243,8 +255,9 @@ class RandomFeaturePCA(  # type: ignore[misc]
             If the file exists and `force` is not given, or cannot be written.
         """
         check_is_fitted(self)
-        options = self.get_params(deep=False)
-        save_components(path, self.principal_, self.report_, options, force=force)
+        save_components(
+            path, self.principal_, self.report_, self.options(), self.n_components, force=force
+        )
 
     @property
     def _n_features_out(self) -> int:
@@ -266,9 +279,8 @@ def load_pca(path: str | Path) -> RandomFeaturePCA:
     """
     found, card = read_components(path)
     try:
-        options = dict(card["options"])
-        kernel = options.pop("kernel")
-        pca = RandomFeaturePCA(kernel_from(kernel["name"], kernel["parameters"]), **options)
+        kernel = card["option_kernel"]
+        pca = RandomFeaturePCA(kernel_from(kernel["name"], kernel["parameters"]), **card["options"])
         return pca._take(found, card["report"])  # noqa: SLF001  its own class
     except (KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"{path} is a damaged PCA ({error}); copy it again.") from error

@@ -1,4 +1,4 @@
-"""What files of models, moments and principal components have in common: arrays and one JSON text."""
+"""What the files that streamkern reads again have in common: HDF5 arrays beside one JSON text."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Files of principal components: HDF5 arrays and one JSON text, as models are stored.
 
 /                    attributes format = "streamkern-pca", format_version
-/card                JSON: kind, options, fit report, data, versions of libraries, map and parameters
+/card                JSON: kind, options, fit report, versions of libraries, map and parameters
 /map/...             what the feature map drew
 /components          (K, D)
 /mean                (D,)
