@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from streamkern.engine import accumulate
     from streamkern.estimators import RandomFeatureRidge, load
     from streamkern.exact import ExactKernelRidge
+    from streamkern.exchange import to_onnx
     from streamkern.features import (
         FeatureMap,
         GridFourierFeatures,
@@ -82,6 +83,7 @@ _HOMES = {
     "open_hdf5": "sources",
     "progress": "monitor",
     "sparsify": "sparse_models",
+    "to_onnx": "exchange",
     "write_report": "report",
 }
 
@@ -121,6 +123,7 @@ __all__ = [
     "open_hdf5",
     "progress",
     "sparsify",
+    "to_onnx",
     "write_report",
 ]
 

@@ -42,6 +42,7 @@ PUBLIC = {
     "open_hdf5",
     "progress",
     "sparsify",
+    "to_onnx",
     "write_report",
 }
 

@@ -29,6 +29,7 @@ COMMANDS = {
     "solve": "Make a model of moments.",
     "pca": "Find the principal components of features of rows, or of moments.",
     "transform": "Take every row of a data set to its scores along principal components.",
+    "export": "Write the predictions of a model as an ONNX file.",
     "show": "Show the card of a model, or what moments or components are of.",
 }
 
