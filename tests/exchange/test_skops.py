@@ -18,8 +18,8 @@ from streamkern import (
 )
 
 
-def ridge(kernel=Gaussian(1.5), **options):
-    return RandomFeatureRidge(kernel, n_components=16, **options)
+def ridge(kernel=None, **options):
+    return RandomFeatureRidge(kernel or Gaussian(1.5), n_components=16, **options)
 
 
 MODELS = {
