@@ -191,6 +191,7 @@ COMMANDS = {
     "a search": (0, "tune data.h5 --out new.h5 --components 16"),
     "a report": (0, "fit data.h5 --out new.h5 --components 16 --report new.html"),
     "moments": (0, "moments data.h5 --out new.h5 --components 16"),
+    "components": (0, "pca data.h5 --out new.h5 --random-features 16"),
     "predictions": (0, "predict model.h5 data.h5 --out new.h5 --std"),
     "errors": (0, "evaluate model.h5 data.h5"),
     "leave-one-out": (0, "diagnose model.h5 data.h5"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+import dask
 import dask.array as da
 import h5py
 import numpy as np
@@ -279,3 +280,25 @@ def test_it_keeps_the_contract_of_scikit_learn(estimator, check):
         # Of columns that are constant, and rows in checks that are wide.
         warnings.simplefilter("ignore", StreamkernWarning)
         check(estimator)
+
+
+# More than one shard.
+N = 40_000
+
+
+def test_the_bits_are_the_same_whoever_sums_and_whatever_stopped(tmp_path):
+    X = rows(N).astype(np.float32)
+    wanted = pca(precision="single")
+    with dask.config.set(scheduler="synchronous"):
+        alone = clone(wanted).fit(X)
+    with h5py.File(tmp_path / "rows.h5", "w") as file:
+        file.create_dataset("X", data=X, chunks=(1024, P))
+    source = open_hdf5(tmp_path / "rows.h5", y=None)
+    assert len(source.shards(16384)) > 1
+    with dask.config.set(scheduler="threads", num_workers=3):
+        checkpointed = clone(wanted).fit(source, checkpoint=tmp_path / "sums")
+        resumed = clone(wanted).fit(source, checkpoint=tmp_path / "sums")
+    assert resumed.report_["resumed_shards"] > 0
+    for other in (checkpointed, resumed):
+        assert_same(other, alone, 1e-300)
+        assert np.array_equal(other.components_, alone.components_)
