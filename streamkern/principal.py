@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +65,10 @@ class PrincipalComponents:
         """The lengths (K,) of the columns of scores of all rows: sqrt((N - 1) variance)."""
         values: Floats = np.sqrt(self.explained_variance * (self.weight - 1.0))
         return values
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave behind what can be computed again."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 def checked_number(n_components: Any) -> int | float | None:

@@ -274,6 +274,25 @@ def test_it_is_a_step_of_a_pipeline():
     assert list(frame.columns) == ["randomfeaturepca0", "randomfeaturepca1"]
 
 
+def test_dask_ml_transforms_in_parallel_after_the_fit():
+    from dask_ml.wrappers import ParallelPostFit
+
+    X = rows()
+    wrapped = ParallelPostFit(pca()).fit(X)
+    lazy = wrapped.transform(da.from_array(X, chunks=(100, P)))
+    assert isinstance(lazy, da.Array)
+    assert np.abs(lazy.compute() - pca().fit(X).transform(X)).max() < 1e-12
+
+
+def test_columns_of_a_frame_are_remembered_by_name():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(rows(), columns=list("abcd"))
+    found = pca().fit(frame)
+    assert found.feature_names_in_.tolist() == list("abcd")
+    with pytest.raises(ValueError, match="feature names should match"):
+        found.transform(frame[list("dcba")])
+
+
 @parametrize_with_checks([pca(n_components=None)])
 def test_it_keeps_the_contract_of_scikit_learn(estimator, check):
     with warnings.catch_warnings():
