@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from streamkern.errors import ModelFileError
+from streamkern.errors import DataError, ModelFileError
 from streamkern.fitoptions import FitOptions
 from streamkern.fitting import fit_moments
 from streamkern.kernels import Gaussian, Kernel, kernel_from
@@ -138,6 +138,8 @@ class RandomFeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """
         checked_number(self.n_components)
         options = self.options()
+        if sample_weight is not None and not np.any(np.asarray(sample_weight)):
+            raise DataError("all sample weights are zero, so that no row counts; give others.")
         source = as_source(self._validated(X, reset=True), None, sample_weight)
         moments = fit_moments(source, options, needs_targets=False, checkpoint=checkpoint)
         return self._take(*principal_components(moments, self.n_components))

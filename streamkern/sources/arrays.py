@@ -86,8 +86,6 @@ class ArraySource(Source):
         ):
             raise DataError("sample_weight must be one non-negative number per row; check it.")
         _check_lengths(self.X, self.y, self.weights)
-        if self.weights is not None and not self.weights.any():
-            raise DataError("all sample weights are zero, so that no row counts; give others.")
         self.n_samples, self.n_features = self.X.shape
         self.n_targets = _n_targets(self.y)
         self.target_ndim = 1 if self.y is None else self.y.ndim
