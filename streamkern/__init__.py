@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from streamkern.engine import accumulate
     from streamkern.estimators import RandomFeatureRidge, load
     from streamkern.exact import ExactKernelRidge
+    from streamkern.exchange import to_onnx
     from streamkern.features import FeatureMap
     from streamkern.kernels import (
         Cauchy,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     )
     from streamkern.local import LocalModel
     from streamkern.monitor import progress
+    from streamkern.pca.estimator import RandomFeaturePCA, load_pca
     from streamkern.report import write_report
     from streamkern.searching import mended_searches
     from streamkern.sources import open_hdf5
@@ -70,6 +72,7 @@ _HOMES = {
     "Polynomial": "kernels",
     "QuasiRandomFourierFeatures": "transformers",
     "RandomBinning": "transformers",
+    "RandomFeaturePCA": "pca.estimator",
     "RandomFeatureRidge": "estimators",
     "RandomFourierFeatures": "transformers",
     "RationalQuadratic": "kernels",
@@ -81,10 +84,12 @@ _HOMES = {
     "fit_window": "window",
     "load": "estimators",
     "load_moments": "datamoments",
+    "load_pca": "pca.estimator",
     "mended_searches": "searching",
     "open_hdf5": "sources",
     "progress": "monitor",
     "sparsify": "sparse_models",
+    "to_onnx": "exchange",
     "write_report": "report",
 }
 
@@ -109,6 +114,7 @@ __all__ = [
     "Polynomial",
     "QuasiRandomFourierFeatures",
     "RandomBinning",
+    "RandomFeaturePCA",
     "RandomFeatureRidge",
     "RandomFourierFeatures",
     "RationalQuadratic",
@@ -121,10 +127,12 @@ __all__ = [
     "fit_window",
     "load",
     "load_moments",
+    "load_pca",
     "mended_searches",
     "open_hdf5",
     "progress",
     "sparsify",
+    "to_onnx",
     "write_report",
 ]
 

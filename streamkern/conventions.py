@@ -66,10 +66,15 @@ class FeatureEstimator(
     feature_map_: FeatureMap
 
     def _tables(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, first: bool = False
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        first: bool = False,
+        fewest: int = 1,
     ) -> tuple[Any, Any, Any]:
-        skips = self.on_bad_rows == "skip"
-        finite, fewest = not (first or skips), 2 if first else 1
+        finite = not (first or self.on_bad_rows == "skip")
         X = checked_rows(self, X, first=first, finite=finite, fewest=fewest)
         if not isinstance(X, Source) and (first or y is not None):
             y = checked_targets(self, y)

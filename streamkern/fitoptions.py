@@ -217,9 +217,10 @@ def plan_for(
     *,
     indexed: bool = False,
     fixed_alpha: bool = False,
+    needs_targets: bool = True,
 ) -> Plan:
     """Plan a fit on what the current scheduler offers, tell it, and refuse what does not fit."""
-    if not source.n_targets:
+    if needs_targets and not source.n_targets:
         raise DataError("a fit needs targets, but the source has none; name a dataset with y.")
     resources = current_resources()
     plan = options.planned(

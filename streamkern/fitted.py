@@ -81,10 +81,11 @@ class FittedRidge:
         sample_weight: Any = None,
         *,
         first: bool = False,  # noqa: ARG002  of those that note what came
+        fewest: int = 1,  # noqa: ARG002
     ) -> tuple[Any, Any, Any]:
         """Return rows, targets and weights as they came; estimators of scikit-learn check them.
 
-        They are those of a fit where `first` is true.
+        They are those of a fit where `first` is true, and `fewest` rows at least.
         """
         return X, y, sample_weight
 

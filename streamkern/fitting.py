@@ -47,6 +47,7 @@ def fit_moments(
     indexed: bool = False,
     fixed_alpha: bool = False,
     more_to_come: bool = False,
+    needs_targets: bool = True,
     checkpoint: str | Path | None = None,
 ) -> DataMoments:
     """Read the rows twice, lightly for the columns and a sample, then for the moments.
@@ -63,6 +64,8 @@ def fit_moments(
         They are for a solution at one penalty, which takes less memory than a choice.
     more_to_come : bool
         These are the first of more rows: what is constant in them may vary later.
+    needs_targets : bool
+        Rows without targets are refused; else the moments are of features alone.
     checkpoint : path, optional
         A folder where sums are saved as they are made, and those of an earlier run are found.
 
@@ -84,7 +87,14 @@ def fit_moments(
         n_sample = options.sample_rows(source)
     else:
         like.check(source)
-    plan = plan_for(source, options, n_sample, indexed=indexed, fixed_alpha=fixed_alpha)
+    plan = plan_for(
+        source,
+        options,
+        n_sample,
+        indexed=indexed,
+        fixed_alpha=fixed_alpha,
+        needs_targets=needs_targets,
+    )
     _, rule = folds_for(source, plan, options, few_rows=like is not None)
     index = RowIndex(rule) if indexed else None
     with checkpointed(checkpoint, source, options, plan, like=like, indexed=indexed) as saved:

@@ -262,7 +262,7 @@ class RidgeModel(GrowingRidge):
         """
         pattern = pattern_of(like)
         options, penalty = self.options(pattern)
-        source = as_source(*self._tables(X, y, sample_weight, first=True))
+        source = as_source(*self._tables(X, y, sample_weight, first=True, fewest=2))
         options = self._for_rows(options, source, pattern)
         self._sparse_options(penalty, options.components_for(source.n_features))
         fixed = self.solves_at_once()
@@ -451,7 +451,7 @@ class RidgeModel(GrowingRidge):
         if kernels is None and AUTO in (maps, self.feature_map):
             kernels = AUTO if self.kernel == Gaussian("median") else None  # as good as its kernel
         options = self.search_options(kernels=kernels, maps=maps)
-        source = as_source(*self._tables(X, y, sample_weight, first=True))
+        source = as_source(*self._tables(X, y, sample_weight, first=True, fewest=2))
         tried = kernels_to_try(kernels, self.kernel)
         names = maps_to_try(maps, self.feature_map, source.n_features)
         pairs = pairs_to_try(tried, names, options, source)

@@ -104,6 +104,7 @@ def predict_to_hdf5(
     equations: NormalEquations | None = None,
     skip_bad_rows: bool = False,
     force: bool = False,
+    dataset: str = "y_pred",
 ) -> int:
     """Predict the rows of a source into the dataset `y_pred` of a new HDF5 file.
 
@@ -121,6 +122,8 @@ def predict_to_hdf5(
         Write NaN for rows with values that are not finite, instead of refusing them.
     force : bool
         Replace an existing file.
+    dataset : str
+        Another name for the dataset of predictions.
 
     Returns
     -------
@@ -147,7 +150,7 @@ def predict_to_hdf5(
                     first = shard.start + int(unknown[0])
                 bad += len(unknown)
             for name, values in made.items():
-                writer.append(name, values)
+                writer.append(dataset if name == "y_pred" else name, values)
         if bad and not skip_bad_rows:
             raise DataError(
                 f"{bad:,} of {source.n_samples:,} rows have no finite prediction, the first at "

@@ -27,6 +27,7 @@ PUBLIC = {
     "Polynomial",
     "QuasiRandomFourierFeatures",
     "RandomBinning",
+    "RandomFeaturePCA",
     "RandomFeatureRidge",
     "RandomFourierFeatures",
     "RationalQuadratic",
@@ -39,10 +40,12 @@ PUBLIC = {
     "fit_window",
     "load",
     "load_moments",
+    "load_pca",
     "mended_searches",
     "open_hdf5",
     "progress",
     "sparsify",
+    "to_onnx",
     "write_report",
 }
 

@@ -28,7 +28,10 @@ COMMANDS = {
     "forget": "Take rows out of moments.",
     "solve": "Make a model of moments.",
     "window": "Fit the last files of a series, reading only those that are new.",
-    "show": "Show the card of a model, or what moments are of.",
+    "pca": "Find the principal components of features of rows, or of moments.",
+    "transform": "Take every row of a data set to its scores along principal components.",
+    "export": "Write the predictions of a model as an ONNX file.",
+    "show": "Show the card of a model, or what moments or components are of.",
 }
 
 

@@ -107,16 +107,15 @@ def card_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
 
 def data_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
     """Return what was read, and what features it became."""
-    kernel, scale = report["kernel"], report["length_scale"]
-    kernel += f", length scale {_brief(scale)}" if scale is not None else ""
     components = f"{report['n_components']:,}"
     if report.get("sparse_of"):
         components += f" of {report['sparse_of']:,} by {report['sparse_method']}"
+    size, kernel = input_rows(report)
     return [
-        ("rows x inputs", f"{report['rows']:,} x {report['n_features']:,}"),
+        size,
         ("targets", f"{report['n_targets']:,}"),
         *weight_rows(report),
-        ("kernel", kernel),
+        kernel,
         *metric_rows(report),
         ("components", f"{components} ({report['precision']} precision)"),
     ]
@@ -126,6 +125,16 @@ def weight_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
     """Return what rows are weighted by, and what that makes of them, where they are."""
     name = report.get("weights")
     return [("weights", f"{name}, which add up to {report['weight']:,.10g}")] if name else []
+
+
+def input_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return how many rows were read, and the kernel of them."""
+    kernel, scale = report["kernel"], report["length_scale"]
+    kernel += f", length scale {_brief(scale)}" if scale is not None else ""
+    return [
+        ("rows x inputs", f"{report['rows']:,} x {report['n_features']:,}"),
+        ("kernel", kernel),
+    ]
 
 
 def metric_rows(report: dict[str, Any]) -> list[tuple[str, str]]:

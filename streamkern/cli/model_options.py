@@ -233,14 +233,9 @@ def like_option(command: Any) -> Any:
     )(command)
 
 
-def map_options(command: Any, *, several: bool = False) -> Any:
-    """Give a command all options that make features of rows, with one kernel or several."""
+def feature_options(command: Any, *, several: bool = False) -> Any:
+    """Give a command the options of a map, its precision and the units of its inputs."""
     for option in (
-        click.option(
-            "--metric",
-            metavar="learn[:ROUNDS]|diagonal[:ROUNDS]",
-            help="Learn which directions of the inputs matter, or one weight for each input.",
-        ),
         click.option("--no-standardize", is_flag=True, help="Take the inputs in their own units."),
         click.option(
             "--precision",
@@ -249,6 +244,20 @@ def map_options(command: Any, *, several: bool = False) -> Any:
             show_default=True,
             help="Of features and products, which are summed in double.",
         ),
+        partial(kernel_options, several=several),
+    ):
+        command = option(command)
+    return command
+
+
+def map_options(command: Any, *, several: bool = False) -> Any:
+    """Give a command all options that make features of rows, with one kernel or several."""
+    for option in (
+        click.option(
+            "--metric",
+            metavar="learn[:ROUNDS]|diagonal[:ROUNDS]",
+            help="Learn which directions of the inputs matter, or one weight for each input.",
+        ),
         click.option(
             "--components",
             default="2048",
@@ -256,7 +265,7 @@ def map_options(command: Any, *, several: bool = False) -> Any:
             metavar="D|auto",
             help="D, counting all outputs; auto: the smallest that is good enough, of up to 4,096.",
         ),
-        partial(kernel_options, several=several),
+        partial(feature_options, several=several),
     ):
         command = option(command)
     return command

@@ -15,11 +15,17 @@ from streamkern.cli.options import Say, common
 def show(say: Say, model: str) -> None:
     """Show the card of a model: what it was fitted on, how, and with what result.
 
-    Of a moments file, show which rows it is of, and how they were read.
+    Of a file of moments or of principal components, show which rows it is of, and how they were
+    read.
     """
-    from streamkern.storage import holds_moments
+    from streamkern.storage import holds_components, holds_moments
 
-    (_show_moments if holds_moments(model) else _show_model)(say, model)
+    if holds_moments(model):
+        _show_moments(say, model)
+    elif holds_components(model):
+        _show_components(say, model)
+    else:
+        _show_model(say, model)
 
 
 def _show_model(say: Say, path: str) -> None:
@@ -51,6 +57,18 @@ def _show_moments(say: Say, path: str) -> None:
     data = found.report["data"]
     say.table(f"Moments {path}", [*moments_rows(report), ("data", _named(data))])
     say.result(report | {"data": data})
+
+
+def _show_components(say: Say, path: str) -> None:
+    from streamkern.cli.pca import pca_rows
+    from streamkern.storage import read_components
+
+    _, card = read_components(path)
+    made = f"{card['created']} by streamkern {card['versions']['streamkern']}"
+    data = _named(card["report"]["data"])
+    rows = [("made", made), *pca_rows(card["report"]), ("data", data)]
+    say.table(f"Principal components {path}", rows)
+    say.result(card)
 
 
 def _named(data: dict[str, Any]) -> str:

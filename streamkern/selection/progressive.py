@@ -44,12 +44,14 @@ def progressive_error(before: ByFold, coming: ByFold, *, intercept: bool = True)
     Returns
     -------
     float or None
-        None where it cannot be told: of a strip of the products, or where y does not vary.
+        None where it cannot be told: of a strip of the products, or where no y varies.
     """
     seen, held = _leading(before, intercept), _leading(coming, intercept=True)
     if seen is None or held is None:
         return None
     spread = np.diagonal(held.target)
+    if not len(spread):
+        return None
     best = np.full(len(spread), np.inf)
     for alpha in np.array(_ALPHAS) * seen.weight:
         shifted = seen.gram.astype(np.float64)

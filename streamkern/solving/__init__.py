@@ -8,6 +8,7 @@ from streamkern.solving.folds import (
     nested_sizes,
     solve_folds,
     solve_sizes,
+    total_of,
 )
 from streamkern.solving.left_out import LeftOut, solve_without
 from streamkern.solving.sparse import SparseOptions, solve_sparse
@@ -24,4 +25,5 @@ __all__ = [
     "solve_sizes",
     "solve_sparse",
     "solve_without",
+    "total_of",
 ]

@@ -206,7 +206,7 @@ class Source(ABC):
         """Return the error that no row counts: these many were left out, or have weight 0."""
         reasons = {
             "were skipped, since they hold NaN or infinite values": n_skipped,
-            f"have weight 0 in {self.weighted_by}": n_weightless,
+            f"have the weight zero in {self.weighted_by}": n_weightless,
         }
         said = [f"{number:,} {why}" for why, number in reasons.items() if number]
         return DataError(

@@ -1,18 +1,27 @@
 """What streamkern writes: files of models and moments, and tables of rows, whole or not at all."""
 
-from streamkern.storage.cards import MOMENTS, damaged, holds_moments, opened_card
+from streamkern.storage.cards import (
+    COMPONENTS,
+    MOMENTS,
+    damaged,
+    holds_components,
+    holds_moments,
+    opened_card,
+)
 from streamkern.storage.checkpoints import (
     Checkpoint,
     SavedPass,
     opened_checkpoint,
     remove_checkpoint,
 )
+from streamkern.storage.components import read_components, write_components
 from streamkern.storage.models import ModelFile, read_model, write_model
 from streamkern.storage.moments import MomentsFile, read_moments, write_moments
 from streamkern.storage.outputs import check_output, make_folder, replacing
 from streamkern.storage.rows import RowWriter
 
 __all__ = [
+    "COMPONENTS",
     "MOMENTS",
     "Checkpoint",
     "ModelFile",
@@ -21,14 +30,17 @@ __all__ = [
     "SavedPass",
     "check_output",
     "damaged",
+    "holds_components",
     "holds_moments",
     "make_folder",
     "opened_card",
     "opened_checkpoint",
+    "read_components",
     "read_model",
     "read_moments",
     "remove_checkpoint",
     "replacing",
+    "write_components",
     "write_model",
     "write_moments",
 ]

@@ -1,4 +1,4 @@
-"""What files of models and of moments have in common: HDF5 arrays beside one JSON text."""
+"""What the files that streamkern reads again have in common: HDF5 arrays beside one JSON text."""
 
 from __future__ import annotations
 
@@ -45,9 +45,10 @@ class Kind:
 
 MODEL = Kind("model", "streamkern-model", 1, "streamkern fit")
 MOMENTS = Kind("moments file", "streamkern-moments", 1, "streamkern moments")
+COMPONENTS = Kind("PCA", "streamkern-pca", 1, "streamkern pca")
 # A map has two or three; one array by many names would be read as many times.
 _MOST_ARRAYS = 16
-_KINDS = {kind.format: kind for kind in (MODEL, MOMENTS)}
+_KINDS = {kind.format: kind for kind in (MODEL, MOMENTS, COMPONENTS)}
 
 
 def write_card(file: h5py.File, kind: Kind, card: dict[str, Any], feature_map: FeatureMap) -> None:
@@ -126,9 +127,18 @@ def damaged(where: str | Path, kind: Kind, error: Exception) -> ModelFileError:
 
 def holds_moments(path: str | Path) -> bool:
     """Say whether a file calls itself a moments file."""
+    return _calls_itself(path, MOMENTS)
+
+
+def holds_components(path: str | Path) -> bool:
+    """Say whether a file calls itself one of principal components."""
+    return _calls_itself(path, COMPONENTS)
+
+
+def _calls_itself(path: str | Path, kind: Kind) -> bool:
     try:
         with h5py.File(path, "r", locking="best-effort") as file:
-            return mark(file, "format") == MOMENTS.format
+            return mark(file, "format") == kind.format
     except DAMAGE:
         return False
 

@@ -1,0 +1,42 @@
+"""`streamkern export`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from streamkern.cli.options import Say, common, force_option
+
+
+@click.command()
+@click.argument("model", metavar="MODEL.h5")
+@click.option("--out", required=True, metavar="MODEL.onnx", help="The ONNX file to write.")
+@click.option(
+    "--precision",
+    type=click.Choice(["single", "double"]),
+    help="Of rows, features and what is returned; by default the model's.",
+)
+@force_option
+@common
+def export(say: Say, **options: Any) -> None:
+    """Write the predictions of MODEL.h5 as an ONNX graph, for runtimes without Python.
+
+    It takes rows X and gives y_pred; of a file of principal components it gives scores.
+    """
+    from streamkern.exchange import write_onnx
+    from streamkern.memory import in_words
+    from streamkern.storage import check_output, holds_components, read_components, read_model
+
+    path, out = options["model"], options["out"]
+    check_output(out, force=options["force"], inputs=[path])
+    if holds_components(path):
+        predictor, output = read_components(path)[0].projection, "scores"
+    else:
+        predictor, output = read_model(path, with_equations=False).predictor, "y_pred"
+    precision = options["precision"] or predictor.precision
+    write_onnx(out, predictor, output, precision=precision, force=options["force"])
+    n_bytes = Path(out).stat().st_size
+    say.line(f"{output} of X in {out}, {precision} precision, {in_words(n_bytes)}")
+    say.result({"onnx": out, "output": output, "precision": precision, "bytes": n_bytes})

@@ -1,0 +1,62 @@
+"""`streamkern transform`."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+
+from streamkern.cli.options import Say, bad_rows_option, common, force_option, place_options
+
+
+@click.command()
+@click.argument("pca", metavar="PCA.h5")
+@click.argument("data", nargs=-1, required=True, metavar="DATA...")
+@click.option("--x", default="X", show_default=True, help="Dataset of inputs.")
+@click.option("--out", required=True, metavar="Z.h5", help="The file of scores to write.")
+@bad_rows_option
+@place_options
+@force_option
+@common
+def transform(say: Say, **options: Any) -> None:
+    """Write the scores of every row of DATA along the components of PCA.h5.
+
+    They are the dataset X of Z.h5, so that other commands read them as the inputs of rows.
+
+    With --on-bad-rows skip, rows with NaN or infinite values become NaN.
+    """
+    from streamkern.cli.place import Place
+    from streamkern.pca.components import DATASET, transform_to_hdf5
+    from streamkern.sources import open_hdf5
+    from streamkern.storage import check_output, read_components
+
+    found, _ = read_components(options["pca"])
+    source = open_hdf5(options["data"], options["x"], y=None)
+    found.feature_map.check((source.n_samples, source.n_features))
+    inputs = [options["pca"], *(file.path for file in source.files)]
+    check_output(options["out"], force=options["force"], inputs=inputs)
+    place = Place.of(options)
+    begun = time.perf_counter()
+    with place.entered(say, what=options["out"]):
+        skipped = transform_to_hdf5(
+            found,
+            source,
+            options["out"],
+            skip_bad_rows=options["on_bad_rows"] == "skip",
+            force=options["force"],
+        )
+    seconds = time.perf_counter() - begun
+    K = len(found.components)
+    noted = f", {skipped:,} of them NaN" if skipped else ""
+    say.line(f"{source.n_samples:,} rows of {K:,} scores in {options['out']}:{DATASET}{noted}")
+    say.result(
+        {
+            "rows": source.n_samples,
+            "skipped_rows": skipped,
+            "n_components": K,
+            "seconds": seconds,
+            "rows_per_second": source.n_samples / seconds,
+            "scores": options["out"],
+        }
+    )

@@ -1,0 +1,285 @@
+"""Kernel principal components, as scikit-learn's users meet them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from streamkern.conventions import KernelParameters, checked_rows
+from streamkern.errors import ModelFileError
+from streamkern.fitoptions import FitOptions
+from streamkern.fitting import fit_moments
+from streamkern.kernels import Gaussian, Kernel, kernel_from
+from streamkern.observing import job
+from streamkern.pca.components import (
+    OPTIONS,
+    principal_components,
+    save_components,
+    transform_to_hdf5,
+)
+from streamkern.prediction import predicted_shards
+from streamkern.principal import checked_number
+from streamkern.sources import Source, as_source
+from streamkern.sources.arrays import as_rows
+from streamkern.sources.lazy import is_dask_array
+from streamkern.storage import read_components
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from streamkern._typing import Floats
+    from streamkern.datamoments import DataMoments
+    from streamkern.principal import PrincipalComponents
+
+
+class RandomFeaturePCA(
+    KernelParameters,
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
+    """Kernel principal component analysis by random features, in two passes over the rows.
+
+    The principal components of the features phi(x), from their centred moments.  As phi(x)^T
+    phi(x') is the kernel in expectation, scores are those of kernel PCA; of the identity map they
+    are those of plain PCA.  Memory grows with D^2, not with n.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        By default Gaussian with the median length scale.
+    n_components : int or float, optional
+        K, the number of principal components that are kept, as in scikit-learn's `PCA`; or the
+        share of the variance, between 0 and 1, that they explain at least; or all whose variance
+        is more than rounding.
+    n_random_features : int
+        D, which the regressions here call n_components; the identity map has p.
+    feature_map, paired, standardize, precision, on_bad_rows, random_state
+        As in `RandomFeatureRidge`.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (K, D)
+        Of the features, in orthonormal rows; the number of largest size in each is positive.
+    explained_variance_, explained_variance_ratio_, singular_values_ : ndarray of shape (K,)
+    mean_ : ndarray of shape (D,)
+        Of the features.
+    n_components_ : int
+        K.
+    n_samples_ : int
+        n, without rows that were skipped.
+    feature_map_ : FeatureMap
+        From raw rows to features, standardisation included.
+    kernel_ : Kernel
+        With its length scale resolved.
+    report_ : dict
+        Rows, seconds and memory of the fit.
+    n_features_in_ : int
+
+    References
+    ----------
+    Schoelkopf, Smola and Mueller (1998), "Nonlinear component analysis as a kernel eigenvalue
+    problem".
+    Lopez-Paz, Sra, Smola, Ghahramani and Schoelkopf (2014), "Randomized nonlinear component
+    analysis".
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel = Gaussian("median"),  # noqa: B008  immutable
+        *,
+        n_components: int | float | None = None,
+        n_random_features: int = 2048,
+        feature_map: str = "orthogonal",
+        paired: bool = True,
+        standardize: bool = True,
+        precision: str = "single",
+        on_bad_rows: str = "error",
+        random_state: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.n_components = n_components
+        self.n_random_features = n_random_features
+        self.feature_map = feature_map
+        self.paired = paired
+        self.standardize = standardize
+        self.precision = precision
+        self.on_bad_rows = on_bad_rows
+        self.random_state = random_state
+
+    @job("pca")
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,  # noqa: ARG002  scikit-learn's signature
+        sample_weight: Any = None,
+        *,
+        checkpoint: str | Path | None = None,
+    ) -> Self:
+        """Find the components of the features of some rows.
+
+        Parameters
+        ----------
+        X : Source, array_like or dask.array.Array, of shape (n, p)
+            A source needs no targets; those that it has must be finite.
+        y
+            Not taken; pipelines hand it on.
+        sample_weight : array_like of shape (n,), optional
+            How many times each row counts.
+        checkpoint : path, optional
+            A folder where sums are saved as they are made, as in `RandomFeatureRidge.fit`.
+
+        Raises
+        ------
+        ParameterError
+            If an option has a value that it cannot have.
+        DataError
+            If the rows cannot be used.
+        CheckpointError
+            If the folder is in use, or belongs to a fit that differs.
+        InsufficientMemoryError
+            If the job cannot fit; before the first read.
+        """
+        checked_number(self.n_components)
+        options = self.options()
+        source = as_source(self._checked(X, first=True), None, sample_weight)
+        moments = fit_moments(source, options, needs_targets=False, checkpoint=checkpoint)
+        return self._take(*principal_components(moments, self.n_components))
+
+    @job("solve")
+    def solve(self, moments: DataMoments) -> Self:
+        """Find the components of the features that moments are of, without reading rows.
+
+        The map, and what else the moments were made by, is theirs, whatever this object's options.
+
+        Parameters
+        ----------
+        moments : DataMoments
+            Such as `RandomFeatureRidge.moments` returns, or `load_moments`.
+
+        Raises
+        ------
+        ParameterError
+            If there are fewer rows or features than components asked for.
+        """
+        return self._take(*principal_components(moments, self.n_components))
+
+    def options(self) -> FitOptions:
+        """Return the checked options of the passes of a fit.
+
+        Raises
+        ------
+        ParameterError
+            If an option has a value that it cannot have.
+        """
+        alike = {name: getattr(self, name) for name in OPTIONS}
+        D = self.n_random_features
+        return FitOptions(self.kernel, n_components=D, fit_intercept=True, **alike)
+
+    def _take(self, found: PrincipalComponents, report: dict[str, Any]) -> Self:
+        """Set the fitted attributes."""
+        self.report_ = report
+        self.principal_ = found
+        self.components_, self.mean_ = found.components, found.mean
+        self.explained_variance_ = found.explained_variance
+        self.explained_variance_ratio_ = found.explained_variance_ratio
+        self.singular_values_ = found.singular_values
+        self.n_components_, self.n_samples_ = len(found.components), int(report["rows"])
+        self.feature_map_ = found.feature_map
+        self.kernel_ = kernel_from(report["kernel"], report["kernel_parameters"])
+        self.n_features_in_ = found.feature_map.n_features
+        return self
+
+    def _checked(self, X: Any, *, first: bool = False) -> Any:
+        """Return rows in memory as scikit-learn checks them, and others as they are."""
+        finite = not (first or self.on_bad_rows == "skip")  # passes look on their own
+        return checked_rows(self, X, first=first, finite=finite, fewest=2 if first else 1)
+
+    def transform(self, X: Any) -> Any:
+        """Return the scores of rows along the components.
+
+        Parameters
+        ----------
+        X : array_like, dask.array.Array or Source, of shape (n, p)
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            A lazy Dask array for a Dask array.  A row with a value that is not finite, where these
+            are skipped, is NaN.
+
+        Raises
+        ------
+        DataError
+            If X has another number of columns than the rows that were fitted.
+        """
+        check_is_fitted(self)
+        projection = self.principal_.projection
+        if isinstance(X, Source):
+            parts = [made["y_pred"] for _, made in predicted_shards(projection, X)]
+            return np.concatenate(parts)
+        rows = as_rows(self._checked(X))
+        projection.feature_map.check(rows.shape)
+        if not is_dask_array(rows):
+            scores: Floats = projection.predict(rows)
+            return scores
+        return rows.rechunk({1: -1}).map_blocks(
+            projection.predict,
+            dtype=float,
+            chunks=(rows.chunks[0], (self.n_components_,)),
+            meta=np.empty((0, 0)),
+        )
+
+    def transform_to_hdf5(self, X: Any, path: str | Path, *, force: bool = False) -> int:
+        """Write the scores of the rows of a source or an array as `X` of a new HDF5 file.
+
+        Returns
+        -------
+        int
+            How many rows are NaN, because `on_bad_rows` is 'skip'.
+        """
+        check_is_fitted(self)
+        skip, source = self.on_bad_rows == "skip", as_source(X)
+        return transform_to_hdf5(self.principal_, source, path, skip_bad_rows=skip, force=force)
+
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write the components to an HDF5 file, which `streamkern.load_pca` reads.
+
+        Raises
+        ------
+        OutputError
+            If the file exists and `force` is not given, or cannot be written.
+        """
+        check_is_fitted(self)
+        save_components(
+            path, self.principal_, self.report_, self.options(), self.n_components, force=force
+        )
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.on_bad_rows == "skip"
+        return tags
+
+
+def load_pca(path: str | Path) -> RandomFeaturePCA:
+    """Read components that `RandomFeaturePCA.save` or `streamkern pca` wrote.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is missing, is not of principal components, is damaged, or has a newer format.
+    """
+    found, card = read_components(path)
+    try:
+        kernel = card["option_kernel"]
+        pca = RandomFeaturePCA(kernel_from(kernel["name"], kernel["parameters"]), **card["options"])
+        return pca._take(found, card["report"])  # noqa: SLF001  its own class
+    except (KeyError, TypeError, ValueError) as error:
+        raise ModelFileError(f"{path} is a damaged PCA ({error}); copy it again.") from error

@@ -1,0 +1,323 @@
+"""Principal components of random features, against scikit-learn's and Dask-ML's of the same."""
+
+from __future__ import annotations
+
+import warnings
+
+import dask
+import dask.array as da
+import h5py
+import numpy as np
+import pytest
+import scipy.linalg
+from sklearn.base import clone
+from sklearn.decomposition import PCA, IncrementalPCA, KernelPCA
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import streamkern
+from streamkern import Gaussian, Linear, RandomFeaturePCA, RandomFeatureRidge, open_hdf5
+from streamkern.errors import DataError, ModelFileError, ParameterError, StreamkernWarning
+
+P = 4
+ATTRIBUTES = (
+    *("components_", "explained_variance_", "explained_variance_ratio_", "singular_values_"),
+    "mean_",
+)
+
+
+def rows(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((n, P)) @ rng.standard_normal((P, P)) * [1, 10, 0.1, 3] + [
+        0,
+        5,
+        1,
+        9,
+    ]
+
+
+def pca(**options):
+    options = {"n_components": 6, "n_random_features": 64, "precision": "double"} | options
+    kernel = Linear() if options.get("feature_map") == "identity" else Gaussian(1.5)
+    return RandomFeaturePCA(options.pop("kernel", kernel), **options)
+
+
+def assert_same(found, expected, apart=1e-9):
+    for name in ATTRIBUTES:
+        mine, theirs = getattr(found, name), getattr(expected, name)
+        assert mine.shape == theirs.shape
+        assert np.abs(mine - theirs).max() < apart * max(np.abs(theirs).max(), 1.0), name
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"paired": False},
+        {"feature_map": "sorf"},
+        {"feature_map": "nystroem"},
+        {"n_random_features": 400},  # more than rows
+        {"standardize": False, "kernel": Gaussian(20.0)},
+    ],
+)
+def test_components_are_those_of_the_features(options):
+    X, new = rows(), rows(seed=1)
+    found = pca(**options).fit(X)
+    features = found.feature_map_.transform
+    expected = PCA(6, svd_solver="full").fit(features(X))
+    assert_same(found, expected)
+    assert np.abs(found.transform(new) - expected.transform(features(new))).max() < 1e-9
+    assert np.abs(found.components_ @ found.components_.T - np.eye(6)).max() < 1e-12
+    assert found.n_samples_ == len(X)
+
+
+@pytest.mark.parametrize("other", [PCA(3), IncrementalPCA(3, batch_size=300)])
+def test_of_the_inputs_themselves_they_are_those_of_plain_pca(other):
+    X = rows()
+    found = pca(n_components=3, feature_map="identity").fit(X)
+    assert_same(found, other.fit(StandardScaler().fit_transform(X)))
+    assert_same(
+        pca(n_components=3, feature_map="identity", standardize=False).fit(X), clone(other).fit(X)
+    )
+
+
+def test_the_linear_kernel_is_plain_pca_too():
+    X = rows()
+    assert_same(
+        pca(kernel=Linear(), n_components=2).fit(X), PCA(2).fit(StandardScaler().fit_transform(X))
+    )
+
+
+def test_scores_are_those_of_kernel_pca_within_sampling_error():
+    X = rows(200)
+    inputs = StandardScaler().fit_transform(X)
+    exact = KernelPCA(3, kernel="rbf", gamma=1 / (2 * 1.5**2)).fit(inputs)
+    shares = exact.eigenvalues_ / (len(X) - 1)
+    errors = []
+    for D in (128, 1024):
+        found = pca(n_components=3, n_random_features=D).fit(X)
+        errors.append(np.abs(found.explained_variance_ - shares).max())
+        # The spaces that the scores span, whatever their signs.
+        apart = scipy.linalg.subspace_angles(found.transform(X), exact.transform(inputs)).max()
+        assert apart < 8 / np.sqrt(D)
+        assert errors[-1] < 1 / np.sqrt(D)
+    assert errors[1] < errors[0]
+
+
+def test_landmarks_at_every_row_give_exact_kernel_pca():
+    X = rows(60)
+    inputs = StandardScaler().fit_transform(X)
+    exact = KernelPCA(5, kernel="rbf", gamma=1 / (2 * 1.5**2), eigen_solver="dense").fit(inputs)
+    found = pca(n_components=5, n_random_features=60, feature_map="nystroem-uniform").fit(X)
+    scores, expected = found.transform(X), exact.transform(inputs)
+    signs = np.sign((scores * expected).sum(axis=0))
+    assert np.abs(scores * signs - expected).max() < 1e-6
+
+
+def test_components_are_those_of_dask_ml():
+    import dask_ml.decomposition
+
+    X = da.from_array(StandardScaler().fit_transform(rows(500)), chunks=(100, P))
+    found = pca(n_components=3, feature_map="identity", standardize=False).fit(X)
+    expected = dask_ml.decomposition.PCA(3, svd_solver="full").fit(X)
+    assert np.abs(found.explained_variance_ - expected.explained_variance_).max() < 1e-9
+    signs = np.sign((found.components_ * expected.components_).sum(axis=1))
+    assert np.abs(found.components_ - signs[:, None] * expected.components_).max() < 1e-9
+
+
+def test_single_precision_is_close_to_double():
+    X = rows(2000)
+    single, double = pca(precision="single").fit(X), pca().fit(X)
+    assert np.abs(single.explained_variance_ / double.explained_variance_ - 1).max() < 1e-5
+    assert np.abs(single.transform(X) - double.transform(X)).max() < 1e-4
+
+
+@pytest.mark.parametrize("wanted", [0.5, 0.9, 3, None])
+def test_as_many_are_kept_as_are_asked_for(wanted):
+    X = rows()
+    found = pca(n_components=wanted).fit(X)
+    expected = PCA(wanted).fit(found.feature_map_.transform(X))
+    assert found.n_components_ == len(found.components_) == expected.n_components_
+    assert_same(found, expected, 1e-7)
+
+
+def test_components_of_no_variance_are_left_out_with_a_warning():
+    X = rows(40)
+    assert pca(n_components=None).fit(X).n_components_ == 39
+    with pytest.warns(StreamkernWarning, match="only 39 of the 40"):
+        assert pca(n_components=40).fit(X).n_components_ == 39
+
+
+@pytest.mark.parametrize("wanted", [0, -1, True, 1.5, 0.0, "mle"])
+def test_what_is_no_number_of_components_is_refused_before_rows_are_read(wanted):
+    with pytest.raises(ParameterError, match="n_components must be"):
+        pca(n_components=wanted).fit("nothing to read")
+
+
+def test_more_components_than_features_are_refused():
+    with pytest.raises(ParameterError, match="64 components at most"):
+        pca(n_components=65).fit(rows())
+
+
+def test_weights_are_as_good_as_repeated_rows():
+    X = rows()
+    weights = np.random.default_rng(0).integers(1, 4, len(X)).astype(float)
+    weighted = pca().fit(X, sample_weight=weights)
+    assert_same(weighted, pca().fit(np.repeat(X, weights.astype(int), axis=0)))
+
+
+def test_targets_do_not_matter(tmp_path):
+    X = rows()
+    with h5py.File(tmp_path / "rows.h5", "w") as file:
+        file["X"], file["y"] = X, X[:, 0] ** 2
+    found = pca().fit(X)
+    assert_same(pca().fit(X, np.full(len(X), np.nan)), found, 1e-15)
+    assert_same(pca().fit(open_hdf5(tmp_path / "rows.h5", y=None)), found, 1e-15)
+    assert_same(pca().fit(open_hdf5(tmp_path / "rows.h5")), found, 1e-12)
+
+
+@pytest.mark.parametrize("feature_map", ["orthogonal", "nystroem", "identity"])
+def test_moments_give_the_components_without_reading_again(feature_map, tmp_path):
+    X = rows()
+    ridge = RandomFeatureRidge(
+        Linear() if feature_map == "identity" else Gaussian(1.5),
+        n_components=64,
+        precision="double",
+        feature_map=feature_map,
+    )
+    ridge.moments(X, X[:, 0]).save(tmp_path / "m.h5")
+    kept = 3
+    found = pca(n_components=kept).solve(streamkern.load_moments(tmp_path / "m.h5"))
+    assert_same(found, pca(n_components=kept, feature_map=feature_map).fit(X))
+
+
+def test_files_and_dask_arrays_are_transformed_in_pieces(tmp_path):
+    X = rows(3000)
+    with h5py.File(tmp_path / "rows.h5", "w") as file:
+        file.create_dataset("X", data=X, chunks=(500, P))
+    source = open_hdf5(tmp_path / "rows.h5", y=None)
+    found = pca().fit(source)
+    scores = found.transform(X)
+    assert scores.shape == (3000, 6)
+    assert np.array_equal(found.transform(source), scores)
+    lazy = found.transform(da.from_array(X, chunks=(700, 2)))
+    assert isinstance(lazy, da.Array)
+    assert lazy.chunks == ((700, 700, 700, 700, 200), (6,))
+    assert np.abs(lazy.compute() - scores).max() < 1e-12
+    assert found.transform_to_hdf5(source, tmp_path / "scores.h5") == 0
+    with h5py.File(tmp_path / "scores.h5") as file:
+        assert np.array_equal(file["X"][:], scores)
+    # What was written is the X of a data set.
+    assert open_hdf5(tmp_path / "scores.h5", y=None).n_features == 6
+
+
+def test_a_file_brings_the_same_components_back(tmp_path):
+    X = rows()
+    found = pca(n_components=0.9, feature_map="nystroem").fit(X)
+    found.save(tmp_path / "pca.h5")
+    again = streamkern.load_pca(tmp_path / "pca.h5")
+    assert_same(again, found, 1e-300)
+    assert np.array_equal(again.transform(X), found.transform(X))
+    assert again.get_params() == found.get_params()
+    assert again.report_ == found.report_
+
+
+def test_a_file_of_another_kind_is_named(tmp_path):
+    X = rows()
+    RandomFeatureRidge(n_components=8, alpha=1.0).fit(X, X[:, 0]).save(tmp_path / "model.h5")
+    pca().fit(X).save(tmp_path / "pca.h5")
+    with pytest.raises(ModelFileError, match="is a streamkern model, not a PCA"):
+        streamkern.load_pca(tmp_path / "model.h5")
+    with pytest.raises(ModelFileError, match="is a streamkern PCA, not a model"):
+        streamkern.load(tmp_path / "pca.h5")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("components", np.ones((2, 7)), r"components of shape \(2, 7\)"),
+        ("explained_variance", np.array([1.0, -1.0]), "a variance of"),
+        ("mean", np.full(64, np.nan), "not finite"),
+        ("weight", 0.5, "rows that weigh 0.5"),
+    ],
+)
+def test_a_damaged_file_is_refused(name, value, said, tmp_path):
+    pca(n_components=2).fit(rows()).save(tmp_path / "pca.h5")
+    with h5py.File(tmp_path / "pca.h5", "r+") as file:
+        del file[name]
+        file[name] = value
+    with pytest.raises(ModelFileError, match=said):
+        streamkern.load_pca(tmp_path / "pca.h5")
+
+
+def test_bad_rows_become_nan_where_they_are_skipped():
+    X = rows()
+    X[7, 1] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        pca().fit(X)
+    found = pca(on_bad_rows="skip").fit(X)
+    assert found.n_samples_ == len(X) - 1
+    assert np.flatnonzero(np.isnan(found.transform(X)).any(axis=1)).tolist() == [7]
+
+
+def test_weights_that_count_less_than_two_rows_are_refused():
+    with pytest.raises(DataError, match=r"3 that weigh 0\.6"):
+        pca(n_components=1).fit(rows(3), sample_weight=[0.2, 0.2, 0.2])
+
+
+def test_it_is_a_step_of_a_pipeline():
+    X = rows()
+    steps = make_pipeline(StandardScaler(), pca(), RandomFeatureRidge(n_components=8, alpha=1.0))
+    assert steps.fit(X, X[:, 0]).predict(X).shape == (len(X),)
+    frame = pca(n_components=2).set_output(transform="pandas").fit_transform(X)
+    assert list(frame.columns) == ["randomfeaturepca0", "randomfeaturepca1"]
+
+
+def test_dask_ml_transforms_in_parallel_after_the_fit():
+    from dask_ml.wrappers import ParallelPostFit
+
+    X = rows()
+    wrapped = ParallelPostFit(pca()).fit(X)
+    lazy = wrapped.transform(da.from_array(X, chunks=(100, P)))
+    assert isinstance(lazy, da.Array)
+    assert np.abs(lazy.compute() - pca().fit(X).transform(X)).max() < 1e-12
+
+
+def test_columns_of_a_frame_are_remembered_by_name():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(rows(), columns=list("abcd"))
+    found = pca().fit(frame)
+    assert found.feature_names_in_.tolist() == list("abcd")
+    with pytest.raises(ValueError, match="feature names should match"):
+        found.transform(frame[list("dcba")])
+
+
+@parametrize_with_checks([pca(n_components=None)])
+def test_it_keeps_the_contract_of_scikit_learn(estimator, check):
+    with warnings.catch_warnings():
+        # Of columns that are constant, and rows in checks that are wide.
+        warnings.simplefilter("ignore", StreamkernWarning)
+        check(estimator)
+
+
+# More than one shard.
+N = 40_000
+
+
+def test_the_bits_are_the_same_whoever_sums_and_whatever_stopped(tmp_path):
+    X = rows(N).astype(np.float32)
+    wanted = pca(precision="single")
+    with dask.config.set(scheduler="synchronous"):
+        alone = clone(wanted).fit(X)
+    with h5py.File(tmp_path / "rows.h5", "w") as file:
+        file.create_dataset("X", data=X, chunks=(1024, P))
+    source = open_hdf5(tmp_path / "rows.h5", y=None)
+    assert len(source.shards(16384)) > 1
+    with dask.config.set(scheduler="threads", num_workers=3):
+        checkpointed = clone(wanted).fit(source, checkpoint=tmp_path / "sums")
+        resumed = clone(wanted).fit(source, checkpoint=tmp_path / "sums")
+    assert resumed.report_["resumed_shards"] > 0
+    for other in (checkpointed, resumed):
+        assert_same(other, alone, 1e-300)
+        assert np.array_equal(other.components_, alone.components_)
