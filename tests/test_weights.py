@@ -344,7 +344,9 @@ def test_weights_that_are_all_0_are_told(tmp_path, source):
     name = "w" if source == "HDF5" else "sample_weight"
     for model in (ridge(), ridge().fit(X, y)):
         method = model.evaluate if hasattr(model, "coef_") else model.fit
-        with pytest.raises(DataError, match=f"of 240 rows, 240 have the weight zero in {name}, so none"):
+        with pytest.raises(
+            DataError, match=f"of 240 rows, 240 have the weight zero in {name}, so none"
+        ):
             method(*rows)
 
 

@@ -171,14 +171,19 @@ def _fail(say: Say, sentence: str, status: int, *, debug: bool) -> NoReturn:
     sys.exit(status)
 
 
+def weights_option(command: Command) -> Command:
+    """Give a command the name of the dataset of weights."""
+    return click.option(
+        "--weights",
+        metavar="NAME",
+        help="Dataset of weights, one a row: a row of weight 2 counts as two, of 0 as none.",
+    )(command)
+
+
 def data_options(command: Command) -> Command:
     """Give a command its data: paths, and the names of the datasets in them."""
     for option in (
-        click.option(
-            "--weights",
-            metavar="NAME",
-            help="Dataset of weights, one a row: a row of weight 2 counts as two, of 0 as none.",
-        ),
+        weights_option,
         click.option("--y", "y", default="y", show_default=True, help="Dataset of targets."),
         click.option("--x", "x", default="X", show_default=True, help="Dataset of inputs."),
         click.argument("data", nargs=-1, required=True, metavar="DATA..."),

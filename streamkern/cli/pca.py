@@ -15,12 +15,13 @@ from streamkern.cli.options import (
     drop_checkpoint,
     force_option,
     place_options,
+    weights_option,
 )
 from streamkern.errors import ParameterError
 
 # What moments have decided already.
 _OF_MOMENTS = {
-    *("x", "kernel", "length_scale", "feature_map", "phase", "seed", "precision"),
+    *("x", "weights", "kernel", "length_scale", "feature_map", "phase", "seed", "precision"),
     *("no_standardize", "random_features", "on_bad_rows", "checkpoint", "dry_run"),
 }
 
@@ -28,6 +29,7 @@ _OF_MOMENTS = {
 @click.command()
 @click.argument("data", nargs=-1, required=True, metavar="DATA...")
 @click.option("--x", default="X", show_default=True, help="Dataset of inputs.")
+@weights_option
 @click.option("--out", required=True, metavar="PCA.h5", help="The file of components to write.")
 @click.option(
     "--components",
