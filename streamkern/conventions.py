@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_array, validate_data
 from streamkern.errors import DataError
 from streamkern.kernels.naming import split_names
 from streamkern.sources import Source
-from streamkern.sources.arrays import is_dask_array
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -113,8 +112,8 @@ def checked_rows(
     Parameters
     ----------
     estimator : BaseEstimator
-    X : Source, dask.array.Array, data frame or array_like, of shape (n, p)
-        The first two stay what they are.
+    X : Source, Dask array or frame, data frame or array_like, of shape (n, p)
+        What is not in memory stays what it is.
     first : bool
         Whether these are the rows of a fit: their columns are noted in `n_features_in_` and, of a
         frame, `feature_names_in_`.
@@ -137,8 +136,9 @@ def checked_rows(
             vars(estimator).pop("feature_names_in_", None)
         return X
     with data_errors():
-        if is_dask_array(X):
-            validate_data(estimator, X, reset=first, skip_check_array=True)
+        if _is_lazy(X):
+            columns = X._meta if hasattr(X, "columns") else X  # noqa: SLF001  as Dask's own libraries do
+            validate_data(estimator, columns, reset=first, skip_check_array=True)
             return X
         rows = validate_data(
             estimator,
@@ -152,14 +152,14 @@ def checked_rows(
 
 
 def checked_targets(estimator: BaseEstimator, y: Any) -> Any:
-    """Return numeric targets as an array (n,) or (n, q); a Dask array as it is.
+    """Return numeric targets as an array (n,) or (n, q); what is Dask's as it is.
 
     Passes look for values that are not finite, and say where they are.
 
     Parameters
     ----------
     estimator : BaseEstimator
-    y : array_like or dask.array.Array
+    y : array_like, or an array or series of Dask's
 
     Raises
     ------
@@ -171,13 +171,17 @@ def checked_targets(estimator: BaseEstimator, y: Any) -> Any:
             f"a fit needs targets: {type(estimator).__name__} requires y to be passed, but the "
             f"target y is None; pass y."
         )
-    if is_dask_array(y):
+    if _is_lazy(y):
         return y
     with data_errors():
         targets = check_array(
             y, ensure_2d=False, dtype="numeric", ensure_all_finite=False, input_name="y"
         )
     return _numbers(targets)
+
+
+def _is_lazy(table: Any) -> bool:
+    return hasattr(table, "__dask_graph__")
 
 
 def _numbers(array: Any) -> Any:
