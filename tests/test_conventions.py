@@ -23,6 +23,7 @@ from streamkern import (
     RandomFourierFeatures,
     sparsify,
 )
+from streamkern.conventions import checked_rows
 from streamkern.errors import DataError, ModelFileError, ParameterError
 from streamkern.sources import ArraySource
 from streamkern.storage import read_model, write_model
@@ -166,6 +167,19 @@ def test_missing_values_that_pandas_has_a_type_for_are_found():
     skipping = ridge(on_bad_rows="skip").fit(table, pd.Series(y, dtype="Float64"))
     assert skipping.report_["skipped_rows"] == 1
     assert np.isnan(skipping.predict(table)).nonzero()[0].tolist() == [0]
+
+
+def test_lazy_frames_stay_lazy_and_have_names():
+    import dask.dataframe as dd
+
+    X, _ = rows()
+    lazy = dd.from_pandas(pd.DataFrame(X, columns=NAMES), npartitions=2)
+    model = ridge()
+    assert checked_rows(model, lazy, first=True, finite=True) is lazy
+    assert model.feature_names_in_.tolist() == NAMES
+    assert model.n_features_in_ == 3
+    with pytest.raises(DataError, match="must be in the same order"):
+        checked_rows(model, lazy[NAMES[::-1]], first=False, finite=True)
 
 
 def test_words_are_refused():
