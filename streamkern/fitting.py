@@ -46,6 +46,7 @@ def fit_moments(
     like: Pattern | None = None,
     indexed: bool = False,
     fixed_alpha: bool = False,
+    n_left_out: int = 0,
     checkpoint: str | Path | None = None,
 ) -> DataMoments:
     """Read the rows twice, lightly for the columns and a sample, then for the moments.
@@ -60,6 +61,8 @@ def fit_moments(
         Know every row again: 9 bytes a row with up to 256 folds.
     fixed_alpha : bool
         They are for a solution at one penalty, which takes less memory than a choice.
+    n_left_out : int
+        Penalties whose leave-one-out errors another pass is to find.
     checkpoint : path, optional
         A folder where sums are saved as they are made, and those of an earlier run are found.
 
@@ -81,7 +84,14 @@ def fit_moments(
         n_sample = options.sample_rows(source)
     else:
         like.check(source)
-    plan = plan_for(source, options, n_sample, indexed=indexed, fixed_alpha=fixed_alpha)
+    plan = plan_for(
+        source,
+        options,
+        n_sample,
+        indexed=indexed,
+        fixed_alpha=fixed_alpha,
+        n_left_out=n_left_out,
+    )
     _, rule = folds_for(source, plan, options, few_rows=like is not None)
     index = RowIndex(rule) if indexed else None
     with checkpointed(checkpoint, source, options, plan, like=like, indexed=indexed) as saved:
@@ -161,7 +171,17 @@ def moments_pass(
     if len(passes) > 1:
         parts = [passed.statistic for passed in passes]
         whole = task(_joined, *parts, name="join")
-    return DataMoments(whole, rule.n_folds, feature_map, kernel, flat, report, options, seen.index)
+    return DataMoments(
+        folds=whole,
+        n_folds=rule.n_folds,
+        feature_map=feature_map,
+        kernel=kernel,
+        flat=flat,
+        report=report,
+        options=options,
+        index=seen.index,
+        n_threads=plan.n_threads,
+    )
 
 
 def folds_for(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from streamkern.solve import decomposition_bytes, inverting_bytes
-from streamkern.statistics import Triangle
+from streamkern.statistics import PenaltyErrors, Triangle
 
 # Totals, and partials of finished shards that wait in a process to be merged into them.
 _WAITING = 8
@@ -37,6 +37,8 @@ class Footprint:
         K, 1 for no cross-validation.
     folds_at_once : int
         Folds that the rows of one shard can be in.
+    n_left_out, left_out_rows : int
+        A, the penalties of a pass that leaves out every row in turn, and the rows of its blocks.
     fixed_alpha : bool
         Whether there is a penalty only to solve for, and none to choose.
     block_rows : int
@@ -59,6 +61,8 @@ class Footprint:
     n_folds: int
     folds_at_once: int
     fixed_alpha: bool
+    n_left_out: int
+    left_out_rows: int
     block_rows: int
     row_bytes: int
     shard_bytes: int
@@ -131,6 +135,21 @@ class Footprint:
         if self.from_rows:  # sums as they were and turned, and what turns them
             held += self.n_folds * self.sums() + 8 * _SQUARES_TURNING * D**2 * threads
         return _PROCESS_BYTES + self.map + held + (16 << 20)
+
+    def leaving_out(self, threads: int) -> int:
+        """Return what a process holds that leaves out every row in turn, 0 without such a pass."""
+        D, q, A = self.n_components, self.n_targets, self.n_left_out
+        if not A:
+            return 0
+        # The moments, their eigenbasis, and that as the models have it.
+        held = 2 * self.sums() + 8 * D * (D + q) + self.itemsize * D * (D + A + q)
+        task = (
+            self.left_out_rows * (2 * self.itemsize * D + 24 * A + 24 * q)
+            + 2 * (self.left_out_rows * 2 * (self.row_bytes + 8 * q) + self.shard_bytes)
+            + PenaltyErrors.working_bytes(D, self.itemsize)
+            + (16 << 20)
+        )
+        return _PROCESS_BYTES + self.map + held + threads * task + 8 * (_WAITING + threads) * A * q
 
     def receiving(self) -> int:
         """Return what the process holds that planned, with the model or the moments."""

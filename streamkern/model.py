@@ -20,6 +20,7 @@ from streamkern.fitting import fit_moments, moments_pass
 from streamkern.footprint import solve_bytes
 from streamkern.kernels import Gaussian, Kernel, kernel_from, length_scale_of
 from streamkern.learning import check_metric_of, in_metric
+from streamkern.leaving_out import LeavingOut
 from streamkern.memory import check_free
 from streamkern.metric import checked_metric, with_metric
 from streamkern.observing import job, tell_of_job
@@ -61,7 +62,7 @@ if TYPE_CHECKING:
 _Model = TypeVar("_Model", bound="RidgeModel")
 
 AUTO_COMPONENTS = 4096
-_PENALTY = ("alpha", "per_target", "one_standard_error")
+_PENALTY = ("alpha", "alphas", "per_target", "one_standard_error")
 _SPARSE = ("sparse", "sparse_method")
 
 
@@ -82,6 +83,7 @@ class RidgeModel(FittedRidge):
         *,
         n_components: int | str = 2048,
         alpha: float | str | Sequence[float] = "cv",
+        alphas: Sequence[float] | None = None,
         n_folds: int = 5,
         fold_by: str = "auto",
         per_target: bool = False,
@@ -100,6 +102,7 @@ class RidgeModel(FittedRidge):
         self.kernel = kernel
         self.n_components = n_components
         self.alpha = alpha
+        self.alphas = alphas
         self.n_folds = n_folds
         self.fold_by = fold_by
         self.per_target = per_target
@@ -256,11 +259,19 @@ class RidgeModel(FittedRidge):
         source = as_source(X, y, sample_weight)
         options = self._for_rows(options, source, pattern)
         self._sparse_options(penalty, options.components_for(source.n_features))
-        fixed = self.solves_at_once()
         moments = fit_moments(
-            source, options, like=pattern, fixed_alpha=fixed, checkpoint=checkpoint
+            source,
+            options,
+            like=pattern,
+            fixed_alpha=self.solves_at_once(),
+            n_left_out=self.n_left_out(),
+            checkpoint=checkpoint,
         )
-        return self._solve(moments, penalty, keep_moments=keep_moments)
+        return self._solve(moments, penalty, source=source, keep_moments=keep_moments)
+
+    def n_left_out(self) -> int:
+        """Return how many penalties another pass compares, leaving out every row in turn."""
+        return self._penalty_options().n_left_out
 
     def solves_at_once(self) -> bool:
         """Say whether nothing is left to choose once the moments are there."""
@@ -322,7 +333,7 @@ class RidgeModel(FittedRidge):
         Raises
         ------
         ParameterError
-            If there are fewer features, or no folds to choose by.
+            If there are fewer features, no folds to choose by, or rows to be left out one by one.
         InsufficientMemoryError
             If this process cannot hold the system of equations.
         SingularSystemError
@@ -455,7 +466,8 @@ class RidgeModel(FittedRidge):
         # A map may be made from more rows than are searched on, and take more memory than others.
         each = [replace(options, kernel=kernel, feature_map=name) for kernel, name in pairs]
         n_sample = max(n_rows, *(one.sample_rows(source) for one in each))
-        plan = plan_for(source, max(each, key=lambda one: one.family.rows_a_feature), n_sample)
+        heaviest = max(each, key=lambda one: one.family.rows_a_feature)
+        plan = plan_for(source, heaviest, n_sample, n_left_out=self.n_left_out())
         searched = [*tried, *names, str(allowed)]
         with checkpointed(checkpoint, source, options, plan, searched=searched) as saved:
             seen = survey(source, options, plan, n_sample, checkpoint=saved)
@@ -477,7 +489,7 @@ class RidgeModel(FittedRidge):
         moments.report["tuning_budget"] = None if allowed is None else str(allowed)
         if learnt is not None:
             moments = learnt.reported(moments, found.place)
-        return self._solve(moments, penalty, keep_moments=keep_moments)
+        return self._solve(moments, penalty, source=source, keep_moments=keep_moments)
 
     def _solve(
         self,
@@ -485,6 +497,7 @@ class RidgeModel(FittedRidge):
         penalty: PenaltyOptions,
         size: int | None = None,
         *,
+        source: Source | None = None,
         keep_moments: bool = False,
     ) -> Self:
         """Choose what is left to choose, and set the fitted attributes."""
@@ -495,7 +508,10 @@ class RidgeModel(FittedRidge):
         sizes = nested_sizes(D, moments.feature_map.nesting) if automatic else [size or D]
         sparse = self._sparse_options(penalty, sizes[-1])
         intercept = self.fit_intercept
-        solved = solve_folds(moments.folds, penalty, intercept=intercept, sizes=sizes)
+        leaving = None if source is None else LeavingOut(source, moments)
+        solved = solve_folds(
+            moments.folds, penalty, intercept=intercept, sizes=sizes, leave_one_out=leaving
+        )
         feature_map = moments.feature_map
         size = len(solved.solution.coef)
         if size < D:
@@ -510,9 +526,14 @@ class RidgeModel(FittedRidge):
             warnings.warn(note, StreamkernWarning, stacklevel=3)
         # Too common for warnings.
         notes += [solved.at_the_edge(report["precision"]), report.get("tuning_note", "")]
-        seconds = dict(report["seconds"])
-        seconds["solve"] = time.perf_counter() - begun
-        seconds["total"] += seconds["solve"]
+        seconds, passed = dict(report["seconds"]), leaving and leaving.passed
+        spent = time.perf_counter() - begun
+        seconds["total"] += spent
+        if passed:
+            seconds["leave-one-out"] = passed.seconds
+            peak = max(report["peak_worker_bytes"], passed.peak_worker_bytes)
+            report = report | {"peak_worker_bytes": peak}
+        seconds["solve"] = spent - seconds.get("leave-one-out", 0.0)
         flat, parameters = moments.flat, moments.kernel.parameters()
         curve = solved.sparsity if sparse is not None and sparse.is_chosen else None
         self.report_ = report | {

@@ -27,6 +27,8 @@ _SHARD_ROWS = (32768, 1 << 20)
 _SHARDS_A_FOLD = 3
 # Into how many strips the products are cut where a worker cannot hold all, with their partials.
 _STRIPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+# What a target of one row takes in the blocks that are read, and as it enters products.
+_TARGET_BYTES = 56
 # Rows of the spread sample travel with the first pass.
 SAMPLE_ROWS = 2048
 # Of the sample that something is learnt on, at the most.
@@ -164,6 +166,7 @@ def plan_fit(
     n_sample: int = SAMPLE_ROWS,
     indexed: bool = False,
     fixed_alpha: bool = False,
+    n_left_out: int = 0,
     can_strip: bool = False,
     from_rows: bool = False,
     n_workers: int | None = None,
@@ -187,6 +190,8 @@ def plan_fit(
         Moments that go to a file and know their rows, which takes memory for every row.
     fixed_alpha : bool
         The penalty is given, so that nothing is decomposed.
+    n_left_out : int
+        A, the penalties whose leave-one-out errors another pass finds; 0 for no such pass.
     can_strip : bool
         The map has leading parts, so that the products can be made in several readings.
     from_rows : bool
@@ -221,6 +226,8 @@ def plan_fit(
         n_folds=n_folds,
         folds_at_once=folds_at_once,
         fixed_alpha=fixed_alpha,
+        n_left_out=n_left_out,
+        left_out_rows=min(cut(source, scoring_row_bytes(D, q, precision))[1], block_rows),
         block_rows=block_rows,
         row_bytes=source.row_bytes,
         shard_bytes=loaded,
@@ -231,7 +238,7 @@ def plan_fit(
 
     def process_bytes(threads: int, n_strips: int = 1) -> int:
         accumulating = needs.accumulating(threads, n_strips, n_workers or 0)
-        return max(accumulating, needs.solving(threads))
+        return max(accumulating, needs.solving(threads), needs.leaving_out(threads))
 
     def threads_that_fit(most: int, room: int) -> int:
         return next((t for t in range(most, 1, -1) if process_bytes(t) <= room), 1)
@@ -320,6 +327,11 @@ def cut(source: Source, feature_bytes: int) -> tuple[int, int]:
     if source.loads_whole_shards:
         shard_rows = min(shard_rows, max(_BLOCK_BYTES // source.row_bytes, chunk_rows))
     return shard_rows, block_rows
+
+
+def scoring_row_bytes(n_components: int, n_targets: int, precision: str) -> int:
+    """Return what a row takes beside others whose errors are found: features, and targets."""
+    return (4 if precision == "single" else 8) * 2 * n_components + _TARGET_BYTES * n_targets
 
 
 def _busiest(cores: int, most: int) -> int:

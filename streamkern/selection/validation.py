@@ -94,7 +94,7 @@ def held_out_errors(
         products = np.einsum("daq,dq->aq", coef, held.cross[:, part])
         intercepts = training.target_mean[part] - np.tensordot(training.feature_mean, coef, 1)
         gap = held.target_mean[part] - intercepts - np.tensordot(held.feature_mean, coef, 1)
-        spread = np.diagonal(held.target)[part]
+        spread = held.target[part]
         sse[:, part] = spread - 2.0 * products + squares + held.weight * gap**2
     return HeldOut(held.weight, np.maximum(sse, 0.0), fold.n_rows)
 
@@ -111,7 +111,7 @@ def squared_errors(held: CentredMoments, solution: RidgeSolution) -> Floats:
     coef = solution.coef
     products = np.einsum("dq,dq->q", coef, held.gram @ coef - 2.0 * held.cross)
     gap = held.target_mean - solution.intercept - held.feature_mean @ coef
-    errors: Floats = np.diagonal(held.target) + products + held.weight * gap**2
+    errors: Floats = held.target + products + held.weight * gap**2
     return np.maximum(errors, 0.0)
 
 

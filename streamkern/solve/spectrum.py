@@ -139,7 +139,7 @@ class Eigenbasis:
         spectrum = Spectrum(
             values=values,
             projections=vectors.T @ moments.cross,
-            target=np.diagonal(moments.target).copy(),
+            target=moments.target,
             weight=moments.weight,
             floor=precision_floor(moments, float(values[-1])),
             intercept=moments.intercept,
