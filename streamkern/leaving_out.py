@@ -17,7 +17,7 @@ import numpy as np
 from streamkern.engine import accumulate
 from streamkern.errors import DataError
 from streamkern.penalties import PenaltyModels
-from streamkern.plan import cut, scoring_row_bytes
+from streamkern.plan import cut
 from streamkern.scheduling import task
 from streamkern.selection import PenaltyCurve
 from streamkern.statistics import PenaltyErrors
@@ -73,8 +73,8 @@ class LeavingOut:
         """
         options, feature_map = self.moments.options, self.moments.feature_map
         precision, q = options.precision, len(spectrum.target)
-        row_bytes = scoring_row_bytes(feature_map.n_components, q, precision)
-        shard_rows, block_rows = cut(self.source, row_bytes)
+        itemsize = 4 if precision == "single" else 8
+        shard_rows, block_rows = cut(self.source, 2 * itemsize * feature_map.n_components)
         empty = task(_empty, feature_map, basis, alphas, precision, name="leave-one-out")
         self.passed = accumulate(
             self.source,

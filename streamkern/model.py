@@ -352,7 +352,9 @@ class RidgeModel(FittedRidge):
         n_folds = moments.n_folds if penalty.needs_folds else 1
         resources = current_resources()
         if not resources.n_workers:
-            check_free(solve_bytes(size or D, n_folds, resources.n_threads), "solving")
+            check_free(
+                solve_bytes(size or D, moments.n_targets, n_folds, resources.n_threads), "solving"
+            )
         return self._solve(moments, penalty, size, keep_moments=keep_moments)
 
     def search_options(

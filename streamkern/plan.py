@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 # A block of features should be tall enough for the product and small beside the Gram matrix.
 _BLOCK_BYTES = 128 << 20
 _BLOCK_ROWS = (1024, 8192)
+# The fewest rows where they have more targets than features: products with those are wide.
+_WIDE_ROWS = 256
 # A shard is what a lost worker costs; many shards cost merges.
 _SHARDS = 256
 _SHARD_ROWS = (32768, 1 << 20)
@@ -217,7 +219,9 @@ def plan_fit(
         fold_by = "shards" if len(shards) >= _SHARDS_A_FOLD * n_folds else "rows"
     # Rows that are dealt one by one reach every fold.
     folds_at_once = {"shards": 1, "blocks": min(2, n_folds), "rows": n_folds}[fold_by]
-    loaded = shard_rows * source.row_bytes if source.loads_whole_shards else source.chunk_bytes
+    loaded = source.chunk_bytes
+    if source.loads_whole_shards:
+        loaded = shard_rows * (source.row_bytes + 8 * q)
     needs = Footprint(
         n_components=D,
         n_features=p,
@@ -227,7 +231,7 @@ def plan_fit(
         folds_at_once=folds_at_once,
         fixed_alpha=fixed_alpha,
         n_left_out=n_left_out,
-        left_out_rows=min(cut(source, scoring_row_bytes(D, q, precision))[1], block_rows),
+        left_out_rows=cut(source, 2 * itemsize * D)[1],
         block_rows=block_rows,
         row_bytes=source.row_bytes,
         shard_bytes=loaded,
@@ -276,7 +280,7 @@ def plan_fit(
         shard_rows=shard_rows,
         n_shards=len(shards),
         block_rows=block_rows,
-        column_block_rows=max(min(block_rows, (8 << 20) // max(source.row_bytes, 1)), 1),
+        column_block_rows=max(min(block_rows, (8 << 20) // max(source.row_bytes, 8 * q)), 1),
         graph_tasks=2 * len(shards) + 1,
         flops=flops,
         n_workers=n_workers,
@@ -316,7 +320,9 @@ def solve_flops(n_components: int, n_folds: int) -> float:
 
 def cut(source: Source, feature_bytes: int) -> tuple[int, int]:
     """Return the rows of a shard and of a block, given the bytes of one row of features."""
-    fewest, most = _BLOCK_ROWS
+    (fewest, most), target_bytes = _BLOCK_ROWS, _TARGET_BYTES * source.n_targets
+    if target_bytes > feature_bytes:
+        feature_bytes, fewest = target_bytes, _WIDE_ROWS
     block_rows = min(max(_BLOCK_BYTES // feature_bytes, fewest), most)
     chunk_rows = max(segment.chunk_rows for segment in source.segments())
     if 1 < chunk_rows <= block_rows:
@@ -325,13 +331,9 @@ def cut(source: Source, feature_bytes: int) -> tuple[int, int]:
     shard_rows = min(max(-(-source.n_samples // _SHARDS), fewest), most)
     shard_rows = -(-shard_rows // block_rows) * block_rows
     if source.loads_whole_shards:
-        shard_rows = min(shard_rows, max(_BLOCK_BYTES // source.row_bytes, chunk_rows))
+        loaded = max(source.row_bytes, 8 * source.n_targets)
+        shard_rows = min(shard_rows, max(_BLOCK_BYTES // loaded, chunk_rows))
     return shard_rows, block_rows
-
-
-def scoring_row_bytes(n_components: int, n_targets: int, precision: str) -> int:
-    """Return what a row takes beside others whose errors are found: features, and targets."""
-    return (4 if precision == "single" else 8) * 2 * n_components + _TARGET_BYTES * n_targets
 
 
 def _busiest(cores: int, most: int) -> int:

@@ -171,7 +171,7 @@ def moments(Phi: Any, y: Any, weights: Any, *, intercept: bool) -> dict[str, np.
     return {
         "gram": products(Phi - phibar, Phi - phibar, weights),
         "cross": products(Phi - phibar, y - ybar, weights),
-        "target": np.diag(products(y - ybar, y - ybar, weights)),
+        "target": np.diag(products(y - ybar, y - ybar, weights)).copy(),
         "feature_mean": phibar,
         "target_mean": ybar,
     }

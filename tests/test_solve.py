@@ -71,7 +71,7 @@ def problem(spectrum, *, intercept: bool = True, precision: str = "double") -> P
     gram = right @ np.diag(spectrum) @ right.T
     moments = CentredMoments(
         Triangle.of((gram + gram.T) / 2),
-        *(A.T @ B, B.T @ B, float(N), phibar, ybar, precision, intercept),
+        *(A.T @ B, (B**2).sum(axis=0), float(N), phibar, ybar, precision, intercept),
     )
     return Problem(Phi, y, moments)
 
@@ -85,7 +85,7 @@ def wide(D: int) -> CentredMoments:
         direction = rng.standard_normal(D)
         gram.add_outer(direction, direction, scale / D)
     cross = rng.standard_normal((D, 2))
-    return CentredMoments(gram, cross, 100.0 * np.eye(2), 9.0 * D, np.zeros(D), np.zeros(2))
+    return CentredMoments(gram, cross, np.full(2, 100.0), 9.0 * D, np.zeros(D), np.zeros(2))
 
 
 def floor_of(moments: CentredMoments) -> float:
@@ -254,7 +254,7 @@ def test_a_matrix_that_noise_made_indefinite_is_solved_by_eigenvalues():
 @pytest.mark.parametrize("D", [3, 63, 64, 200])
 def test_features_that_never_vary_get_no_coefficient(D):
     cross = np.zeros((D, 1))
-    moments = CentredMoments(Triangle(D), cross, np.eye(1), 5.0, np.ones(D), np.full(1, 2.0))
+    moments = CentredMoments(Triangle(D), cross, np.ones(1), 5.0, np.ones(D), np.full(1, 2.0))
     solution = solve_ridge(moments, 1.0)
     assert not solution.coef.any()
     assert solution.intercept.tolist() == [2.0]
@@ -264,7 +264,7 @@ def test_features_that_never_vary_get_no_coefficient(D):
 
 def test_a_penalty_above_the_floor_is_never_said_to_be_below_it():
     cross = np.zeros((3, 1))
-    moments = CentredMoments(Triangle(3), cross, np.eye(1), 5.0, np.ones(3), np.full(1, 2.0))
+    moments = CentredMoments(Triangle(3), cross, np.ones(1), 5.0, np.ones(3), np.full(1, 2.0))
     solution = solve_ridge(moments, 1.0)
     assert solution.floor == 0.0
     assert "below the precision floor" not in solution.note
