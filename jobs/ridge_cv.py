@@ -1,21 +1,23 @@
 """RidgeCV on a file ten times larger than the memory it may take: python jobs/ridge_cv.py.
 
 Writes features that are there already, and fits them by the identity map: every row is left out in
-turn, exactly, to choose the penalty.  The fit is a process of its own that the system gives a tenth
-of the file's size and no more (RLIMIT_DATA, which counts what a process writes to, resident or
-not).  A slice that fits into memory is then fitted by scikit-learn's RidgeCV as well, and the
-greatest difference of the coefficients is told, over the largest of them.  Fails above 1e-9, or if
-the penalties differ.
+turn, exactly, to choose the penalty.  The fit is a process of its own, one task at a time, that the
+system gives a tenth of the file's size and no more (RLIMIT_DATA, which counts all memory that a
+process may write to, resident or not).  A slice that fits into memory is then fitted by
+scikit-learn's RidgeCV as well, and the greatest difference of the coefficients is told, over the
+largest of them.  Fails above 1e-9, or if the penalties differ.
 """
 
 from __future__ import annotations
 
 import argparse
 import multiprocessing
+import os
 import resource
 import tempfile
 from pathlib import Path
 
+import dask
 import h5py
 import numpy as np
 
@@ -60,7 +62,8 @@ def model_for(*, per_target: bool = True) -> streamkern.RandomFeatureRidge:
 def fit(path: Path, most_bytes: int) -> None:
     """Fit the file within a limit, and say what it took; runs in a process of its own."""
     resource.setrlimit(resource.RLIMIT_DATA, (most_bytes, most_bytes))
-    report = model_for().fit(streamkern.open_hdf5(path)).report_
+    with dask.config.set(num_workers=1):
+        report = model_for().fit(streamkern.open_hdf5(path)).report_
     seconds = ", ".join(f"{name} {value:.1f}" for name, value in report["seconds"].items())
     print(f"rows            {report['rows']:,} x {report['n_features']:,}")
     print(f"alpha           {', '.join(f'{alpha:.4g}' for alpha in report['alpha'])}")
@@ -72,7 +75,7 @@ def fit(path: Path, most_bytes: int) -> None:
 
 def difference(path: Path, n_rows: int) -> float:
     """Fit a slice by both, and return the difference of their coefficients."""
-    from sklearn.linear_model import RidgeCV  # noqa: PLC0415  not in the process with a limit
+    from sklearn.linear_model import RidgeCV
 
     with h5py.File(path) as file:
         X, y = file["X"][:n_rows].astype(float), file["y"][:n_rows]
@@ -88,7 +91,7 @@ def difference(path: Path, n_rows: int) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bytes", type=float, default=5e9, help="of the file")
-    parser.add_argument("--features", type=int, default=512)
+    parser.add_argument("--features", type=int, default=256)
     parser.add_argument("--targets", type=int, default=3)
     parser.add_argument("--share", type=float, default=0.1, help="of the file, as memory")
     parser.add_argument("--slice-rows", type=int, default=20_000)
@@ -98,6 +101,8 @@ def main() -> None:
         path = Path(folder) / "features.h5"
         size = write(path, n_rows, given.features, given.targets)
         print(f"file            {in_words(size)}", flush=True)
+        # Memory that threads would reserve, each for itself, and hardly use.
+        os.environ |= {"MALLOC_ARENA_MAX": "1", "OPENBLAS_NUM_THREADS": "1"}
         arguments = path, int(given.share * size)
         process = multiprocessing.get_context("spawn").Process(target=fit, args=arguments)
         process.start()

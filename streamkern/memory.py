@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,24 +18,14 @@ _CGROUP_LIMITS = (
 
 
 def total_bytes() -> int:
-    """Return the memory of the machine, or of the control group or process where that is less."""
-    limit = min(int(psutil.virtual_memory().total), *_process_limits())
+    """Return the memory of the machine, or of the control group where that is less."""
+    limit = int(psutil.virtual_memory().total)
     for path in _CGROUP_LIMITS:
         try:
             limit = min(limit, int(path.read_text()))
         except (OSError, ValueError):
             continue
     return limit
-
-
-def _process_limits() -> list[int]:
-    """Return how far the system lets this process grow, as `ulimit -v` and `ulimit -d` say."""
-    try:
-        import resource  # noqa: PLC0415  not on Windows
-    except ImportError:
-        return [sys.maxsize]
-    limits = (resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA))
-    return [sys.maxsize if limit == resource.RLIM_INFINITY else limit for limit in limits]
 
 
 def available_bytes() -> int:

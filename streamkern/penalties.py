@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamkern.features.base import cached_slices
+
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
     from streamkern.features import FeatureMap
@@ -89,5 +91,10 @@ class PenaltyModels:
 
     def spare(self, along: Array, weights: Floats) -> Floats:
         """Return 1 less the leverage of rows at every penalty, (n, A)."""
-        spare: Floats = np.square(along) @ self.shares + self.base
-        return 1.0 - weights[:, None] * spare
+        spare = np.empty((len(along), self.shares.shape[1]))
+        for rows in cached_slices(*along.shape):
+            spare[rows] = np.square(along[rows]) @ self.shares
+        spare += self.base
+        spare *= -weights[:, None]
+        spare += 1.0
+        return spare
