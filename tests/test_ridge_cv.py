@@ -165,6 +165,14 @@ def test_a_grid_beside_penalties_that_are_given_is_refused(alpha):
         identity(alpha=alpha, alphas=[1.0]).fit(X, y)
 
 
+def test_the_error_of_all_features_is_not_said_of_a_few():
+    X, y, _ = rows()
+    model = identity(alpha="loo", sparse=5).fit(X, y[:, 0])
+    assert len(model.coef_) == 5
+    assert model.report_["cv_rmse"] is None
+    assert model.report_["alpha_curve"]["criterion"] == "loo"
+
+
 def test_moments_alone_leave_no_row_out():
     X, y, _ = rows()
     model = identity(alpha="loo")

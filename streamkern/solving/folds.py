@@ -171,10 +171,10 @@ class Solved:
 
     @property
     def cv_rmse(self) -> Floats | None:
-        """The root mean squared error left out, (q,), where there were folds."""
+        """The root mean squared error left out, (q,), where it is known of what was solved."""
         if self.sparsity is not None:
             return self.sparsity.rmse_of(len(self.solution.coef))
-        return self.size.cv_rmse if self.size else None
+        return self.size.cv_rmse if self.size and self.support is None else None
 
     def ordered_rows(self, fold_by: str) -> str:
         """One sentence where the folds' errors lie far apart, else ''."""
