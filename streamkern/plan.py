@@ -247,7 +247,10 @@ def plan_fit(
     def threads_that_fit(most: int, room: int) -> int:
         return next((t for t in range(most, 1, -1) if process_bytes(t) <= room), 1)
 
-    flops = fit_flops(n, p, D, n_folds)
+    # A target more takes what an input takes, and without each row every target at every penalty.
+    flops = fit_flops(n, p + q - 1, D, n_folds)
+    if n_left_out:
+        flops += fit_flops(n, p + n_left_out * q, D, 1)
     cores = usable_cores()
     blas = 1
     if n_workers is None:
