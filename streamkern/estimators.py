@@ -37,11 +37,16 @@ class RandomFeatureRidge(
         where there are fewer rows, and keeps the smallest of 64, 128, ... of them whose
         cross-validated error is within one standard error of the best, without reading the rows
         again.
-    alpha : float, sequence of float, or {'cv', 'gcv', 'evidence'}
+    alpha : float, sequence of float, or {'cv', 'gcv', 'evidence', 'loo'}
         The penalty, in the units of the sum of squares: not divided by n.  Or penalties to choose
-        from by cross-validation; or how to choose from a grid of 30 between the precision floor
-        and the largest eigenvalue: by cross-validation, generalised cross-validation, or the
-        evidence.  The rows are not read again for it.
+        from by cross-validation; or how to choose: by cross-validation, generalised
+        cross-validation, the evidence, for which the rows are not read again, or by leaving out
+        every row in turn, exactly, in one more pass.  One penalty for several targets has the
+        least error as a share of their variances, averaged; by 'loo' the least mean squared error
+        of the targets as they are, as in `sklearn.linear_model.RidgeCV`.
+    alphas : sequence of float, optional
+        What to choose from, where `alpha` says how; by default 30 penalties between the precision
+        floor and the largest eigenvalue of G.
     n_folds : int
         K, the parts that cross-validation leaves out in turn.
     fold_by : {'auto', 'shards', 'rows', 'blocks'}

@@ -218,6 +218,7 @@ def plan_for(
     indexed: bool = False,
     fixed_alpha: bool = False,
     needs_targets: bool = True,
+    n_left_out: int = 0,
 ) -> Plan:
     """Plan a fit on what the current scheduler offers, tell it, and refuse what does not fit."""
     if needs_targets and not source.n_targets:
@@ -228,6 +229,7 @@ def plan_for(
         n_sample,
         indexed=indexed,
         fixed_alpha=fixed_alpha,
+        n_left_out=n_left_out,
         n_workers=resources.n_workers,
         n_threads=resources.n_threads,
         allowed_bytes=resources.worker_bytes,

@@ -48,6 +48,7 @@ def fit_moments(
     fixed_alpha: bool = False,
     more_to_come: bool = False,
     needs_targets: bool = True,
+    n_left_out: int = 0,
     checkpoint: str | Path | None = None,
 ) -> DataMoments:
     """Read the rows twice, lightly for the columns and a sample, then for the moments.
@@ -66,6 +67,8 @@ def fit_moments(
         These are the first of more rows: what is constant in them may vary later.
     needs_targets : bool
         Rows without targets are refused; else the moments are of features alone.
+    n_left_out : int
+        Penalties whose leave-one-out errors another pass is to find.
     checkpoint : path, optional
         A folder where sums are saved as they are made, and those of an earlier run are found.
 
@@ -94,6 +97,7 @@ def fit_moments(
         indexed=indexed,
         fixed_alpha=fixed_alpha,
         needs_targets=needs_targets,
+        n_left_out=n_left_out,
     )
     _, rule = folds_for(source, plan, options, few_rows=like is not None)
     index = RowIndex(rule) if indexed else None
@@ -185,7 +189,17 @@ def moments_pass(
     if len(passes) > 1:
         parts = [passed.statistic for passed in passes]
         whole = task(_joined, *parts, name="join")
-    return DataMoments(whole, rule.n_folds, feature_map, kernel, flat, report, options, seen.index)
+    return DataMoments(
+        folds=whole,
+        n_folds=rule.n_folds,
+        feature_map=feature_map,
+        kernel=kernel,
+        flat=flat,
+        report=report,
+        options=options,
+        index=seen.index,
+        n_threads=plan.n_threads,
+    )
 
 
 def folds_for(

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from streamkern.solve import decomposition_bytes, inverting_bytes
-from streamkern.statistics import Triangle
+from streamkern.statistics import PenaltyErrors, Triangle
 
 # Totals, and partials of finished shards that wait in a process to be merged into them.
 _WAITING = 8
 # Square matrices that are held while a fold is scored.
 _SQUARES_A_FOLD = 6
+# Matrices of D x q then, and while the whole is solved; and those of a model with its predictor.
+_CROSSES_A_FOLD, _CROSSES, _MODEL_COPIES = 7, 5, 3
 # Squares of D that a map of landmarks holds, what draws it, and what turns the sums of a fold.
 _SQUARES_OF_LANDMARKS, _SQUARES_DRAWING, _SQUARES_TURNING = 3, 5, 4
 # Interpreter, libraries and Dask's own needs in one process, as measured with some room.
@@ -37,6 +39,8 @@ class Footprint:
         K, 1 for no cross-validation.
     folds_at_once : int
         Folds that the rows of one shard can be in.
+    n_left_out, left_out_rows : int
+        A, the penalties of a pass that leaves out every row in turn, and the rows of its blocks.
     fixed_alpha : bool
         Whether there is a penalty only to solve for, and none to choose.
     block_rows : int
@@ -61,6 +65,8 @@ class Footprint:
     n_folds: int
     folds_at_once: int
     fixed_alpha: bool
+    n_left_out: int
+    left_out_rows: int
     block_rows: int
     row_bytes: int
     shard_bytes: int
@@ -130,7 +136,8 @@ class Footprint:
     def solving(self, threads: int) -> int:
         """Return what a process holds that solves, and scores so many folds at a time."""
         D = self.n_components
-        held = (self.n_folds + 1) * self.sums() + solve_bytes(D, self.n_folds, threads)
+        held = (self.n_folds + 1) * self.sums()
+        held += solve_bytes(D, self.n_targets, self.n_folds, threads)
         if self.fixed_alpha:
             # The sums, a factor, its diagonal blocks and parts of its inverse, and the model's G.
             held = 2 * self.sums() + inverting_bytes(D) + self.itemsize * Triangle.size(D)
@@ -138,26 +145,43 @@ class Footprint:
             held += self.n_folds * self.sums() + 8 * _SQUARES_TURNING * D**2 * threads
         return _PROCESS_BYTES + self.map + held + (16 << 20)
 
+    def leaving_out(self, threads: int) -> int:
+        """Return what a process holds that leaves out every row in turn, 0 without such a pass."""
+        D, q, A = self.n_components, self.n_targets, self.n_left_out
+        if not A:
+            return 0
+        # The moments, their eigenbasis, and that as the models have it.
+        held = 2 * self.sums() + 8 * D * (D + q) + self.itemsize * D * (D + A + q)
+        task = (
+            self.left_out_rows * (2 * self.itemsize * D + 24 * A + 24 * q)
+            + 2 * (self.left_out_rows * 2 * (self.row_bytes + 8 * q) + self.shard_bytes)
+            + PenaltyErrors.working_bytes(D, self.itemsize)
+            + (16 << 20)
+        )
+        return _PROCESS_BYTES + self.map + held + threads * task + 8 * (_WAITING + threads) * A * q
+
     def receiving(self) -> int:
         """Return what the process holds that planned, with the model or the moments."""
         n_sums = self.n_folds + 1 if self.n_indexed else 1
         held = n_sums * self.sums() + self.sample + _INDEX_ORDERED * self.index
-        return _PROCESS_BYTES + self.map + max(held, self.drawing + self.sample)
+        model = _MODEL_COPIES * 8 * self.n_components * self.n_targets
+        return _PROCESS_BYTES + self.map + max(held + model, self.drawing + self.sample)
 
 
-def solve_bytes(n_components: int, n_folds: int, n_threads: int) -> int:
+def solve_bytes(n_components: int, n_targets: int, n_folds: int, n_threads: int) -> int:
     """Return what solving takes in a process that holds the moments already.
 
     Parameters
     ----------
-    n_components : int
-        D.
+    n_components, n_targets : int
+        D and q.
     n_folds : int
         K, 1 for no cross-validation.
     n_threads : int
         Folds that are scored at a time.
     """
-    D = n_components
+    D, columns = n_components, 8 * n_components * n_targets
     # A fold: its own matrix, the one without it, and a decomposition of that.
-    a_fold = 8 * Triangle.size(D) + 8 * _SQUARES_A_FOLD * D**2 if n_folds > 1 else 0
-    return decomposition_bytes(D) + min(n_folds, n_threads) * a_fold
+    a_fold = 8 * Triangle.size(D) + 8 * _SQUARES_A_FOLD * D**2 + _CROSSES_A_FOLD * columns
+    held = decomposition_bytes(D) + _CROSSES * columns
+    return held + (min(n_folds, n_threads) * a_fold if n_folds > 1 else 0)

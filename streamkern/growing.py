@@ -114,7 +114,8 @@ class GrowingRidge(FittedRidge, ABC):
         DataError
             If a row was never in, or not as often as it is here, or if none would be left.
         """
-        return self._keep(self.kept_moments().forget(X, y, sample_weight))
+        kept = self.kept_moments()
+        return self._keep(kept.forget(*self._tables(X, y, sample_weight)))
 
     def kept_moments(self) -> DataMoments:
         """Return the moments of a model that grows, or raise ParameterError if there are none."""

@@ -20,6 +20,7 @@ from streamkern.footprint import solve_bytes
 from streamkern.growing import GrowingRidge
 from streamkern.kernels import Gaussian, Kernel, kernel_from, length_scale_of
 from streamkern.learning import check_metric_of, in_metric
+from streamkern.leaving_out import LeavingOut
 from streamkern.memory import check_free
 from streamkern.metric import checked_metric, with_metric
 from streamkern.observing import job, tell_of_job
@@ -61,7 +62,7 @@ if TYPE_CHECKING:
 _Model = TypeVar("_Model", bound="RidgeModel")
 
 AUTO_COMPONENTS = 4096
-_PENALTY = ("alpha", "per_target", "one_standard_error")
+_PENALTY = ("alpha", "alphas", "per_target", "one_standard_error")
 _SPARSE = ("sparse", "sparse_method")
 
 
@@ -81,6 +82,7 @@ class RidgeModel(GrowingRidge):
         *,
         n_components: int | str = 2048,
         alpha: float | str | Sequence[float] = "cv",
+        alphas: Sequence[float] | None = None,
         n_folds: int = 5,
         fold_by: str = "auto",
         per_target: bool = False,
@@ -99,6 +101,7 @@ class RidgeModel(GrowingRidge):
         self.kernel = kernel
         self.n_components = n_components
         self.alpha = alpha
+        self.alphas = alphas
         self.n_folds = n_folds
         self.fold_by = fold_by
         self.per_target = per_target
@@ -265,11 +268,19 @@ class RidgeModel(GrowingRidge):
         source = as_source(*self._tables(X, y, sample_weight, first=True, fewest=2))
         options = self._for_rows(options, source, pattern)
         self._sparse_options(penalty, options.components_for(source.n_features))
-        fixed = self.solves_at_once()
         moments = fit_moments(
-            source, options, like=pattern, fixed_alpha=fixed, checkpoint=checkpoint
+            source,
+            options,
+            like=pattern,
+            fixed_alpha=self.solves_at_once(),
+            n_left_out=self.n_left_out(),
+            checkpoint=checkpoint,
         )
-        return self._solve(moments, penalty, keep_moments=keep_moments)
+        return self._solve(moments, penalty, source=source, keep_moments=keep_moments)
+
+    def n_left_out(self) -> int:
+        """Return how many penalties another pass compares, leaving out every row in turn."""
+        return self._penalty_options().n_left_out
 
     def solves_at_once(self) -> bool:
         """Say whether nothing is left to choose once the moments are there."""
@@ -331,7 +342,7 @@ class RidgeModel(GrowingRidge):
         Raises
         ------
         ParameterError
-            If there are fewer features, or no folds to choose by.
+            If there are fewer features, no folds to choose by, or rows to be left out one by one.
         InsufficientMemoryError
             If this process cannot hold the system of equations.
         SingularSystemError
@@ -350,7 +361,9 @@ class RidgeModel(GrowingRidge):
         n_folds = moments.n_folds if penalty.needs_folds else 1
         resources = current_resources()
         if not resources.n_workers:
-            check_free(solve_bytes(size or D, n_folds, resources.n_threads), "solving")
+            check_free(
+                solve_bytes(size or D, moments.n_targets, n_folds, resources.n_threads), "solving"
+            )
         return self._solve(moments, penalty, size, keep_moments=keep_moments)
 
     def search_options(
@@ -465,7 +478,8 @@ class RidgeModel(GrowingRidge):
         # A map may be made from more rows than are searched on, and take more memory than others.
         each = [replace(options, kernel=kernel, feature_map=name) for kernel, name in pairs]
         n_sample = max(n_rows, *(one.sample_rows(source) for one in each))
-        plan = plan_for(source, max(each, key=lambda one: one.family.rows_a_feature), n_sample)
+        heaviest = max(each, key=lambda one: one.family.rows_a_feature)
+        plan = plan_for(source, heaviest, n_sample, n_left_out=self.n_left_out())
         searched = [*tried, *names, str(allowed)]
         with checkpointed(checkpoint, source, options, plan, searched=searched) as saved:
             seen = survey(source, options, plan, n_sample, checkpoint=saved)
@@ -487,7 +501,7 @@ class RidgeModel(GrowingRidge):
         moments.report["tuning_budget"] = None if allowed is None else str(allowed)
         if learnt is not None:
             moments = learnt.reported(moments, found.place)
-        return self._solve(moments, penalty, keep_moments=keep_moments)
+        return self._solve(moments, penalty, source=source, keep_moments=keep_moments)
 
     def moments_like(self, X: Any, y: Any, sample_weight: Any, *, like: Any) -> DataMoments:
         """Return moments of rows that know them, of the map of `like` if that is given."""
@@ -517,6 +531,7 @@ class RidgeModel(GrowingRidge):
         penalty: PenaltyOptions,
         size: int | None = None,
         *,
+        source: Source | None = None,
         keep_moments: bool = False,
     ) -> Self:
         """Choose what is left to choose, and set the fitted attributes."""
@@ -527,7 +542,10 @@ class RidgeModel(GrowingRidge):
         sizes = nested_sizes(D, moments.feature_map.nesting) if automatic else [size or D]
         sparse = self._sparse_options(penalty, sizes[-1])
         intercept = self.fit_intercept
-        solved = solve_folds(moments.folds, penalty, intercept=intercept, sizes=sizes)
+        leaving = None if source is None else LeavingOut(source, moments)
+        solved = solve_folds(
+            moments.folds, penalty, intercept=intercept, sizes=sizes, leave_one_out=leaving
+        )
         feature_map = moments.feature_map
         size = len(solved.solution.coef)
         if size < D:
@@ -542,9 +560,14 @@ class RidgeModel(GrowingRidge):
             warnings.warn(note, StreamkernWarning, stacklevel=3)
         # Too common for warnings.
         notes += [solved.at_the_edge(report["precision"]), report.get("tuning_note", "")]
-        seconds = dict(report["seconds"])
-        seconds["solve"] = time.perf_counter() - begun
-        seconds["total"] += seconds["solve"]
+        seconds, passed = dict(report["seconds"]), leaving and leaving.passed
+        spent = time.perf_counter() - begun
+        seconds["total"] += spent
+        if passed:
+            seconds["leave-one-out"] = passed.seconds
+            peak = max(report["peak_worker_bytes"], passed.peak_worker_bytes)
+            report = report | {"peak_worker_bytes": peak}
+        seconds["solve"] = spent - seconds.get("leave-one-out", 0.0)
         flat, parameters = moments.flat, moments.kernel.parameters()
         curve = solved.sparsity if sparse is not None and sparse.is_chosen else None
         self.report_ = report | {

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 # A block of features should be tall enough for the product and small beside the Gram matrix.
 _BLOCK_BYTES = 128 << 20
 _BLOCK_ROWS = (1024, 8192)
+# The fewest rows where they have more targets than features: products with those are wide.
+_WIDE_ROWS = 256
 # A shard is what a lost worker costs; many shards cost merges.
 _SHARDS = 256
 _SHARD_ROWS = (32768, 1 << 20)
@@ -27,6 +29,8 @@ _SHARD_ROWS = (32768, 1 << 20)
 _SHARDS_A_FOLD = 3
 # Into how many strips the products are cut where a worker cannot hold all, with their partials.
 _STRIPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+# What a target of one row takes in the blocks that are read, and as it enters products.
+_TARGET_BYTES = 56
 # Rows of the spread sample travel with the first pass.
 SAMPLE_ROWS = 2048
 # Of the sample that something is learnt on, at the most.
@@ -164,6 +168,7 @@ def plan_fit(
     n_sample: int = SAMPLE_ROWS,
     indexed: bool = False,
     fixed_alpha: bool = False,
+    n_left_out: int = 0,
     can_strip: bool = False,
     from_rows: bool = False,
     n_workers: int | None = None,
@@ -187,6 +192,8 @@ def plan_fit(
         Moments that go to a file and know their rows, which takes memory for every row.
     fixed_alpha : bool
         The penalty is given, so that nothing is decomposed.
+    n_left_out : int
+        A, the penalties whose leave-one-out errors another pass finds; 0 for no such pass.
     can_strip : bool
         The map has leading parts, so that the products can be made in several readings.
     from_rows : bool
@@ -224,6 +231,8 @@ def plan_fit(
         n_folds=n_folds,
         folds_at_once=folds_at_once,
         fixed_alpha=fixed_alpha,
+        n_left_out=n_left_out,
+        left_out_rows=cut(source, 2 * itemsize * D)[1],
         block_rows=block_rows,
         row_bytes=source.row_bytes,
         shard_bytes=loaded,
@@ -235,12 +244,15 @@ def plan_fit(
 
     def process_bytes(threads: int, n_strips: int = 1) -> int:
         accumulating = needs.accumulating(threads, n_strips, n_workers or 0)
-        return max(accumulating, needs.solving(threads))
+        return max(accumulating, needs.solving(threads), needs.leaving_out(threads))
 
     def threads_that_fit(most: int, room: int) -> int:
         return next((t for t in range(most, 1, -1) if process_bytes(t) <= room), 1)
 
-    flops = fit_flops(n, p, D, n_folds)
+    # A target more takes what an input takes, and without each row every target at every penalty.
+    flops = fit_flops(n, p + q - 1, D, n_folds)
+    if n_left_out:
+        flops += fit_flops(n, p + n_left_out * q, D, 1)
     cores = usable_cores()
     blas = 1
     if n_workers is None:
@@ -273,7 +285,7 @@ def plan_fit(
         shard_rows=shard_rows,
         n_shards=len(shards),
         block_rows=block_rows,
-        column_block_rows=max(min(block_rows, (8 << 20) // max(source.row_bytes, 1)), 1),
+        column_block_rows=max(min(block_rows, (8 << 20) // max(source.row_bytes, 8 * q)), 1),
         graph_tasks=2 * len(shards) + 1,
         flops=flops,
         n_workers=n_workers,
@@ -313,7 +325,9 @@ def solve_flops(n_components: int, n_folds: int) -> float:
 
 def cut(source: Source, feature_bytes: int) -> tuple[int, int]:
     """Return the rows of a shard and of a block, given the bytes of one row of features."""
-    fewest, most = _BLOCK_ROWS
+    (fewest, most), target_bytes = _BLOCK_ROWS, _TARGET_BYTES * source.n_targets
+    if target_bytes > feature_bytes:
+        feature_bytes, fewest = target_bytes, _WIDE_ROWS
     block_rows = min(max(_BLOCK_BYTES // feature_bytes, fewest), most)
     chunk_rows = max(segment.chunk_rows for segment in source.segments())
     if 1 < chunk_rows <= block_rows:
@@ -322,7 +336,8 @@ def cut(source: Source, feature_bytes: int) -> tuple[int, int]:
     shard_rows = min(max(-(-source.n_samples // _SHARDS), fewest), most)
     shard_rows = -(-shard_rows // block_rows) * block_rows
     if source.loads_whole_shards:
-        shard_rows = min(shard_rows, max(_BLOCK_BYTES // source.row_bytes, chunk_rows))
+        loaded = max(source.row_bytes, 8 * source.n_targets)
+        shard_rows = min(shard_rows, max(_BLOCK_BYTES // loaded, chunk_rows))
     return shard_rows, block_rows
 
 

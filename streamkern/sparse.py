@@ -119,7 +119,7 @@ class Sparsifier:
 def _scaled(moments: CentredMoments, alpha: float) -> tuple[Floats, Floats]:
     gram = moments.gram.dense()
     gram[np.diag_indices(len(gram))] += alpha
-    lengths, spreads = np.sqrt(np.diagonal(gram)), np.sqrt(np.diagonal(moments.target))
+    lengths, spreads = np.sqrt(np.diagonal(gram)), np.sqrt(moments.target)
     lengths, spreads = np.where(lengths > 0, lengths, 1.0), np.where(spreads > 0, spreads, 1.0)
     gram /= lengths
     gram /= lengths[:, None]

@@ -171,7 +171,7 @@ def moments(Phi: Any, y: Any, weights: Any, *, intercept: bool) -> dict[str, np.
     return {
         "gram": products(Phi - phibar, Phi - phibar, weights),
         "cross": products(Phi - phibar, y - ybar, weights),
-        "target": products(y - ybar, y - ybar, weights),
+        "target": np.diag(products(y - ybar, y - ybar, weights)).copy(),
         "feature_mean": phibar,
         "target_mean": ybar,
     }
@@ -224,8 +224,9 @@ def folds_of_shards(sizes: Sequence[int], K: int, seed: int) -> list[int]:
 
 
 def fold_of_block(place: int, n_rows: int, K: int) -> int:
-    """Which of K equal parts of n rows a place is in."""
-    return max(k for k in range(K) if k * n_rows // K <= place)
+    """Which of K parts of n rows a place is in, of which the first may have one row more."""
+    sizes = [n_rows // K + (k < n_rows % K) for k in range(K)]
+    return next(k for k in range(K) if place < sum(sizes[: k + 1]))
 
 
 def median_distance(distance: Callable[[Any, Any], float], rows: Any) -> float:

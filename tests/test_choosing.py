@@ -240,7 +240,7 @@ def test_folds_by_shards_have_the_errors_of_fitting_again(long_rows):
 # What does not go.
 
 REFUSED = {
-    "an unknown word": ({"alpha": "loo"}, "must be 'cv', 'gcv', 'evidence' or numbers, not 'loo'"),
+    "an unknown word": ({"alpha": "aic"}, "must be 'cv', 'gcv', 'evidence', 'loo' or numbers, not"),
     "a negative number": ({"alpha": -0.1}, r"at least 0, not -0\.1"),
     "no number": ({"alpha": float("nan")}, "at least 0, not nan"),
     "none": ({"alpha": None}, "at least 0, not None"),

@@ -72,6 +72,22 @@ def test_random_features_are_compared_with_the_exact_model(tmp_path):
     assert said.splitlines()[-1].startswith("exact: alpha ")
 
 
+def test_ridge_cv_is_compared_with_scikit_learn_and_bounded(tmp_path):
+    options = ("--bytes", 4e5, "--share", 2000, "--features", 8, "--slice-rows", 900)
+    said = job(tmp_path, "ridge_cv.py", *options)
+    for name in ("file", "rows", "alpha", "seconds", "peak", "projected", "slice"):
+        assert re.search(rf"^{name} +\S", said, re.MULTILINE)
+    assert float(re.search(r"difference +(\S+)", said)[1]) < 1e-9
+
+
+def test_many_targets_are_compared_in_processes_of_their_own(tmp_path):
+    sizes = ("--rows", 300, "--components", 16, "--targets", 20, "--repeats", 1)
+    title, *rows = job(tmp_path, "many_targets.py", *sizes, "--alphas", 3).splitlines()
+    assert title.split() == ["model", "penalty", "clock", "processor", "peak", "R2", "same"]
+    assert [row.split()[0] for row in rows[:5]] == ["streamkern"] * 3 + ["scikit-learn"] * 2
+    assert all(row.endswith("100.0%") for row in rows)
+
+
 NAMES = sorted(path.name for path in JOBS.glob("*.py"))
 
 

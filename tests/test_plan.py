@@ -142,7 +142,7 @@ def test_a_task_holds_every_fold_by_rows_and_one_by_shards():
 @pytest.mark.parametrize("n_threads", [1, 3])
 @pytest.mark.parametrize("n_folds", [1, 5])
 def test_a_worker_is_projected_to_hold_what_solving_takes(D, n_threads, n_folds):
-    needed = solve_bytes(D, n_folds, n_threads) + (n_folds + 1) * accumulator(D)
+    needed = solve_bytes(D, 1, n_folds, n_threads) + (n_folds + 1) * accumulator(D)
     for by in ("shards", "rows", "blocks"):
         if n_threads <= n_folds:
             assert with_folds(by, n_folds, D=D, n_threads=n_threads) >= needed
@@ -150,10 +150,10 @@ def test_a_worker_is_projected_to_hold_what_solving_takes(D, n_threads, n_folds)
 
 def test_solving_takes_three_matrices_and_six_for_a_fold_that_is_scored():
     D = 8192
-    assert solve_bytes(D, 1, 4) == 3 * 8 * D * D
-    one, two, many = (solve_bytes(D, 5, threads) for threads in (1, 2, 100))
+    assert solve_bytes(D, 0, 1, 4) == 3 * 8 * D * D
+    one, two, many = (solve_bytes(D, 0, 5, threads) for threads in (1, 2, 100))
     assert two - one == pytest.approx(6.5 * 8 * D * D, rel=0.01)
-    assert many == solve_bytes(D, 5, 5)
+    assert many == solve_bytes(D, 0, 5, 5)
 
 
 def test_this_process_receives_one_model_whoever_makes_it():

@@ -133,7 +133,7 @@ def test_a_grid_is_judged_by_the_errors_of_fitting_again(kind, intercept, weight
     assert curve.scores == pytest.approx(scores, rel=1e-8)
     assert curve.fold_scores == pytest.approx(of_folds, rel=1e-8)
     target = total_of(2, weighted=weighted).centred(intercept=intercept)
-    spread = np.diagonal(target.target) / target.weight
+    spread = target.target / target.weight
     best = int((scores / spread).mean(axis=1).argmin())
     assert solved.solution.alpha == ALPHAS[best]
     assert solved.cv_rmse == pytest.approx(np.sqrt(scores[best]), rel=1e-8)

@@ -40,7 +40,9 @@ def moments(Phi, y, *, intercept=True) -> CentredMoments:
     A, B = centred(Phi, y, intercept=intercept)
     means = (Phi - A)[0], (y - B)[0]
     gram = Triangle.of(A.T @ A)
-    return CentredMoments(gram, A.T @ B, B.T @ B, float(len(A)), *means, intercept=intercept)
+    return CentredMoments(
+        gram, A.T @ B, (B**2).sum(axis=0), float(len(A)), *means, intercept=intercept
+    )
 
 
 def augmented(Phi, y, alpha):

@@ -66,7 +66,7 @@ _HEADER = (
     "--alpha",
     default="cv",
     show_default=True,
-    metavar="cv|gcv|evidence|FLOAT[,FLOAT...]",
+    metavar="cv|gcv|evidence|loo|FLOAT[,FLOAT...]",
     help="The penalty, in units of the sum of squares.  Where it is chosen, every model chooses "
     "its own; exact kernel ridge by leave-one-out.",
 )
@@ -105,7 +105,7 @@ def compare(say: Say, **options: Any) -> None:
             f"{options['components']!r}; give some."
         ) from error
     maps = options["maps"].split(",")
-    rules = {"fold_by": "auto", "per_target": False, "one_standard_error": False}
+    rules = {"fold_by": "auto", "per_target": False, "one_standard_error": False, "alphas": None}
     model = RandomFeatureRidge(
         kernel_named(options["kernel"], options["length_scale"]),
         **penalty_of(options | rules),

@@ -59,8 +59,13 @@ def fit(say: Say, **options: Any) -> None:
     choices = penalty_of(options) | sparse_of(options)
     model = model_of(options, **choices, fit_intercept=not options["no_intercept"])
     like = pattern_of(options["like"])
-    fixed = model.solves_at_once()
-    job = prepared(say, options, model.options(like)[0], fixed_alpha=fixed)
+    job = prepared(
+        say,
+        options,
+        model.options(like)[0],
+        fixed_alpha=model.solves_at_once(),
+        n_left_out=model.n_left_out(),
+    )
     if job is None:
         return
     source, place, plan = job

@@ -133,13 +133,20 @@ def alpha_options(command: Any) -> Any:
             is_flag=True,
             help="Take the largest alpha within one standard error of the best.",
         ),
+        click.option(
+            "--alphas",
+            metavar="FLOAT[,FLOAT...]",
+            help="What --alpha cv, gcv, evidence or loo choose from; by default 30 penalties that "
+            "follow from the features.",
+        ),
         click.option("--per-target", is_flag=True, help="Choose one alpha for every target."),
         click.option(
             "--alpha",
             default="cv",
             show_default=True,
-            metavar="cv|gcv|evidence|FLOAT[,FLOAT...]",
-            help="The penalty, in units of the sum of squares; several: choose among them.",
+            metavar="cv|gcv|evidence|loo|FLOAT[,FLOAT...]",
+            help="The penalty, in units of the sum of squares; several: choose among them.  loo "
+            "leaves out every row in turn, which takes one more reading.",
         ),
     ):
         command = option(command)
@@ -163,21 +170,27 @@ def folds_of(options: dict[str, Any]) -> dict[str, Any]:
 
 def alpha_of(options: dict[str, Any]) -> dict[str, Any]:
     """Return the parameters of a model that the options of `alpha_options` describe."""
-    alpha = options["alpha"]
-    if alpha not in ("cv", "gcv", "evidence"):
-        try:
-            numbers = [float(text) for text in alpha.split(",")]
-        except ValueError as error:
-            raise ParameterError(
-                f"--alpha must be cv, gcv, evidence, or numbers with commas between, not "
-                f"{alpha!r}; give one of these."
-            ) from error
+    alpha, alphas = options["alpha"], options["alphas"]
+    if alpha not in ("cv", "gcv", "evidence", "loo"):
+        numbers = _numbers("--alpha", alpha, "cv, gcv, evidence, loo, or ")
         alpha = numbers[0] if len(numbers) == 1 else numbers
     return {
         "alpha": alpha,
+        "alphas": None if alphas is None else _numbers("--alphas", alphas),
         "per_target": options["per_target"],
         "one_standard_error": options["one_standard_error"],
     }
+
+
+def _numbers(option: str, text: str, others: str = "") -> list[float]:
+    """Return the numbers that an option names, beside which it may be of some other words."""
+    try:
+        return [float(number) for number in text.split(",")]
+    except ValueError as error:
+        raise ParameterError(
+            f"{option} must be {others}numbers with commas between, not {text!r}; give "
+            f"{'one of these' if others else 'some'}."
+        ) from error
 
 
 def sparse_options(command: Any) -> Any:
@@ -308,6 +321,7 @@ def prepared(
     *,
     indexed: bool = False,
     fixed_alpha: bool = False,
+    n_left_out: int = 0,
 ) -> tuple[HDF5Source, Place, Plan] | None:
     """Return the rows of a job, its place and its plan, when nothing is in its way.
 
@@ -324,7 +338,11 @@ def prepared(
         check_folds(checked, source)
     place = Place.of(options)
     plan = checked.planned(
-        source, indexed=indexed, fixed_alpha=fixed_alpha, n_workers=place.workers
+        source,
+        indexed=indexed,
+        fixed_alpha=fixed_alpha,
+        n_left_out=n_left_out,
+        n_workers=place.workers,
     )
     if options["dry_run"]:
         if place.is_elsewhere:

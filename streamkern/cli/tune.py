@@ -77,7 +77,8 @@ def tune(say: Say, **options: Any) -> None:
     tried: Any = kernels
     if isinstance(kernels, list):
         tried = [kernel_named(name, options["length_scale"]) for name in kernels]
-    job = prepared(say, options, model.search_options(kernels=tried, maps=maps))
+    checked = model.search_options(kernels=tried, maps=maps)
+    job = prepared(say, options, checked, n_left_out=model.n_left_out())
     if job is None:
         return
     source, place, plan = job

@@ -62,7 +62,8 @@ def window(say: Say, **options: Any) -> None:
     choices = penalty_of(options) | sparse_of(options)
     model = model_of(options, **choices, fit_intercept=not options["no_intercept"])
     checked, _ = model.options()
-    source = last_files(open_hdf5(options["data"], options["x"], options["y"]), options["n_files"])
+    series = open_hdf5(options["data"], options["x"], options["y"], weights=options["weights"])
+    source = last_files(series, options["n_files"])
     inputs = [file.path for file in source.files]
     check_output(options["out"], force=options["force"], inputs=inputs)
     check_report(options, inputs)

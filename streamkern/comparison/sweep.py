@@ -93,7 +93,7 @@ def compare(
     """
     penalty = checked_comparison(model, n_components, maps, n_seeds)
     exact = ExactKernelRidge(
-        alpha="loo" if isinstance(penalty.alpha, str) else penalty.alpha,
+        alpha=penalty.grid or ("loo" if isinstance(penalty.alpha, str) else penalty.alpha),
         fit_intercept=model.fit_intercept,
         leave_one_out=True,
     )
@@ -200,7 +200,8 @@ def _standardized(
     """Return rows in the units that all models share, and the kernel with its length scale."""
     skip = model.on_bad_rows == "skip"
     raw = sampled_split(source, test, n_train, random_state=model.random_state, skip_bad_rows=skip)
-    smallest = RandomFeatureRidge(**_options(model) | {"n_components": 2, "alpha": 1.0})
+    given = {"n_components": 2, "alpha": 1.0, "alphas": None}
+    smallest = RandomFeatureRidge(**_options(model) | given)
     smallest.fit(raw.X, raw.y, raw.weights)
     feature_map = smallest.feature_map_
     assert isinstance(feature_map, Standardized)  # noqa: S101  for the type checker

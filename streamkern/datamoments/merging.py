@@ -121,7 +121,7 @@ def joined_reports(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any
         "data": {
             "kind": _both(*(part["kind"] for part in data)),
             # Names of datasets, where there are some.
-            **{name: _both(*(part.get(name) for part in data)) for name in ("x", "y")},
+            **{name: _both(*(part.get(name) for part in data)) for name in ("x", "y", "weights")},
             "rows": sum(part["rows"] for part in data),
             "files": [file for part in data for file in part.get("files", [])],
         },

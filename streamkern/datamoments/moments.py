@@ -60,6 +60,8 @@ class DataMoments:
     index : RowIndex, optional
         Which rows are in, with their folds, in order: 9 bytes a row with up to 256 folds, the one
         thing here that grows with their number.
+    n_threads : int, optional
+        Tasks of a process that were planned to run at a time.
     """
 
     folds: Any
@@ -70,6 +72,7 @@ class DataMoments:
     report: dict[str, Any]
     options: FitOptions
     index: RowIndex | None = None
+    n_threads: int | None = None
 
     def gathered(self) -> DataMoments:
         """Return the same moments, all in this process."""

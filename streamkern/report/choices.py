@@ -26,6 +26,7 @@ _CRITERIA = {
     "cv": "Error on rows left out, in sd of y",
     "gcv": "√GCV, in sd of y",
     "evidence": "Log evidence",
+    "loo": "Error on rows left out, in sd of y",
 }
 
 
@@ -68,6 +69,7 @@ def penalty_figure(curve: Curve) -> Figure:
         "cv": "The line is the mean of all rows left out",
         "gcv": "The line is generalised cross-validation",
         "evidence": "The line is the log marginal likelihood",
+        "loo": "The line is the error of all rows, each left out in turn",
     }[curve.criterion]
     if curve.targets is not None:
         caption = f"{caption.replace('The line is', 'Lines are')}, one for every target"

@@ -26,7 +26,7 @@ class Curve:
 
     Parameters
     ----------
-    criterion : {'cv', 'gcv', 'evidence'}
+    criterion : {'cv', 'gcv', 'evidence', 'loo'}
         All but 'evidence' are errors, of which the least is best.
     x, values : ndarray of shape (m,)
     errors : ndarray of shape (m,), optional

@@ -236,7 +236,7 @@ def _why_no_sizes(model: RidgeModel) -> str:
     report = model.report_
     if report["kernel"] == "linear":
         return "The features are the inputs, of which there is no smaller number to try."
-    if report["cv_rmse"] is None:
+    if (report["alpha_curve"] or {}).get("criterion") != "cv":
         return (
             "The error over the number of features needs folds to leave out: --alpha cv has them."
         )

@@ -82,7 +82,7 @@ def target_spread(model: RidgeModel) -> tuple[Floats, Floats]:
     """
     predictor, equations = model.predictor_, model.normal_equations()
     moments = equations.moments(predictor.coef, predictor.intercept)
-    return moments.target_mean, np.sqrt(np.diagonal(moments.target) / moments.weight)
+    return moments.target_mean, np.sqrt(moments.target / moments.weight)
 
 
 def folds_of(model: RidgeModel) -> Any:

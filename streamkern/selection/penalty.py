@@ -23,6 +23,7 @@ CRITERIA = {
     "cv": "cross-validation",
     "gcv": "generalised cross-validation",
     "evidence": "the evidence",
+    "loo": "leave-one-out",
 }
 N_ALPHAS = 30
 # Random folds of N rows differ by about sqrt(kurtosis / N); ordered ones by much more.
@@ -40,13 +41,24 @@ def checked_penalty(alpha: Any) -> str | float | tuple[float, ...]:
     if isinstance(alpha, str):
         if alpha not in CRITERIA:
             raise ParameterError(
-                f"alpha must be 'cv', 'gcv', 'evidence' or numbers, not {alpha!r}; give one of "
-                f"these."
+                f"alpha must be 'cv', 'gcv', 'evidence', 'loo' or numbers, not {alpha!r}; give "
+                f"one of these."
             )
         return alpha
     if np.ndim(alpha) == 0:
         return checked_alpha(alpha)
-    grid = sorted(checked_alpha(value) for value in alpha)
+    return checked_grid(alpha)
+
+
+def checked_grid(alphas: Any) -> tuple[float, ...]:
+    """Return penalties to choose from, ascending.
+
+    Raises
+    ------
+    ParameterError
+        If they are not numbers that are positive and different, at least one.
+    """
+    grid = sorted(checked_alpha(value) for value in ([alphas] if np.ndim(alphas) == 0 else alphas))
     if not grid:
         raise ParameterError("a grid of alphas must hold a number at least; give one, or 'cv'.")
     if grid[0] == 0:
@@ -74,13 +86,15 @@ class PenaltyCurve:
 
     Parameters
     ----------
-    criterion : {'cv', 'gcv', 'evidence'}
+    criterion : {'cv', 'gcv', 'evidence', 'loo'}
     alphas : ndarray of shape (A,)
         Ascending.
     scores : ndarray of shape (A, q)
-        Less is better: the mean squared error left out for 'cv', GCV, or minus the log evidence.
+        Less is better: the mean squared error left out for 'cv' and 'loo', GCV, or minus the log
+        evidence.  Infinite where it cannot be told.
     scale : ndarray of shape (q,)
-        What targets are divided by before they are averaged: their variances, or 1 for logs.
+        What targets are divided by before they are averaged: their variances; 1 for logs; for
+        'loo' the mean variance for all, so that errors are averaged as they are.
     fold_scores : ndarray of shape (K, A, q), optional
         The mean squared errors of the folds.
     fold_rows : ndarray of shape (K,), optional
@@ -109,6 +123,12 @@ class PenaltyCurve:
             sse / weights[:, None, None],
             np.array([fold.n_rows for fold in folds]),
         )
+
+    @classmethod
+    def of_rows(cls, alphas: Floats, scores: Floats, target_variance: Floats) -> PenaltyCurve:
+        """Return the curve of leave-one-out."""
+        mean = float(target_variance.mean())
+        return cls("loo", alphas, scores, np.full(len(target_variance), mean if mean > 0 else 1.0))
 
     @classmethod
     def of_spectrum(cls, criterion: str, alphas: Floats, spectrum: Spectrum) -> PenaltyCurve:

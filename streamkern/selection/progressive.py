@@ -49,7 +49,7 @@ def progressive_error(before: ByFold, coming: ByFold, *, intercept: bool = True)
     seen, held = _leading(before, intercept), _leading(coming, intercept=True)
     if seen is None or held is None:
         return None
-    spread = np.diagonal(held.target)
+    spread = held.target
     if not len(spread):
         return None
     best = np.full(len(spread), np.inf)

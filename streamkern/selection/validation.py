@@ -9,7 +9,7 @@ whole, made once, preconditions conjugate gradients for every fold and all penal
 iteration is three products of D x D with D x A matrices.  What has not converged after some, small
 penalties mostly, is factorised on its own, and so is everything where there are many targets, or
 rows are hardly more than features.  Where they are fewer, the few eigenvectors that the rows can
-span carry a small problem instead.
+span carry a small problem instead.  Many targets are scored in the eigenbasis, too.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ _FEW = 5
 _LOW_RANK = 0.75
 # Columns that are solved for together, as a share of D: what is held of them is ten times that.
 _AT_ONCE = 0.125
+# For more columns than so many times D, all is turned into the eigenbasis, which saves a product.
+_MANY_COLUMNS = 2
 # For more columns than this share of D, gradients take longer than a decomposition.
 _FEW_COLUMNS = 0.0625
 # With fewer rows a feature, G without a fold is too far from the whole for gradients to pay.
@@ -84,6 +86,9 @@ def held_out_errors(
     D, q = training.cross.shape
     solutions = _solutions(training, alphas, basis, total.n_rows - intercept, n_threads)
     held = fold.centred()
+    if isinstance(solutions, _InEigenbasis) and len(alphas) * q > _MANY_COLUMNS * D:
+        sse = solutions.squared_errors(training, held)
+        return HeldOut(held.weight, np.maximum(sse, 0.0), fold.n_rows)
     sse = np.empty((len(alphas), q))
     step = max(int(_AT_ONCE * D) // len(alphas), 1)
     for start in range(0, q, step):
@@ -94,7 +99,7 @@ def held_out_errors(
         products = np.einsum("daq,dq->aq", coef, held.cross[:, part])
         intercepts = training.target_mean[part] - np.tensordot(training.feature_mean, coef, 1)
         gap = held.target_mean[part] - intercepts - np.tensordot(held.feature_mean, coef, 1)
-        spread = np.diagonal(held.target)[part]
+        spread = held.target[part]
         sse[:, part] = spread - 2.0 * products + squares + held.weight * gap**2
     return HeldOut(held.weight, np.maximum(sse, 0.0), fold.n_rows)
 
@@ -111,13 +116,13 @@ def squared_errors(held: CentredMoments, solution: RidgeSolution) -> Floats:
     coef = solution.coef
     products = np.einsum("dq,dq->q", coef, held.gram @ coef - 2.0 * held.cross)
     gap = held.target_mean - solution.intercept - held.feature_mean @ coef
-    errors: Floats = np.diagonal(held.target) + products + held.weight * gap**2
+    errors: Floats = held.target + products + held.weight * gap**2
     return np.maximum(errors, 0.0)
 
 
 def _solutions(
     training: CentredMoments, alphas: Floats, basis: Eigenbasis, freedom: int, n_threads: int
-) -> Callable[[Floats], Floats]:
+) -> Callable[[Floats], Floats] | _InEigenbasis:
     """Return what solves (G + alpha I) w = C at every penalty: (D, q) to (D, A, q).
 
     Parameters
@@ -135,9 +140,50 @@ def _solutions(
     return _by_eigenvectors(training, alphas, n_threads)
 
 
+class _InEigenbasis(NamedTuple):
+    """Solutions (G + alpha I)^-1 C at every penalty, for G = V diag(d) V^T.
+
+    Parameters
+    ----------
+    vectors : ndarray of shape (D, r)
+        V.
+    inverse : ndarray of shape (r, A)
+        1 / (d + alpha), and 0 where an eigenvalue is left out.
+    """
+
+    vectors: Floats
+    inverse: Floats
+
+    def __call__(self, cross: Floats) -> Floats:
+        """Return w (D, A, q) for C (D, q)."""
+        along = (self.vectors.T @ cross)[:, None, :] * self.inverse[:, :, None]
+        found = self.vectors @ along.reshape(len(along), -1)
+        return found.reshape(len(cross), *along.shape[1:])
+
+    def squared_errors(self, training: CentredMoments, held: CentredMoments) -> Floats:
+        """Return the sums of squared errors (A, q) on rows that are held out.
+
+        All is turned into the eigenbasis, which saves a product for every target and penalty.
+        """
+        V, (r, A) = self.vectors, self.inverse.shape
+        gram, seen = V.T @ (held.gram @ V), V.T @ training.cross
+        between = (held.feature_mean - training.feature_mean) @ V
+        gap = held.target_mean - training.target_mean
+        gap = gap - self.inverse.T @ (between[:, None] * seen)
+        sse: Floats = held.target + held.weight * gap**2
+        sse -= 2.0 * (self.inverse.T @ (seen * (V.T @ held.cross)))
+        step = max(int(_AT_ONCE * r) // A, 1)
+        for start in range(0, seen.shape[1], step):
+            part = slice(start, start + step)
+            coef = (seen[:, part, None] * self.inverse[:, None, :]).reshape(r, -1)
+            squares = np.einsum("dk,dk->k", coef, gram @ coef)
+            sse[:, part] += squares.reshape(-1, A).T
+        return sse
+
+
 def _by_eigenvectors(
     training: CentredMoments, alphas: Floats, n_threads: int, span: Any = None
-) -> Callable[[Floats], Floats]:
+) -> _InEigenbasis:
     """Decompose G, in the span (D, r) of orthonormal columns that holds it.
 
     As in any solution, eigenvalues below the precision floor do not count for penalties below it.
@@ -147,15 +193,7 @@ def _by_eigenvectors(
     values = np.maximum(values, 0.0)[:, None]
     floor = precision_floor(training, float(values[-1, 0]))
     shifted = np.where((values > floor) | (alphas >= floor), values + alphas, np.inf)
-
-    def solution(cross: Floats) -> Floats:
-        inside = cross if span is None else span.T @ cross
-        along = (vectors.T @ inside)[:, None, :] / shifted[:, :, None]
-        found = vectors @ along.reshape(len(vectors), -1)
-        found = found if span is None else span @ found
-        return found.reshape(len(cross), len(alphas), -1)
-
-    return solution
+    return _InEigenbasis(vectors if span is None else span @ vectors, 1.0 / shifted)
 
 
 def _by_gradients(

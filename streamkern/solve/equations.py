@@ -74,8 +74,7 @@ class NormalEquations:
     def moments(self, coef: Floats, intercept: Floats) -> CentredMoments:
         """Return the moments that coefficients (D, q) and intercepts (q,) were found from.
 
-        C = (G + alpha I) w, ybar = mu + phibar^T w and S = RSS + w^T (C + alpha w).  Of S, which
-        has the products of different targets too, that is the diagonal; the rest is left 0.
+        C = (G + alpha I) w, ybar = mu + phibar^T w and S = RSS + w^T (C + alpha w).
         """
         gram = self.gram.astype(np.float64)
         cross = gram @ coef + coef * self.alphas
@@ -83,7 +82,7 @@ class NormalEquations:
         return CentredMoments(
             gram,
             cross,
-            np.diag(target),
+            target,
             self.weight,
             self.feature_mean,
             intercept + self.feature_mean @ coef if self.intercept else np.zeros_like(intercept),

@@ -131,6 +131,6 @@ def _by_cholesky(
         solver="cholesky",
         condition=factor.condition(norm),
         effective_dof=moments.gram.order - alpha * factor.inverse_trace() + moments.intercept,
-        train_rss=np.maximum(np.diagonal(moments.target) - fitted, 0.0),
+        train_rss=np.maximum(moments.target - fitted, 0.0),
         floor=floor,
     )

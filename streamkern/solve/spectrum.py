@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 # A rank below this share of D is worth looking for the range.
 _LOW_RANK = 0.375
+# Targets that are solved for at once.
+_TARGETS = 256
 
 
 @dataclass(frozen=True)
@@ -139,7 +141,7 @@ class Eigenbasis:
         spectrum = Spectrum(
             values=values,
             projections=vectors.T @ moments.cross,
-            target=np.diagonal(moments.target).copy(),
+            target=moments.target,
             weight=moments.weight,
             floor=precision_floor(moments, float(values[-1])),
             intercept=moments.intercept,
@@ -162,7 +164,8 @@ class Eigenbasis:
             If a penalty is 0 and some eigenvalue is below the floor.
         """
         values, floor = self.spectrum.values[:, None], self.spectrum.floor
-        alphas = np.atleast_1d(np.asarray(alpha, dtype=float))
+        # Penalties that several targets share are one.
+        alphas, which = np.unique(np.asarray(alpha, dtype=float), return_inverse=True)
         kept = (values > floor) | ((alphas >= floor) & (alphas > 0))
         n_clipped = int((~kept).sum(axis=0).max())
         note = ""
@@ -180,9 +183,16 @@ class Eigenbasis:
                 f"alpha or double precision keeps them."
             )
         shifted = np.where(kept, values + alphas, np.inf)
-        along = self.spectrum.projections
-        coef = self.vectors @ (along / shifted)
-        fitted = (along / shifted * (1.0 + alphas / shifted) * along).sum(axis=0)
+        q = len(self.target_mean)
+        which = np.broadcast_to(which, q)
+        coef, fitted = np.empty((len(values), q)), np.empty(q)
+        for start in range(0, q, _TARGETS):
+            part = slice(start, start + _TARGETS)
+            own, along = shifted[:, which[part]], self.spectrum.projections[:, part]
+            inside = along / own
+            np.matmul(self.vectors, inside, out=coef[:, part])
+            along = along * (1.0 + alphas[which[part]] / own)
+            fitted[part] = np.einsum("dq,dq->q", along, inside)
         effective = (values / shifted).sum(axis=0) + self.spectrum.intercept
         extremes = shifted[kept]
         return RidgeSolution(
@@ -191,7 +201,7 @@ class Eigenbasis:
             alpha=alpha,
             solver="eigen",
             condition=float(extremes.max() / extremes.min()) if len(extremes) else 1.0,
-            effective_dof=effective if np.ndim(alpha) else float(effective[0]),
+            effective_dof=effective[which] if np.ndim(alpha) else float(effective[0]),
             train_rss=np.maximum(self.spectrum.target - fitted, 0.0),
             floor=floor,
             n_clipped=n_clipped,

@@ -20,17 +20,28 @@ import numpy as np
 from streamkern.errors import DataError, ParameterError
 from streamkern.memory import usable_cores
 from streamkern.scheduling import is_task, kept, run, run_all, shared, task
-from streamkern.selection import PenaltyCurve, checked_penalty, default_grid, held_out_errors
+from streamkern.selection import (
+    PenaltyCurve,
+    checked_grid,
+    checked_penalty,
+    default_grid,
+    held_out_errors,
+)
+from streamkern.selection.penalty import N_ALPHAS
 from streamkern.solve import Eigenbasis, NormalEquations, kept_gram, solve_ridge
 from streamkern.statistics import Moments
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from typing import TypeAlias
 
     from streamkern._typing import Array, Floats
     from streamkern.selection import HeldOut, SparsityCurve
     from streamkern.solve import RidgeSolution, Spectrum
     from streamkern.statistics import ByFold, CentredMoments
+
+    # Takes the task of an eigenbasis, its spectrum and penalties.
+    LeaveOneOutCurve: TypeAlias = Callable[[Any, Spectrum, Floats], PenaltyCurve]
 
 _SMALLEST_SIZE = 64
 
@@ -41,9 +52,11 @@ class PenaltyOptions:
 
     Parameters
     ----------
-    alpha : float, sequence of float, or {'cv', 'gcv', 'evidence'}
-        A penalty, penalties to choose from by cross-validation, or how to choose from a grid of
-        30 between the precision floor and the largest eigenvalue of G.
+    alpha : float, sequence of float, or {'cv', 'gcv', 'evidence', 'loo'}
+        A penalty, penalties to choose from by cross-validation, or how to choose.
+    alphas : sequence of float, optional
+        What to choose from, where alpha says how: by default 30 between the precision floor and
+        the largest eigenvalue of G.
     per_target : bool
         One penalty for every target.
     one_standard_error : bool
@@ -51,15 +64,23 @@ class PenaltyOptions:
     """
 
     alpha: Any
+    alphas: Any = None
     per_target: bool = False
     one_standard_error: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "alpha", checked_penalty(self.alpha))
+        if self.alphas is not None:
+            if not isinstance(self.alpha, str):
+                raise ParameterError(
+                    f"alphas are what to choose from, but alpha is {self.alpha!r} and says not "
+                    f"how; take alpha 'cv', 'gcv', 'evidence' or 'loo', or leave alphas out."
+                )
+            object.__setattr__(self, "alphas", checked_grid(self.alphas))
         if self.per_target and self.is_fixed:
             raise ParameterError(
                 f"one penalty for every target is a choice, but alpha is {self.alpha:g}; take "
-                f"alpha 'cv', 'gcv', 'evidence' or a grid, or leave per_target out."
+                f"alpha 'cv', 'gcv', 'evidence', 'loo' or a grid, or leave per_target out."
             )
         if self.one_standard_error and not self.needs_folds:
             raise ParameterError(
@@ -71,6 +92,22 @@ class PenaltyOptions:
     def is_fixed(self) -> bool:
         """Whether there is nothing to choose."""
         return isinstance(self.alpha, float)
+
+    @property
+    def grid(self) -> tuple[float, ...] | None:
+        """The penalties to choose from, None where they follow from G."""
+        grid: tuple[float, ...] | None = self.alphas
+        return self.alpha if isinstance(self.alpha, tuple) else grid
+
+    @property
+    def reads_rows(self) -> bool:
+        """Whether the choice takes another pass over the rows."""
+        return bool(self.alpha == "loo")
+
+    @property
+    def n_left_out(self) -> int:
+        """The penalties of that pass, 0 where there is none."""
+        return len(self.grid or range(N_ALPHAS)) if self.reads_rows else 0
 
     @property
     def needs_folds(self) -> bool:
@@ -100,8 +137,8 @@ class Size:
 
     @property
     def cv_rmse(self) -> Floats | None:
-        """The root mean squared error left out, (q,), where there were folds."""
-        if self.curve.fold_scores is None:
+        """The root mean squared error left out, (q,), where folds were, or every row in turn."""
+        if self.curve.criterion not in ("cv", "loo"):
             return None
         rmse: Floats = np.sqrt(self.curve.at(self.chosen))
         return rmse
@@ -134,10 +171,10 @@ class Solved:
 
     @property
     def cv_rmse(self) -> Floats | None:
-        """The root mean squared error left out, (q,), where there were folds."""
+        """The root mean squared error left out, (q,), where it is known of what was solved."""
         if self.sparsity is not None:
             return self.sparsity.rmse_of(len(self.solution.coef))
-        return self.size.cv_rmse if self.size else None
+        return self.size.cv_rmse if self.size and self.support is None else None
 
     def ordered_rows(self, fold_by: str) -> str:
         """One sentence where the folds' errors lie far apart, else ''."""
@@ -183,6 +220,7 @@ def solve_folds(
     *,
     intercept: bool,
     sizes: Sequence[int] | None = None,
+    leave_one_out: LeaveOneOutCurve | None = None,
 ) -> Solved:
     """Choose the penalty, and the number of features, from the moments of folds, and solve.
 
@@ -194,6 +232,8 @@ def solve_folds(
     sizes : sequence of int, optional
         Numbers of leading features to choose from: the smallest whose error is within one
         standard error of the best.  By default all features.
+    leave_one_out : callable, optional
+        Reads the rows for the errors without each of them, where alpha is 'loo'.
 
     Returns
     -------
@@ -214,7 +254,9 @@ def solve_folds(
             "the number of components is chosen by cross-validation; take alpha 'cv' or a grid "
             "of penalties, or give the number."
         )
-    tried = solve_sizes(folds, options, intercept=intercept, sizes=sizes or [None])
+    tried = solve_sizes(
+        folds, options, intercept=intercept, sizes=sizes or [None], leave_one_out=leave_one_out
+    )
     size = tried[0] if len(tried) == 1 else _smallest_good(tried)
     alphas = size.curve.alphas[size.chosen]
     alpha = alphas if len(alphas) > 1 else float(alphas[0])
@@ -223,7 +265,12 @@ def solve_folds(
 
 
 def solve_sizes(
-    folds: Any, options: PenaltyOptions, *, intercept: bool, sizes: Sequence[int | None]
+    folds: Any,
+    options: PenaltyOptions,
+    *,
+    intercept: bool,
+    sizes: Sequence[int | None],
+    leave_one_out: LeaveOneOutCurve | None = None,
 ) -> tuple[Size, ...]:
     """Choose the penalty for every number of leading features, None for all of them.
 
@@ -237,7 +284,15 @@ def solve_sizes(
             f"{len(numbers)}; take alpha 'gcv' or 'evidence', give a number, or compute the "
             f"moments with more folds."
         )
-    return tuple(_sized(folds, numbers, options, intercept, size) for size in sizes)
+    if options.reads_rows and leave_one_out is None:
+        raise ParameterError(
+            "leave-one-out reads the rows again, and moments do not have them; fit the rows, or "
+            "take alpha 'cv', 'gcv' or 'evidence'."
+        )
+    return tuple(
+        _sized(folds, numbers, options, size, intercept=intercept, leave_one_out=leave_one_out)
+        for size in sizes
+    )
 
 
 def _smallest_good(tried: Sequence[Size]) -> Size:
@@ -251,15 +306,17 @@ def _sized(
     folds: Any,
     numbers: Sequence[int],
     options: PenaltyOptions,
-    intercept: bool,
     n_components: int | None,
+    *,
+    intercept: bool,
+    leave_one_out: LeaveOneOutCurve | None,
 ) -> Size:
     """Choose the penalty for the leading features."""
     total = kept(task(total_of, folds, n_components, name="total"))
     basis = kept(task(_eigenbasis, total, intercept, name="eigenbasis"))
     spectrum: Spectrum = run(task(_spectrum, basis, name="spectrum"))
-    given = options.alpha
-    alphas = np.array(given) if isinstance(given, tuple) else default_grid(spectrum)
+    grid = options.grid
+    alphas = default_grid(spectrum) if grid is None else np.array(grid)
     if options.needs_folds:
         parts = [task(part_of, folds, k, n_components, name=f"part-{k}") for k in numbers]
         held_out = [
@@ -268,8 +325,10 @@ def _sized(
         ]
         variance = spectrum.target / spectrum.weight
         curve = PenaltyCurve.of_folds(alphas, run_all(held_out), variance)
+    elif leave_one_out is not None and options.reads_rows:
+        curve = leave_one_out(basis, spectrum, alphas)
     else:
-        curve = PenaltyCurve.of_spectrum(given, alphas, spectrum)
+        curve = PenaltyCurve.of_spectrum(options.alpha, alphas, spectrum)
     chosen = curve.choose(
         per_target=options.per_target, one_standard_error=options.one_standard_error
     )

@@ -16,6 +16,7 @@ from streamkern.statistics.gradients import GradientOuterProduct
 from streamkern.statistics.held_out import HeldOutPairs, PairBins
 from streamkern.statistics.leave_one_out import LeaveOneOut
 from streamkern.statistics.moments import Moments
+from streamkern.statistics.penalty_errors import PenaltyErrors
 from streamkern.statistics.row_index import RowIndex
 from streamkern.statistics.sample import RowSample
 from streamkern.statistics.scores import PredictionErrors
@@ -33,6 +34,7 @@ __all__ = [
     "ListedFolds",
     "Moments",
     "PairBins",
+    "PenaltyErrors",
     "PredictionErrors",
     "RowFolds",
     "RowIndex",

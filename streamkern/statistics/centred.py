@@ -22,8 +22,8 @@ class CentredMoments:
         G = sum s phi phi^T - N phibar phibar^T, in double precision.
     cross : ndarray of shape (D, q)
         C = sum s phi y^T - N phibar ybar^T.
-    target : ndarray of shape (q, q)
-        S = sum s y y^T - N ybar ybar^T.
+    target : ndarray of shape (q,)
+        The diagonal of S = sum s y y^T - N ybar ybar^T: no target needs the others'.
     weight : float
         N, the sum of the weights.
     feature_mean : ndarray of shape (D,)

@@ -114,9 +114,14 @@ def shard_folds(shards: Sequence[Shard], n_folds: int, random_state: int) -> Ran
 
 
 def block_folds(n_rows: int, n_folds: int) -> RangeFolds:
-    """Cut the rows into K contiguous folds of equal size, for rows in the order of time."""
+    """Cut the rows into K contiguous folds, for rows in the order of time.
+
+    They are those of `sklearn.model_selection.KFold`: where K does not divide the rows, the first
+    folds have one more.
+    """
     numbers = np.arange(n_folds)
-    return RangeFolds(n_folds, numbers * n_rows // n_folds, numbers)
+    size, more = divmod(n_rows, n_folds)
+    return RangeFolds(n_folds, numbers * size + np.minimum(numbers, more), numbers)
 
 
 class ByFold(Statistic):

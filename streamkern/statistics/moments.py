@@ -29,7 +29,7 @@ _ROWS_A_TARGET = 16
 
 
 class Moments(Statistic):
-    """Weighted sums of phi phi^T, phi y^T, y y^T, phi, y and 1 over rows.
+    """Weighted sums of phi phi^T, phi y^T, y^2, phi, y and 1 over rows.
 
     Products are made in the precision asked for and summed in double.  Everything is accumulated
     about a fixed shift, which keeps the subtraction of the means from losing digits; two moments
@@ -90,7 +90,7 @@ class Moments(Statistic):
         self.gram: Triangle | None = None
         # Sums of features and targets as they enter the products; `centred` applies the units.
         self.cross = np.zeros((D, n_targets + 1))
-        self.target = np.zeros((n_targets, n_targets))
+        self.target = np.zeros(n_targets)
         self.target_sum = np.zeros(n_targets)
 
     @property
@@ -189,10 +189,10 @@ class Moments(Statistic):
                 self._fill(features, block, roots, targets, scratch)
             with timed("products"):
                 self.gram.add_products(features, product)
-            sums = targets.T @ targets
-            self.target += sums[:-1, :-1]
-            self.target_sum += sums[-1, :-1]
-            self.weight += float(sums[-1, -1])
+            values, ones = targets[:, :-1], targets[:, -1]
+            self.target += np.einsum("nq,nq->q", values, values)
+            self.target_sum += ones @ values
+            self.weight += float(ones @ ones)
             self.n_rows += len(block)
             self._check_sums(block)
 
@@ -325,8 +325,7 @@ class Moments(Statistic):
         cross = self.cross[:, :-1] - np.outer(d, self.target_sum)
         moved.cross = np.column_stack([cross * a + np.outer(centred, b), centred])
         scaled = a * self.target_sum
-        mixed = np.outer(scaled, b)
-        moved.target = self.target * np.outer(a, a) + mixed + mixed.T + N * np.outer(b, b)
+        moved.target = a**2 * self.target + 2.0 * b * scaled + N * b**2
         moved.target_sum = scaled + N * b
         moved.weight, moved.n_rows = self.weight, self.n_rows
         return moved
@@ -407,12 +406,12 @@ class Moments(Statistic):
         for factor, left, right in corrections:
             gram.add_outer(left, left, factor)
             cross += factor * np.outer(left, right)
-            target += factor * np.outer(right, right)
+            target += factor * right**2
         gram.scale(scale**2)
         return CentredMoments(
             gram,
             cross * (scale * unit),
-            target * np.outer(unit, unit),
+            target * unit**2,
             N,
             scale * feature_mean,
             unit * target_mean,

@@ -44,7 +44,7 @@ class Kind:
 
 
 MODEL = Kind("model", "streamkern-model", 1, "streamkern fit")
-MOMENTS = Kind("moments file", "streamkern-moments", 1, "streamkern moments")
+MOMENTS = Kind("moments file", "streamkern-moments", 2, "streamkern moments")
 COMPONENTS = Kind("PCA", "streamkern-pca", 1, "streamkern pca")
 # A map has two or three; one array by many names would be read as many times.
 _MOST_ARRAYS = 16

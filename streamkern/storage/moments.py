@@ -4,8 +4,9 @@
 /card          JSON: options, report, data, versions of libraries, map and parameters, kernel
 /map/...       what the feature map drew
 /shifts/..     feature_shift (D,), target_shift and target_unit (q,): all sums are about these
-/folds/K/..    gram, one packed triangle of D (D + 1) / 2; cross (D, q + 1), target (q, q),
+/folds/K/..    gram, one packed triangle of D (D + 1) / 2; cross (D, q + 1), target (q,),
                target_sum (q,), weight, n_rows
+               (version 1 had the products of all targets as target, (q, q))
 /index/hashes  (n,) uint64, of the values of every row, ascending
 /index/folds   (n,) which fold the row is in
 """
@@ -21,12 +22,14 @@ from streamkern.statistics import ByFold, ListedFolds, Moments, RowIndex
 from streamkern.statistics.triangle import Triangle
 from streamkern.storage.cards import MOMENTS, opened_card, restored_map, write_card
 from streamkern.storage.disk import new_hdf5
-from streamkern.storage.untrusted import finite_array
+from streamkern.storage.untrusted import finite_array, mark
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import h5py
+
+    from streamkern._typing import Floats
 
 _SHIFTS = ("feature_shift", "target_shift", "target_unit")
 _MOST_FOLDS = 1 << 20
@@ -122,13 +125,20 @@ def _read_part(group: h5py.Group, empty: Any) -> Moments:
     D, q = part.feature_map.n_components, part.n_targets
     part.gram = Triangle.unpacked(finite_array(group, "gram", (D * (D + 1) // 2,), "f"))
     part.cross = finite_array(group, "cross", (D, q + 1), "f")
-    part.target = finite_array(group, "target", (q, q), "f")
+    part.target = _squares(group, q)
     part.target_sum = finite_array(group, "target_sum", (q,), "f")
     part.weight = float(finite_array(group, "weight", (), "f"))
     part.n_rows = int(finite_array(group, "n_rows", (), "iu"))
     if part.weight < 0 or part.n_rows < 0:
         raise ValueError(f"{part.n_rows:,} rows that weigh {part.weight:g}")
     return part
+
+
+def _squares(group: h5py.Group, q: int) -> Floats:
+    """Read the sums of squares of the targets, which version 1 has among all their products."""
+    if mark(group.file, "format_version") == 1:
+        return np.diagonal(finite_array(group, "target", (q, q), "f")).copy()
+    return finite_array(group, "target", (q,), "f")
 
 
 def _read_index(group: h5py.Group, folds: ByFold) -> RowIndex:

@@ -50,6 +50,8 @@ OPTIONS = {
     "cv": (("--alpha", "cv"), {"alpha": "cv"}),
     "gcv": (("--alpha", "gcv"), {"alpha": "gcv"}),
     "evidence": (("--alpha", "evidence"), {"alpha": "evidence"}),
+    "loo": (("--alpha", "loo"), {"alpha": "loo"}),
+    "a grid": (("--alpha", "loo", "--alphas", "1,10"), {"alpha": "loo", "alphas": [1.0, 10.0]}),
     "folds": (("--folds", 3), {"n_folds": 3}),
     "fold by": (("--fold-by", "blocks"), {"fold_by": "blocks"}),
     "per target": (("--per-target",), {"per_target": True}),
@@ -188,6 +190,7 @@ def test_the_json_has_no_infinity_where_features_are_more_than_rows():
         ("cv", "by cv, 5 folds by rows, of 30 tried"),
         ("gcv", "by gcv, of 30 tried"),
         ("evidence", "by evidence, of 30 tried"),
+        ("loo", "by loo, of 30 tried"),
     ],
 )
 def test_people_are_told_how_a_penalty_was_chosen(alpha, said):

@@ -344,6 +344,9 @@ def test_rows_of_other_columns_are_refused(folder):
         (("--components", "many"), "must be a whole number or auto", 2),
         (("--alpha", -1), "alpha", 2),
         (("--components", "auto", "--alpha", "much"), "--alpha must be cv, gcv, evidence", 2),
+        (("--alpha", "loo"), "leave-one-out reads the rows again", 2),
+        (("--alphas", "some"), "--alphas must be numbers with commas between, not 'some'", 2),
+        (("--alpha", 1, "--alphas", "1,2"), "alphas are what to choose from, but alpha is 1.0", 2),
     ],
 )
 def test_what_cannot_be_solved_for_is_refused(folder, options, words, status):

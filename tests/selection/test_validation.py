@@ -303,7 +303,7 @@ def test_a_matrix_that_noise_made_indefinite_is_solved_by_eigenvalues(ways):
     values, vectors = np.array([4.0, 1.0, -1e-3]), np.linalg.qr(np.vander([1.0, 2.0, 3.0]))[0]
     noisy = CentredMoments(
         Triangle.of((vectors * values) @ vectors.T),
-        *(np.ones((3, 1)), np.eye(1), 9.0, np.zeros(3), np.zeros(1)),
+        *(np.ones((3, 1)), np.ones(1), 9.0, np.zeros(3), np.zeros(1)),
     )
     found = validation._by_factors(noisy, np.array([1e-4]), 1, noisy.cross)[:, 0]
     expected = vectors @ ((vectors.T @ noisy.cross)[:, 0] / np.array([4.0001, 1.0001, 1e-4]))
@@ -335,7 +335,7 @@ def system(D: int, k: int, distance: float) -> tuple[np.ndarray, np.ndarray, Eig
         made.append(part.T @ part)
     gram = made[0] + distance * made[1]
     zeros = np.zeros((D, 1))
-    near = CentredMoments(Triangle.of(made[0]), zeros, np.eye(1), 1.0, np.zeros(D), np.zeros(1))
+    near = CentredMoments(Triangle.of(made[0]), zeros, np.ones(1), 1.0, np.zeros(D), np.zeros(1))
     return gram, rng.standard_normal((D, k)), Eigenbasis.of(near)
 
 

@@ -180,10 +180,23 @@ def test_moments_cut_short_are_refused(path, tenth):
         read_moments(path)
 
 
+def test_products_of_all_targets_as_version_1_has_them_are_read(path):
+    whole = read_moments(path)
+    with h5py.File(path, "r+") as file:
+        file.attrs["format_version"] = 1
+        for group in file["folds"].values():
+            squares = group["target"][:]
+            del group["target"]
+            group["target"] = np.diag(squares) + np.array([[0.0, 0.3], [0.3, 0.0]])
+    found = read_moments(path)
+    for fold, part in whole.folds.parts.items():
+        assert np.array_equal(found.folds.parts[fold].target, part.target)
+
+
 def test_a_newer_format_is_refused_with_both_versions(path):
     with h5py.File(path, "r+") as file:
-        file.attrs["format_version"] = 2
-    with pytest.raises(ModelFileError, match=r"format version 2, but .* up to 1; install a newer"):
+        file.attrs["format_version"] = 3
+    with pytest.raises(ModelFileError, match=r"format version 3, but .* up to 2; install a newer"):
         read_moments(path)
 
 
@@ -317,4 +330,4 @@ def test_a_card_with_values_that_cannot_be_is_refused(path, change):
 def test_moments_are_a_plain_hdf5_file_that_says_what_it_is(path):
     with h5py.File(io.BytesIO(path.read_bytes())) as file:
         assert file.attrs["format"] == b"streamkern-moments"
-        assert file.attrs["format_version"] == 1
+        assert file.attrs["format_version"] == 2
