@@ -24,17 +24,23 @@ _PANEL = 2048
 _TARGETS_IN_CACHE, _TARGETS_AT_ONCE = 16, 1024
 # Features that differ less between rows, as a part of their own squares, are taken less a shift.
 _ALIKE = 1 / 8
+# How much larger coefficients of a shorter form may be: they cancel, and digits are lost.
+_MAGNIFIED = 10.0
 # Sizes of coefficients that single precision holds in full, and whose products it holds.
 _SMALLEST, _LARGEST = 1e-25, 1e25
 
 
 class Form(NamedTuple):
-    """The function constant + (phi(x) / scale - shift)^T coef, in the precision of its products."""
+    """The function constant + (phi(x) / scale - shift)^T coef, in the precision of its products.
+
+    Features are made in `dtype`.
+    """
 
     feature_map: FeatureMap
     coef: Array
     constant: Floats
     shift: Array | float
+    dtype: np.dtype[Any]
 
 
 @dataclass(frozen=True)
@@ -48,7 +54,8 @@ class Predictor:
     coef : ndarray of shape (D, q), float64
     intercept : ndarray of shape (q,), float64
     precision : {'single', 'double'}
-        Of the features, and of sums over a panel of them; these are summed in double.
+        Of the features, and of sums over a panel of them; these are summed in double.  Where
+        coefficients of the kernel at landmarks are large and cancel, it is double all the same.
     flat : bool
         Predict (n,) for the single target.
     """
@@ -76,18 +83,20 @@ class Predictor:
     @cached_property
     def form(self) -> Form:
         """The same function, in the form that it is computed in."""
-        feature_map, coef = self.feature_map, self.coef * self.feature_map.scale
-        if self.precision == "double":
-            return Form(*feature_map.condensed(coef), self.intercept, 0.0)
-        alike = _shift(feature_map) is not None
-        feature_map, coef = feature_map.condensed(coef, alike=alike)
+        whole, feature_map = self.coef * self.feature_map.scale, self.feature_map
+        alike = self.precision == "single" and _shift(feature_map) is not None
+        feature_map, coef = feature_map.condensed(whole, alike=alike)
+        cancels = np.abs(coef).max() / _MAGNIFIED > np.abs(whole).max()
+        if self.precision == "double" or cancels:
+            return Form(feature_map, coef, self.intercept, 0.0, np.dtype(np.float64))
         # Where all is alike, single precision would lose what differs between rows.
         shift = _shift(feature_map) if alike else None
         constant = self.intercept if shift is None else self.intercept + shift @ coef
         largest = np.maximum(coef.max(axis=0), -coef.min(axis=0))
         if ((largest == 0) | ((largest > _SMALLEST) & (largest < _LARGEST))).all():
             coef = coef.astype(np.float32)
-        return Form(feature_map, coef, constant, 0.0 if shift is None else shift)
+        known = 0.0 if shift is None else shift
+        return Form(feature_map, coef, constant, known, np.dtype(np.float32))
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave behind what can be computed again."""
@@ -130,8 +139,8 @@ class PredictionBuffers:
     def __init__(self, predictor: Predictor, n_rows: int, scratch: Scratch | None = None) -> None:
         self.predictor = predictor
         self.scratch = scratch or Scratch()
+        dtype = predictor.form.dtype
         D, q = predictor.form.coef.shape
-        dtype = np.dtype(np.float32 if predictor.precision == "single" else np.float64)
         n_targets = min(q, _TARGETS_AT_ONCE)
         fewest, most = _ROWS_AT_ONCE
         fitting = max(_BUFFER_BYTES // (dtype.itemsize * max(D, n_targets)), fewest)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -216,3 +217,16 @@ def test_a_predictor_travels_without_what_it_can_compute_again():
     expected = predictor.predict(X)
     assert len(pickle.dumps(predictor)) == size
     assert np.array_equal(pickle.loads(pickle.dumps(predictor)).predict(X), expected)  # noqa: S301
+
+
+def test_large_coefficients_of_landmarks_cost_no_digits():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 2))
+    y = np.sin(2 * X[:, 0]) + X[:, 1]
+    model = RandomFeatureRidge(
+        Gaussian(2.0), n_components=100, feature_map="nystroem", alpha=1e-4, precision="single"
+    ).fit(X, y)
+    single = model.predictor_
+    double = replace(single, precision="double")
+    assert np.abs(double.form.coef).max() > 100 * np.abs(single.coef).max()
+    np.testing.assert_allclose(single.predict(X), double.predict(X), atol=1e-6)
