@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 # What a sample may take that a map is made from.
 _SAMPLE_BYTES = 128 << 20
+_FEWEST_ROWS = 256
 
 FOLDS_BY = ("auto", "shards", "rows", "blocks")
 
@@ -117,7 +118,8 @@ class FitOptions:
         wanted = self.family.rows_a_feature * self.n_components
         fitting = _SAMPLE_BYTES // (8 * n_columns)
         learning = large_sample(n_columns) if learning_of(self.metric) else 0
-        return max(SAMPLE_ROWS, learning, min(wanted, max(fitting, self.n_components)))
+        fewest = min(SAMPLE_ROWS, max(fitting, _FEWEST_ROWS))  # of thousands of targets
+        return max(fewest, learning, min(wanted, max(fitting, self.n_components)))
 
     def planned(self, source: Source, n_sample: int | None = None, **job: Any) -> Plan:
         """Return the plan of a fit: `plan_fit` of what these options say, and of the job.
