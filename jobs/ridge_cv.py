@@ -81,7 +81,8 @@ def difference(path: Path, n_rows: int) -> float:
     model, theirs = model_for().fit(X, y), RidgeCV(ALPHAS, alpha_per_target=True).fit(X, y)
     if not np.array_equal(model.alpha_, theirs.alpha_):
         raise SystemExit(f"penalties differ: {model.alpha_} and {theirs.alpha_}")
-    found: float = np.abs(model.coef_.T - theirs.coef_).max() / np.abs(theirs.coef_).max()
+    apart = np.abs(model.coef_.T - theirs.coef_).max()
+    found = float(apart / np.abs(theirs.coef_).max())
     print(f"slice           {n_rows:,} rows, alphas {', '.join(f'{a:.4g}' for a in theirs.alpha_)}")
     print(f"difference      {found:.1e} from RidgeCV, relative to the largest coefficient")
     return found

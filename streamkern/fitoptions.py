@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 # What a sample may take that a map is made from.
 _SAMPLE_BYTES = 128 << 20
+_FEWEST_ROWS = 256
 
 FOLDS_BY = ("auto", "shards", "rows", "blocks")
 
@@ -188,7 +189,8 @@ class FitOptions:
 def sample_size(rows_a_feature: int, n_components: int, n_columns: int) -> int:
     """Return how many rows, of so many columns, a map of D features is made from."""
     fitting = _SAMPLE_BYTES // (8 * n_columns)
-    return max(SAMPLE_ROWS, min(rows_a_feature * n_components, max(fitting, n_components)))
+    fewest = min(SAMPLE_ROWS, max(fitting, _FEWEST_ROWS))  # of thousands of targets
+    return max(fewest, min(rows_a_feature * n_components, max(fitting, n_components)))
 
 
 def checked_n_folds(n_folds: Any) -> int:
