@@ -18,7 +18,7 @@ ROOT = Path(streamkern.__file__).parent
 LAYERS = [
     {"_version", "_typing", "errors", "machine", "memory", "scratch", "stopping", "threads"},
     {"timing", "urls", "wording"},
-    {"kernels"},
+    {"kernels", "recipes"},
     {"features"},
     {"metric"},
     {"predictor"},
@@ -37,7 +37,8 @@ LAYERS = [
     {"solving", "survey"},
     {"learning", "tuning"},
     {"datamoments"},
-    {"fitting", "prediction", "tables"},
+    {"batches", "fitting", "prediction"},
+    {"tables"},
     {"fitted", "reporting"},
     {"model"},
     {"exact", "estimators", "conversion"},

@@ -7,9 +7,11 @@ from streamkern.storage.checkpoints import (
     opened_checkpoint,
     remove_checkpoint,
 )
+from streamkern.storage.exports import exported
 from streamkern.storage.models import ModelFile, read_model, write_model
 from streamkern.storage.moments import MomentsFile, read_moments, write_moments
 from streamkern.storage.outputs import check_output, make_folder, replacing
+from streamkern.storage.recipes import read_recipe, recipe_of
 from streamkern.storage.rows import RowWriter
 
 __all__ = [
@@ -21,12 +23,15 @@ __all__ = [
     "SavedPass",
     "check_output",
     "damaged",
+    "exported",
     "holds_moments",
     "make_folder",
     "opened_card",
     "opened_checkpoint",
     "read_model",
     "read_moments",
+    "read_recipe",
+    "recipe_of",
     "remove_checkpoint",
     "replacing",
     "write_model",
