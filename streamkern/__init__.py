@@ -13,6 +13,7 @@ from streamkern._version import __version__
 if TYPE_CHECKING:
     from streamkern.cluster import connect
     from streamkern.comparison import compare
+    from streamkern.conversion import convert
     from streamkern.datamoments import DataMoments, load_moments
     from streamkern.engine import accumulate
     from streamkern.estimators import RandomFeatureRidge, load
@@ -41,10 +42,12 @@ if TYPE_CHECKING:
         RationalQuadratic,
     )
     from streamkern.monitor import progress
+    from streamkern.recipes import Recipe
     from streamkern.report import write_report
     from streamkern.sources import open_hdf5
     from streamkern.sparse_models import sparsify
     from streamkern.statistics import ColumnStatistics, Moments
+    from streamkern.storage import read_recipe
 
 _HOMES = {
     "Cauchy": "kernels",
@@ -69,15 +72,18 @@ _HOMES = {
     "RandomFeatureRidge": "estimators",
     "RandomFourierFeatures": "features",
     "RationalQuadratic": "kernels",
+    "Recipe": "recipes",
     "StructuredFourierFeatures": "features",
     "TensorSketch": "features",
     "accumulate": "engine",
     "compare": "comparison",
     "connect": "cluster",
+    "convert": "conversion",
     "load": "estimators",
     "load_moments": "datamoments",
     "open_hdf5": "sources",
     "progress": "monitor",
+    "read_recipe": "storage",
     "sparsify": "sparse_models",
     "write_report": "report",
 }
@@ -105,16 +111,19 @@ __all__ = [
     "RandomFeatureRidge",
     "RandomFourierFeatures",
     "RationalQuadratic",
+    "Recipe",
     "StructuredFourierFeatures",
     "TensorSketch",
     "__version__",
     "accumulate",
     "compare",
     "connect",
+    "convert",
     "load",
     "load_moments",
     "open_hdf5",
     "progress",
+    "read_recipe",
     "sparsify",
     "write_report",
 ]

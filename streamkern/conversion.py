@@ -237,13 +237,13 @@ def _discovered(source: Path, targets: Sequence[str] | None, options: RecipeOpti
     check_targets(targets)
     batches = open_batches(source, header=options.header)
     names = [name for name in batches.schema.names if name not in options.drop]
-    split_columns(source, names, targets)
     for name in options.named():
         if name not in batches.schema.names or name in (targets or ()):
             what = "is a target" if name in (targets or ()) else "is no column"
             raise DataError(
                 f"{name!r} {what} of {source}; its columns are {', '.join(names[:20])}."
             )
+    split_columns(source, names, targets)
     try:
         return discover(
             batches.schema, batches.read, targets or (), options, is_written=batches.is_written

@@ -59,7 +59,9 @@ class Column(ABC):
 
     def as_dict(self) -> dict[str, Any]:
         """Return all values, as JSON has them."""
-        return {"kind": self.kind, **asdict(self)}  # type: ignore[call-overload]
+        values: dict[str, Any] = asdict(self)  # type: ignore[call-overload]
+        lists = {name: list(value) for name, value in values.items() if isinstance(value, tuple)}
+        return {"kind": self.kind, **values, **lists}
 
 
 def _indicator(name: str, is_given: bool) -> list[str]:

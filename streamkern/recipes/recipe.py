@@ -182,7 +182,7 @@ class Recipe:
 
     def to_json(self) -> str:
         """Return the recipe as a JSON text."""
-        return json.dumps(self.as_dict(), allow_nan=False)
+        return json.dumps(self.as_dict(), allow_nan=False, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -219,9 +219,10 @@ class Recipe:
                 if isinstance(given[name], list):
                     given[name] = tuple(given[name])
             recipe = cls(**given)
-        except (KeyError, TypeError) as error:
+            recipe._check()
+        except (AttributeError, KeyError, TypeError) as error:
             raise ValueError(f"a recipe with other values ({error})") from error
-        recipe._check()
+        recipe.to_json().encode()  # no halves of characters
         return recipe
 
     def _check(self) -> None:

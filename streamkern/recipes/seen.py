@@ -119,8 +119,8 @@ class Seen:
                 if chosen.any():
                     some = values.filter(pa.array(chosen))
                     weight = counts.to_numpy(zero_copy_only=False)[chosen]
-                    self._measure(what, read(self.name, some, ()), weight)
                     self.examples.setdefault(what, some[0].as_py())
+                    self._measure(what, read(self.name, some, ()), weight)
             values, counts = values.filter(pa.array(rest)), counts.filter(pa.array(rest))
         if len(values):
             self.examples.setdefault("text", values[0].as_py())
