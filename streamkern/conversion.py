@@ -229,7 +229,13 @@ def encoded_tables(
             path.parent.mkdir()
             write_encoded(table, path, recipe, with_targets=with_targets)
             paths.append(str(path))
-        yield paths
+        try:
+            yield paths
+        except DataError as error:  # of a file that is gone when it is read
+            said = str(error)
+            for converted, given in zip(paths, tables, strict=True):
+                said = said.replace(converted, str(given))
+            raise DataError(said) from error
 
 
 def _discovered(source: Path, targets: Sequence[str] | None, options: RecipeOptions) -> Recipe:

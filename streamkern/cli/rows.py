@@ -35,9 +35,11 @@ def opened_rows(
         If rows cannot be used.
     ModelFileError
         If there are tables, but the model has no recipe.
+    ParameterError
+        If there are tables, but datasets are named.
     """
     from streamkern.batches import is_table
-    from streamkern.errors import DataError, ModelFileError
+    from streamkern.errors import DataError, ModelFileError, ParameterError
     from streamkern.sources import open_hdf5
     from streamkern.sources.headers import matching
     from streamkern.storage import check_output, recipe_of
@@ -46,6 +48,8 @@ def opened_rows(
     if not any(map(is_table, paths)):
         yield open_hdf5(paths, options["x"], y)
         return
+    if options["x"] != "X" or y not in (None, "y"):
+        raise ParameterError("--x and --y name datasets of HDF5, and tables have none; omit them.")
     tables = [name for path in paths for name in matching(path)]
     if other := [name for name in tables if not is_table(name)]:
         raise DataError(f"{other[0]} is no CSV or Parquet, but {tables[0]} is; name one kind.")
