@@ -132,7 +132,7 @@ def _csv_batches(source: Path, header: bool) -> Batches:
     opened = csv_opener(source, _PIECE_BYTES, header=header)
     with reading(source):
         found = opened().schema.names
-    names = found if header else [str(j) for j in range(len(found))]
+    names = [name.strip() if header else str(j) for j, name in enumerate(found)]
     called = dict(zip(names, found, strict=True))
 
     def read(wanted: list[str]) -> Iterator[Any]:

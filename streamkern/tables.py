@@ -120,8 +120,10 @@ def _read_csv(source: Path, targets: Sequence[str] | None) -> Table:
         guessed = opened().schema
         # A type guessed from the first rows may not hold for the rest.
         types = [t if pa.types.is_boolean(t) else pa.float64() for t in guessed.types]
-        schema = pa.schema(zip(guessed.names, types, strict=True))
-    numbers = csv.ConvertOptions(column_types=schema)
+        numbers = csv.ConvertOptions(column_types=dict(zip(guessed.names, types, strict=True)))
+        schema = pa.schema(
+            [(name.strip(), t) for name, t in zip(guessed.names, types, strict=True)]
+        )
     return _arrow_table(source, schema, targets, lambda: opened(numbers))
 
 

@@ -168,6 +168,14 @@ def test_columns_without_names_are_numbered(tmp_path):
         np.testing.assert_array_equal(file["X"][:], [[40, 1, 0, 0]])
 
 
+def test_names_have_no_spaces_around_them(tmp_path):
+    for text in ("a, b , y\n1, 2, 3\n4, 5, 6\n", "a, b , y\n1, u, 3\n4, v, 6\n"):
+        (tmp_path / "t.csv").write_text(text)
+        convert(tmp_path / "t.csv", tmp_path / "o.h5", targets=["y"], force=True)
+        assert [name[0] for name in names_of(tmp_path / "o.h5")][:2] == ["a", "b"]
+        convert(tmp_path / "t.csv", tmp_path / "p.h5", like=tmp_path / "o.h5", force=True)
+
+
 def test_a_plain_table_has_a_recipe_that_gives_the_same_bits(table_file, tmp_path):
     frame = pd.DataFrame(np.random.default_rng(0).standard_normal((50, 3)), columns=list("aby"))
     frame.loc[3, "a"] = np.nan
