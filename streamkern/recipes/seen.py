@@ -59,18 +59,21 @@ class Seen:
         self.name = name
         self.missing = missing
         self.is_text = is_text(kind)
-        self.as_categories = as_categories
+        values = getattr(kind, "value_type", None)  # of a dictionary, and of lists
+        is_coded = hasattr(kind, "index_type") and (self.is_text or is_number(values))
+        self.as_categories = as_categories or is_coded
         self.is_written = is_written and self.is_text
         self.is_time = is_time(kind)
-        self.is_ordered = self.is_text and bool(getattr(kind, "ordered", False))
-        self.ranked: list[str] | None = None
+        self.is_ordered = is_coded and bool(kind.ordered)
+        self.ranked: list[Any] | None = None
         self.rows = self.absent = 0
         self.levels: Counter[Any] = Counter()
         self.level_bytes = 0
         self.has_too_many = False
         self.examples: dict[str, str] = {}
         self.measured = _Measured()
-        if not (self.is_text or self.is_time or is_number(kind) or str(kind) == "null"):
+        is_known = self.is_text or self.is_time or is_number(kind) or is_coded
+        if not is_known and str(kind) != "null":
             raise DataError(
                 f"column {name!r} must hold numbers, text, dates or times, but has type {kind}; "
                 f"leave it out with --drop."
@@ -154,7 +157,8 @@ class Seen:
         if not types.is_dictionary(cells.type):
             self.is_ordered = False
             return
-        ranked = cells.dictionary.to_pylist()
+        given = cells.dictionary.drop_null().to_pylist()
+        ranked = [level.strip() if isinstance(level, str) else level for level in given]
         self.is_ordered = self.ranked in (None, ranked)
         self.ranked = ranked
 
@@ -221,13 +225,13 @@ class _Measured:
         """Take in numbers (rows,), each so many times."""
         self.least = min(self.least, float(values.min()))
         self.most = max(self.most, float(values.max()))
-        self.has_clock = self.has_clock or bool((values % PERIODS["day"] != 0).any())
         finite = np.isfinite(values)
         if finite.any():
-            count = float(counts[finite].sum())
-            self.count += count
-            mean = float(np.average(values[finite], weights=counts[finite]))
-            self.mean += (mean - self.mean) * (count / self.count)
+            counts, values = counts[finite], values[finite]
+            self.has_clock = self.has_clock or bool((values % PERIODS["day"] != 0).any())
+            before, self.count = self.count, self.count + float(counts.sum())
+            # No sum is larger than the numbers themselves.
+            self.mean = self.mean * (before / self.count) + float(values @ (counts / self.count))
 
     @property
     def periods(self) -> tuple[str, ...]:

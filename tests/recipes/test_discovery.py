@@ -112,6 +112,24 @@ def test_numbers_that_are_named_are_categories_in_the_order_of_numbers():
     assert column(np.array([10, 2, 2, 10]), categorical=["a"], is_written=False) == expected
 
 
+def test_a_dictionary_of_numbers_is_one_of_categories():
+    typed = pa.array([10, 2, 2, 10]).dictionary_encode()
+    assert column(typed, is_written=False) == Categories("a", (2.0, 10.0))
+    ranked = pa.DictionaryArray.from_arrays(
+        pa.array([1, 0] * 3, pa.int8()), pa.array([3, 1, 2]), ordered=True
+    )
+    assert column(ranked, is_written=False) == Ordinal("a", (3.0, 1.0, 2.0), 0.5, False)
+
+
+def test_numbers_as_large_as_they_can_be_have_a_mean():
+    largest = np.finfo(float).max
+    values = np.array([largest, largest, -largest, np.inf, largest, np.nan])
+    for rows in (1, 4, 6):
+        recipe = found({"a": values}, rows=rows, impute=True, is_written=False)
+        assert recipe.columns[0].fill == pytest.approx(largest / 2)
+        assert recipe.from_json(recipe.to_json()) == recipe
+
+
 def test_an_order_comes_from_the_option_or_from_the_type():
     expected = Ordinal("a", ("S", "M", "L"), 0.5, False)
     assert column(["M", "S"] * 3, ordinal={"a": ["S", "M", "L"]}) == expected
