@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def opened_rows(
-    options: dict[str, Any], card: dict[str, Any], y: str | None
+    options: dict[str, Any], card: dict[str, Any], y: str | None, **opening: Any
 ) -> Iterator[HDF5Source]:
     """Open HDF5 files; or CSV and Parquet files, whose rows are converted for that time.
 
@@ -28,6 +28,8 @@ def opened_rows(
         Of the model.
     y : str, optional
         The dataset of targets, None where they are not wanted.
+    **opening
+        What else `open_hdf5` takes.
 
     Raises
     ------
@@ -46,7 +48,7 @@ def opened_rows(
 
     paths, out = options["data"], options.get("out")
     if not any(map(is_table, paths)):
-        yield open_hdf5(paths, options["x"], y)
+        yield open_hdf5(paths, options["x"], y, **opening)
         return
     if options["x"] != "X" or y not in (None, "y"):
         raise ParameterError("--x and --y name datasets of HDF5, and tables have none; omit them.")
@@ -65,4 +67,4 @@ def opened_rows(
         check_output(out, force=options["force"], inputs=[options["model"], *tables])
     folder = Path(out).resolve().parent if out else Path(tempfile.gettempdir())
     with encoded_tables(tables, recipe, folder, with_targets=y is not None) as converted:
-        yield open_hdf5(converted, "X", None if y is None else "y")
+        yield open_hdf5(converted, "X", y, **opening)
