@@ -13,6 +13,7 @@ from streamkern._version import __version__
 if TYPE_CHECKING:
     from streamkern.cluster import connect
     from streamkern.comparison import compare
+    from streamkern.conversion import convert
     from streamkern.datamoments import DataMoments, load_moments
     from streamkern.engine import accumulate
     from streamkern.estimators import RandomFeatureRidge, load
@@ -34,11 +35,13 @@ if TYPE_CHECKING:
     from streamkern.local import LocalModel
     from streamkern.monitor import progress
     from streamkern.pca.estimator import RandomFeaturePCA, load_pca
+    from streamkern.recipes import Recipe
     from streamkern.report import write_report
     from streamkern.searching import mended_searches
     from streamkern.sources import open_hdf5
     from streamkern.sparse_models import sparsify
     from streamkern.statistics import ColumnStatistics, Moments
+    from streamkern.storage import read_recipe
     from streamkern.transformers import (
         GridFourierFeatures,
         Identity,
@@ -76,11 +79,13 @@ _HOMES = {
     "RandomFeatureRidge": "estimators",
     "RandomFourierFeatures": "transformers",
     "RationalQuadratic": "kernels",
+    "Recipe": "recipes",
     "StructuredFourierFeatures": "transformers",
     "TensorSketch": "transformers",
     "accumulate": "engine",
     "compare": "comparison",
     "connect": "cluster",
+    "convert": "conversion",
     "fit_window": "window",
     "load": "estimators",
     "load_moments": "datamoments",
@@ -88,6 +93,7 @@ _HOMES = {
     "mended_searches": "searching",
     "open_hdf5": "sources",
     "progress": "monitor",
+    "read_recipe": "storage",
     "sparsify": "sparse_models",
     "to_onnx": "exchange",
     "write_report": "report",
@@ -118,12 +124,14 @@ __all__ = [
     "RandomFeatureRidge",
     "RandomFourierFeatures",
     "RationalQuadratic",
+    "Recipe",
     "StructuredFourierFeatures",
     "TensorSketch",
     "__version__",
     "accumulate",
     "compare",
     "connect",
+    "convert",
     "fit_window",
     "load",
     "load_moments",
@@ -131,6 +139,7 @@ __all__ = [
     "mended_searches",
     "open_hdf5",
     "progress",
+    "read_recipe",
     "sparsify",
     "to_onnx",
     "write_report",

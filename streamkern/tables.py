@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-import re
-import tokenize
 import zipfile
-import zlib
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streamkern.errors import DataError, first_line
+from streamkern.batches import (
+    TABLES,
+    UNNAMED_INDEX,
+    checked_ending,
+    csv_opener,
+    not_numbers,
+    opened_parquet,
+    reading,
+)
+from streamkern.errors import DataError
+from streamkern.recipes.cells import is_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,13 +27,6 @@ if TYPE_CHECKING:
 
 _PIECE_BYTES = 4 << 20
 _NAMES_SHOWN = 20
-_UNREADABLE = (
-    *(OSError, EOFError, ValueError, KeyError),
-    *(zipfile.BadZipFile, zlib.error, tokenize.TokenError, SyntaxError),
-)
-# The column that pandas adds to a Parquet file for an index without a name.
-_UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
-_BAD_CELL = re.compile(r"CSV column #(\d+): .*invalid value '(.*)'", re.DOTALL)
 _SINGLE_EXACT = {"bool", "int8", "uint8", "int16", "uint16", "halffloat", "float", "null"}
 
 
@@ -55,42 +54,18 @@ def open_table(source: Path, targets: Sequence[str] | None) -> Table:
         If it cannot be read, or its columns are not numbers or not there, now or while `pieces`
         are read.
     """
-    ending = next((e for e in _READERS if source.name.lower().endswith(e)), None)
-    if ending is None:
-        raise DataError(f"{source} must end in {', '.join(_READERS)}; export it as one of these.")
-    if not source.is_file():
-        raise DataError(f"{source} does not exist or is not a file; check the path.")
-    if targets and len(set(targets)) < len(targets):
-        raise DataError(f"--target names {', '.join(targets)}; name every target once.")
+    ending = checked_ending(source, _READERS)
+    check_targets(targets)
     return _READERS[ending](source, targets)
 
 
-@contextmanager
-def _reading(source: Path, names: Sequence[str] = ()) -> Iterator[None]:
-    """Turn what other libraries raise into one sentence."""
-    try:
-        yield
-    except DataError:
-        raise
-    except _UNREADABLE as error:
-        reason = first_line(error)
-        if cell := _BAD_CELL.search(str(error)):
-            raise _not_numbers(source, names[int(cell[1])], f"the value {cell[2]!r}") from error
-        if any(words in reason for words in ("Object arrays", "Python objects", "pickled")):
-            raise DataError(
-                f"{source} holds Python objects, which are never loaded; save it as plain numbers."
-            ) from error
-        raise DataError(f"{source} cannot be read ({reason}); mend or replace it.") from error
+def check_targets(targets: Sequence[str] | None) -> None:
+    """Raise DataError if a target is named twice."""
+    if targets and len(set(targets)) < len(targets):
+        raise DataError(f"--target names {', '.join(targets)}; name every target once.")
 
 
-def _not_numbers(source: Path, column: str, found: str) -> DataError:
-    return DataError(
-        f"{source}: column {column!r} must hold numbers, but has {found}; leave it out, or encode "
-        f"it as numbers first, since categories are not encoded here yet."
-    )
-
-
-def _split(
+def split_columns(
     source: Path, names: Sequence[str], targets: Sequence[str] | None
 ) -> tuple[list[int], list[int]]:
     """Return the places of the features and of the targets among named columns."""
@@ -107,7 +82,7 @@ def _split(
         )
     targets = targets or ()
     features = [j for j, name in enumerate(names) if name not in targets]
-    features = [j for j in features if not _UNNAMED_INDEX.fullmatch(names[j])]
+    features = [j for j in features if not UNNAMED_INDEX.fullmatch(names[j])]
     if not features:
         raise DataError(f"{source} has no columns but targets ({shown}); inputs are needed too.")
     return features, [names.index(name) for name in targets]
@@ -116,7 +91,7 @@ def _split(
 def _arrow_table(source: Path, schema: Any, targets: Sequence[str] | None, batches: Any) -> Table:
     """Return the table whose record batches `batches()` yields."""
     names = schema.names
-    features, wanted = _split(source, names, targets)
+    features, wanted = split_columns(source, names, targets)
 
     def matrix(batch: Any, columns: list[int]) -> Array:
         exact = all(str(schema.types[j]) in _SINGLE_EXACT for j in columns)
@@ -127,7 +102,7 @@ def _arrow_table(source: Path, schema: Any, targets: Sequence[str] | None, batch
         return rows
 
     def pieces() -> Iterator[tuple[Array, Array | None]]:
-        with _reading(source, names):
+        with reading(source, names):
             for batch in batches():
                 y = matrix(batch, wanted)
                 one, none = len(wanted) == 1, not wanted
@@ -140,52 +115,41 @@ def _read_csv(source: Path, targets: Sequence[str] | None) -> Table:
     import pyarrow as pa  # noqa: PLC0415  slow
     from pyarrow import csv  # noqa: PLC0415
 
-    tabs = source.name.lower().removesuffix(".gz").endswith(".tsv")
-    # Up to 32 blocks are read ahead; no line may be longer than one.
-    read = csv.ReadOptions(block_size=_PIECE_BYTES // 2, use_threads=False)
-    parse = csv.ParseOptions(delimiter="\t" if tabs else ",")
-
-    def opened(convert: Any = None) -> Any:
-        return csv.open_csv(pa.input_stream(str(source)), read, parse, convert)
-
-    with _reading(source):
+    opened = csv_opener(source, _PIECE_BYTES)
+    with reading(source):
         guessed = opened().schema
         # A type guessed from the first rows may not hold for the rest.
         types = [t if pa.types.is_boolean(t) else pa.float64() for t in guessed.types]
-        schema = pa.schema(zip(guessed.names, types, strict=True))
-    numbers = csv.ConvertOptions(column_types=schema)
+        numbers = csv.ConvertOptions(column_types=dict(zip(guessed.names, types, strict=True)))
+        schema = pa.schema(
+            [(name.strip(), t) for name, t in zip(guessed.names, types, strict=True)]
+        )
     return _arrow_table(source, schema, targets, lambda: opened(numbers))
 
 
 def _read_parquet(source: Path, targets: Sequence[str] | None) -> Table:
-    from pyarrow import parquet, types  # noqa: PLC0415  slow
-
-    numeric = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
-    with _reading(source):
-        file = parquet.ParquetFile(
-            source, buffer_size=_PIECE_BYTES, pre_buffer=False, page_checksum_verification=True
-        )
+    file, batch_rows = opened_parquet(source, _PIECE_BYTES)
+    with reading(source):
         schema = file.schema_arrow
-        batch_rows = max(_PIECE_BYTES // (8 * max(len(schema), 1)), 1)
         for j, field in enumerate(schema):
-            if _UNNAMED_INDEX.fullmatch(field.name) or types.is_null(field.type):
+            if UNNAMED_INDEX.fullmatch(field.name) or str(field.type) == "null":
                 continue
-            if not any(is_type(field.type) for is_type in numeric):
+            if not is_number(field.type):
                 first = next(file.iter_batches(batch_rows), None)
                 values = first.column(j).drop_null()[:1].to_pylist() if first else []
                 example = f", such as {values[0]!r}" if values else ""
-                raise _not_numbers(source, field.name, f"type {field.type}{example}")
+                raise not_numbers(source, field.name, f"type {field.type}{example}")
     return _arrow_table(source, schema, targets, lambda: file.iter_batches(batch_rows))
 
 
 def _read_npz(source: Path, targets: Sequence[str] | None) -> Table:
     if targets:
         raise DataError(f"{source} names its target itself, as the array y; give no --target.")
-    with _reading(source), zipfile.ZipFile(source) as held:
+    with reading(source), zipfile.ZipFile(source) as held:
         names = [name.removesuffix(".npy") for name in held.namelist()]
     if "X" not in names:
         raise DataError(f"{source} needs an array X (n, p), but holds: {', '.join(names)}.")
-    with _reading(source), np.load(source, allow_pickle=False) as arrays:
+    with reading(source), np.load(source, allow_pickle=False) as arrays:
         X = _numbers(source, "X", arrays["X"], (2,))
         with_y = "y" in names and targets is not None
         y = _numbers(source, "y", arrays["y"], (1, 2)) if with_y else None
@@ -196,7 +160,7 @@ def _read_npz(source: Path, targets: Sequence[str] | None) -> Table:
 
 def _read_npy(source: Path, targets: Sequence[str] | None) -> Table:
     targets = targets or ()
-    with _reading(source):
+    with reading(source):
         array = np.load(source, mmap_mode="r", allow_pickle=False)
         if not isinstance(array, np.ndarray):
             raise DataError(f"{source} is an .npz, not an .npy; rename it.")
@@ -233,10 +197,7 @@ def _pieces(array: Array) -> Iterator[slice]:
 
 
 _READERS = {
-    ".csv": _read_csv,
-    ".csv.gz": _read_csv,
-    ".tsv": _read_csv,
-    ".tsv.gz": _read_csv,
+    **dict.fromkeys(TABLES[:-1], _read_csv),
     ".parquet": _read_parquet,
     ".npz": _read_npz,
     ".npy": _read_npy,

@@ -8,6 +8,7 @@ import os
 import pickle
 import subprocess
 import sys
+from datetime import time
 
 import h5py
 import numpy as np
@@ -174,24 +175,6 @@ def test_a_table_of_targets_alone_is_refused(table_file, tmp_path):
         convert(table_file(frame()), tmp_path / "o.h5", targets=["a", "b", "c", "price"])
 
 
-@pytest.mark.parametrize("late", [False, True])
-def test_a_column_of_words_is_named_with_an_example(table_file, tmp_path, small_pieces, late):
-    table = frame(500)
-    table["b"] = ["1.5"] * 450 + ["red"] * 50 if late else "red"
-    path = table_file(table)
-    example = "1.5" if late and path.suffix == ".parquet" else "red"
-    with pytest.raises(DataError, match=f"column 'b' must hold numbers, .*'{example}'; leave it"):
-        convert(path, tmp_path / "o.h5", targets=["price"])
-    assert not (tmp_path / "o.h5").exists()
-
-
-def test_a_column_of_dates_is_refused(table_file, tmp_path):
-    table = frame(3)
-    table["b"] = pd.to_datetime(["2020-01-01"] * 3)
-    with pytest.raises(DataError, match=r"column 'b' must hold numbers, .*2020"):
-        convert(table_file(table), tmp_path / "o.h5", targets=["price"])
-
-
 def test_a_table_without_rows_is_refused(table_file, tmp_path):
     with pytest.raises(DataError, match="has no rows; at least one is needed"):
         convert(table_file(frame(0)), tmp_path / "o.h5", targets=["price"])
@@ -309,12 +292,12 @@ def test_the_unnamed_index_of_pandas_is_left_out(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "values", [[[1.0], [2.0]], [{"z": 1}, {"z": 2}], [b"a", b"b"], pd.Categorical(["u", "v"])]
+    "values", [[[1.0], [2.0]], [{"z": 1}, {"z": 2}], [b"a", b"b"], [time(1), time(2)]]
 )
-def test_columns_that_are_not_numbers_are_refused(tmp_path, values):
+def test_columns_of_which_no_numbers_can_be_made_are_refused(tmp_path, values):
     table = pa.table({"a": pa.array(values), "y": [1.0, 2.0]})
     parquet.write_table(table, tmp_path / "t.parquet")
-    with pytest.raises(DataError, match=r"column 'a' must hold numbers, but has type .* such as"):
+    with pytest.raises(DataError, match=r"column 'a' must hold .*, but has type .*; leave it out"):
         convert(tmp_path / "t.parquet", tmp_path / "o.h5", targets=["y"])
 
 

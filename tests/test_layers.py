@@ -18,7 +18,7 @@ ROOT = Path(streamkern.__file__).parent
 LAYERS = [
     {"_version", "_typing", "errors", "machine", "memory", "scratch", "stopping", "threads"},
     {"timing", "urls", "wording"},
-    {"kernels"},
+    {"kernels", "recipes"},
     {"features"},
     {"metric"},
     {"predictor"},
@@ -39,7 +39,8 @@ LAYERS = [
     {"solving", "survey"},
     {"learning", "tuning"},
     {"datamoments"},
-    {"fitting", "leaving_out", "prediction", "tables"},
+    {"batches", "fitting", "leaving_out", "prediction"},
+    {"tables"},
     {"fitted", "reporting"},
     {"growing"},
     {"model"},

@@ -16,17 +16,21 @@ from streamkern.cli.options import Say, bad_rows_option, common, data_options, p
 @place_options
 @common
 def evaluate(say: Say, **options: Any) -> None:
-    """Compare the predictions of MODEL with the targets of DATA, in one pass."""
+    """Compare the predictions of MODEL with the targets of DATA, in one pass.
+
+    DATA is HDF5; or, for a model of a table that `streamkern convert` read, CSV or Parquet with the
+    same columns, whose rows are converted in TMPDIR for as long as the command runs.
+    """
     from streamkern.cli.place import Place
+    from streamkern.cli.rows import opened_rows
     from streamkern.prediction import evaluate as evaluate_source
-    from streamkern.sources import open_hdf5
     from streamkern.storage import read_model
 
-    predictor = read_model(options["model"], with_equations=False).predictor
-    source = open_hdf5(options["data"], options["x"], options["y"], weights=options["weights"])
-    place = Place.of(options)
-    with place.entered(say):
-        found = evaluate_source(predictor, source, skip_bad_rows=options["on_bad_rows"] == "skip")
+    file, place = read_model(options["model"], with_equations=False), Place.of(options)
+    skip = options["on_bad_rows"] == "skip"
+    opened = opened_rows(options, file.card, options["y"], weights=options["weights"])
+    with opened as source, place.entered(say):
+        found = evaluate_source(file.predictor, source, skip_bad_rows=skip)
     rows = [("rows", f"{found['rows']:,}")]
     if found["skipped_rows"]:
         rows.append(("rows skipped", f"{found['skipped_rows']:,}"))

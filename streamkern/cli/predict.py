@@ -15,23 +15,26 @@ from streamkern.errors import ModelFileError
 @click.argument("model")
 @click.argument("data", nargs=-1, required=True, metavar="DATA...")
 @click.option("--x", default="X", show_default=True, help="Dataset of inputs.")
-@click.option("--out", required=True, metavar="PRED.h5", help="The file of predictions to write.")
+@click.option("--out", required=True, metavar="PRED.h5", help="What to write; also .csv.")
 @click.option("--std", is_flag=True, help="Write standard deviations of new targets, as y_std.")
 @bad_rows_option
 @place_options
 @force_option
 @common
 def predict(say: Say, **options: Any) -> None:
-    """Predict every row of DATA into the dataset y_pred of PRED.h5.
+    """Predict every row of DATA into the dataset y_pred of PRED.h5, or a column of PRED.csv.
+
+    DATA is HDF5; or, for a model of a table that `streamkern convert` read, CSV or Parquet with the
+    same columns, whose rows are converted beside PRED.h5 for as long as the command runs.
 
     With --std, a dataset y_std holds the standard deviation of a new target at every row.
 
     With --on-bad-rows skip, rows with NaN or infinite values are predicted as NaN.
     """
     from streamkern.cli.place import Place
+    from streamkern.cli.rows import opened_rows
     from streamkern.prediction import predict_to_hdf5
-    from streamkern.sources import open_hdf5
-    from streamkern.storage import check_output, read_model
+    from streamkern.storage import check_output, exported, read_model
 
     file = read_model(options["model"], with_equations=options["std"])
     predictor = file.predictor
@@ -40,31 +43,32 @@ def predict(say: Say, **options: Any) -> None:
             f"--std needs the normal equations, but {options['model']} was saved without them; fit "
             f"it again without --compact."
         )
-    source = open_hdf5(options["data"], options["x"], y=None)
-    predictor.feature_map.check((source.n_samples, source.n_features))
-    inputs = [options["model"], *(file.path for file in source.files)]
-    check_output(options["out"], force=options["force"], inputs=inputs)
-    place = Place.of(options)
+    out, force = options["out"], options["force"]
     begun = time.perf_counter()
-    with place.entered(say):
-        skipped = predict_to_hdf5(
-            predictor,
-            source,
-            options["out"],
-            equations=file.equations,
-            skip_bad_rows=options["on_bad_rows"] == "skip",
-            force=options["force"],
-        )
+    with opened_rows(options, file.card, y=None) as source:
+        predictor.feature_map.check((source.n_samples, source.n_features))
+        inputs = [options["model"], *(file.path for file in source.files)]
+        check_output(out, force=force, inputs=inputs)
+        place = Place.of(options)
+        with place.entered(say), exported(out, force=force) as path:
+            skipped = predict_to_hdf5(
+                predictor,
+                source,
+                path,
+                equations=file.equations,
+                skip_bad_rows=options["on_bad_rows"] == "skip",
+                force=force,
+            )
     seconds = time.perf_counter() - begun
     noted = f", {skipped:,} of them NaN" if skipped else ""
     with_std = " and y_std" if options["std"] else ""
-    say.line(f"{source.n_samples:,} predictions in {options['out']}:y_pred{with_std}{noted}")
+    say.line(f"{source.n_samples:,} predictions in {out}:y_pred{with_std}{noted}")
     say.result(
         {
             "rows": source.n_samples,
             "skipped_rows": skipped,
             "seconds": seconds,
             "rows_per_second": source.n_samples / seconds,
-            "predictions": options["out"],
+            "predictions": out,
         }
     )

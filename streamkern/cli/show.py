@@ -8,6 +8,9 @@ import click
 
 from streamkern.cli.options import Say, common
 
+# Columns that are named.
+_NAMED = 8
+
 
 @click.command()
 @click.argument("model")
@@ -40,12 +43,25 @@ def _show_model(say: Say, path: str) -> None:
         *card_rows(report),
         ("feature map", f"{report['feature_map']}, seed {options['random_state']}"),
         ("data", _named(report["data"])),
+        *_table_rows(report),
         ("libraries", ", ".join(f"{k} {v}" for k, v in card["versions"].items())),
     ]
     say.table(f"Model {path}", rows)
     if report.get("tuning"):
         tell_search(say, report)
     say.result(card)
+
+
+def _table_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return which columns of a table the model takes, where it was fitted to one."""
+    from streamkern.storage import recipe_of
+
+    recipe = recipe_of(report)
+    if recipe is None:
+        return []
+    names = [column.name for column in recipe.columns]
+    more = f", ... ({len(names)})" if len(names) > _NAMED else ""
+    return [("columns of a table", ", ".join(names[:_NAMED]) + more)]
 
 
 def _show_moments(say: Say, path: str) -> None:

@@ -108,6 +108,8 @@ def joined_reports(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any
     mine, theirs = left["seconds"], right["seconds"]
     seconds = {name: mine.get(name, 0.0) + theirs.get(name, 0.0) for name in {**mine, **theirs}}
     data = left["data"], right["data"]
+    recipe = data[0].get("recipe")
+    alike = recipe is not None and recipe == data[1].get("recipe")
     return {
         **left,
         **counts,
@@ -124,6 +126,7 @@ def joined_reports(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any
             **{name: _both(*(part.get(name) for part in data)) for name in ("x", "y", "weights")},
             "rows": sum(part["rows"] for part in data),
             "files": [file for part in data for file in part.get("files", [])],
+            **({"recipe": recipe} if alike else {}),
         },
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,6 +86,12 @@ def open_hdf5(
             raise DataError(
                 f"files of one data set must have the same columns, but {first.path} has "
                 f"{first.columns} and {file.path} has {file.columns}; fit them separately."
+            )
+        if file.recipe != first.recipe:
+            raise DataError(
+                f"files of one data set must come from tables by the same recipe, but those of "
+                f"{first.path} and {file.path} differ; convert the second again with --like "
+                f"{first.path}."
             )
     if not sum(file.n_rows for file in files):
         raise DataError(f"{first.path} has zero rows; at least one is needed.")
@@ -202,12 +209,16 @@ class HDF5Source(Source):
                 raise DataError(f"{file.path} changed while it was in use; start again.")
 
     def describe(self) -> dict[str, Any]:
-        """Return paths, shapes and sizes."""
+        """Return paths, shapes and sizes, and the recipe by which a table became these rows."""
+        recipe, files = self.files[0].recipe, [file._asdict() for file in self.files]
+        for file in files:
+            del file["recipe"]  # the same of all
         return {
             "kind": "hdf5",
             "x": self.x,
             "y": self.y,
             "weights": self.weighted_by,
             "rows": self.n_samples,
-            "files": [file._asdict() for file in self.files],
+            "files": files,
+            **({"recipe": json.loads(recipe)} if recipe else {}),
         }

@@ -15,6 +15,7 @@ import h5py
 import numpy as np
 
 from streamkern.errors import DataError
+from streamkern.recipes import RECIPE, Recipe
 from streamkern.sources.ranges import RangeFile
 from streamkern.sources.stores import StoredFile, files_at
 from streamkern.sources.wholeness import filters_of, parts_of, whole_numbers_in
@@ -37,7 +38,8 @@ class FileRows(NamedTuple):
     """The rows of one file, as its header describes them.
 
     Its path is a `StoredFile` where it is in a store, and `modified` then what the store says of
-    its content; else the time of its last change.
+    its content; else the time of its last change.  Its recipe is how a table became these rows,
+    as JSON, or empty.
     """
 
     path: str
@@ -51,6 +53,7 @@ class FileRows(NamedTuple):
     modified: float | str
     storage: str
     parts: tuple[tuple[str, int, float], ...] = ()
+    recipe: str = ""
 
     def is_unchanged(self) -> bool:
         """Say whether the file, and those that a virtual dataset is made of, are what they were."""
@@ -227,7 +230,20 @@ def describe_rows(path: str, x: str, y: str | None, weights: str | None = None) 
             modified=modified,
             storage=_storage(X),
             parts=tuple((str(part), *_size_and_time(part)) for part in sorted(parts)),
+            recipe=_recipe(file, X.shape[1]) if x == "X" else "",
         )
+
+
+def _recipe(file: h5py.File, n_features: int) -> str:
+    """Return the text of how a table became these inputs, empty where there is none."""
+    if not isinstance(file.get(RECIPE, getlink=True), h5py.HardLink):
+        return ""
+    dataset = file[RECIPE]
+    size = dataset.dtype.itemsize
+    if dataset.shape or dataset.dtype.kind != "S" or dataset.id.get_storage_size() < size:
+        raise ValueError("a recipe that is no text of fixed length")
+    text = bytes(dataset[()]).decode()
+    return text if len(Recipe.from_json(text).feature_names) == n_features else ""
 
 
 def _chunk_bytes(dataset: h5py.Dataset) -> int:

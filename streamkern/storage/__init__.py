@@ -15,9 +15,11 @@ from streamkern.storage.checkpoints import (
     remove_checkpoint,
 )
 from streamkern.storage.components import read_components, write_components
+from streamkern.storage.exports import exported
 from streamkern.storage.models import ModelFile, read_model, write_model
 from streamkern.storage.moments import MomentsFile, read_moments, write_moments
 from streamkern.storage.outputs import check_output, make_folder, replacing
+from streamkern.storage.recipes import read_recipe, recipe_of
 from streamkern.storage.rows import RowWriter
 
 __all__ = [
@@ -30,6 +32,7 @@ __all__ = [
     "SavedPass",
     "check_output",
     "damaged",
+    "exported",
     "holds_components",
     "holds_moments",
     "make_folder",
@@ -38,6 +41,8 @@ __all__ = [
     "read_components",
     "read_model",
     "read_moments",
+    "read_recipe",
+    "recipe_of",
     "remove_checkpoint",
     "replacing",
     "write_components",

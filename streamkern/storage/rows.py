@@ -7,8 +7,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
+from h5py import string_dtype
 
 from streamkern.storage.disk import new_hdf5
+from streamkern.storage.untrusted import fixed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,20 +60,24 @@ class RowWriter:
             yield cls(file, disk, release)
 
     def append(self, name: str, rows: Array) -> None:
-        """Append rows (n, ...) to the dataset `name`, which the first rows make."""
+        """Append rows (n, ...) to the dataset `name`, which the first rows make.
+
+        Bytes are those of UTF-8 texts, and stay of fixed length.
+        """
         if name not in self.file:
+            is_text = rows.dtype.kind == "S"
             row_bytes = max(int(np.prod(rows.shape[1:])) * rows.dtype.itemsize, 1)
             self.file.create_dataset(
                 name,
                 shape=(0, *rows.shape[1:]),
                 maxshape=(None, *rows.shape[1:]),
                 chunks=(max(min(_CHUNK_BYTES // row_bytes, len(rows)), 1), *rows.shape[1:]),
-                dtype=rows.dtype,
+                dtype=string_dtype("utf-8", rows.dtype.itemsize) if is_text else rows.dtype,
             )
         dataset = self.file[name]
         start = len(dataset)
         dataset.resize(start + len(rows), axis=0)
-        dataset[start:] = rows
+        dataset[start:] = rows.view(dataset.dtype) if rows.dtype.kind == "S" else rows
         self.file.flush()
         self.disk.check()
         self._held += rows.nbytes
@@ -85,3 +91,7 @@ class RowWriter:
             self.file.attrs[name] = text
         else:
             self.file[name] = text
+
+    def store(self, name: str, text: str) -> None:
+        """Write a text of fixed length, which is safe to read again from a stranger."""
+        self.file[name] = fixed(text)

@@ -83,13 +83,13 @@ def test_an_existing_output_needs_force(table, tmp_path):
         (("none.csv", "o.h5", "--target", "x"), "does not exist or is not a file"),
         (("t.xls", "o.h5"), "must end in .csv,"),
         (("t.csv", "none/o.h5", "--target", "a"), "the folder"),
-        (("words.csv", "o.h5", "--target", "a"), "column 'b' must hold numbers"),
+        (("words.csv", "o.h5", "--target", "a"), "column 'b' holds numbers ('2') and text ('red')"),
     ],
 )
 @pytest.mark.parametrize("as_json", [(), ("--json",)])
 def test_an_error_is_one_sentence_and_status_one(table, monkeypatch, arguments, why, as_json):
     monkeypatch.chdir(table.parent)
-    (table.parent / "words.csv").write_text("a,b\n1,red\n")
+    (table.parent / "words.csv").write_text("a,b\n1,red\n1,2\n")
     done = run(*arguments, *as_json)
     assert done.exit_code == 1
     assert done.stdout == ""

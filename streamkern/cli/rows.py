@@ -1,0 +1,72 @@
+"""The rows that a model is applied to: files of HDF5, or tables by the recipe of the model."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from streamkern.sources.hdf5 import HDF5Source
+
+
+@contextmanager
+def opened_rows(
+    options: dict[str, Any], card: dict[str, Any], y: str | None, **opening: Any
+) -> Iterator[HDF5Source]:
+    """Open HDF5 files; or CSV and Parquet files, whose rows are converted for that time.
+
+    Parameters
+    ----------
+    options : dict
+        Of the command: model, data and x, and out and force where it writes a file.  Converted rows
+        are kept beside that file, or else in the folder for temporary files.
+    card : dict
+        Of the model.
+    y : str, optional
+        The dataset of targets, None where they are not wanted.
+    **opening
+        What else `open_hdf5` takes.
+
+    Raises
+    ------
+    DataError
+        If rows cannot be used.
+    ModelFileError
+        If there are tables, but the model has no recipe.
+    ParameterError
+        If there are tables, but datasets are named.
+    """
+    from streamkern.batches import is_table
+    from streamkern.errors import DataError, ModelFileError, ParameterError
+    from streamkern.sources import open_hdf5
+    from streamkern.sources.headers import matching
+    from streamkern.storage import check_output, recipe_of
+
+    paths, out = options["data"], options.get("out")
+    if not any(map(is_table, paths)):
+        yield open_hdf5(paths, options["x"], y, **opening)
+        return
+    if options["x"] != "X" or y not in (None, "y") or opening.get("weights"):
+        raise ParameterError(
+            "--x, --y and --weights name datasets of HDF5, and tables have none; omit them."
+        )
+    tables = [name for path in paths for name in matching(path)]
+    if other := [name for name in tables if not is_table(name)]:
+        raise DataError(f"{other[0]} is no CSV or Parquet, but {tables[0]} is; name one kind.")
+    recipe = recipe_of(card["report"])
+    if recipe is None:
+        raise ModelFileError(
+            f"{options['model']} was not fitted to a table that `streamkern convert` read, so "
+            f"{tables[0]} cannot become inputs; convert it to HDF5."
+        )
+    from streamkern.conversion import encoded_tables
+
+    if out:
+        check_output(out, force=options["force"], inputs=[options["model"], *tables])
+    folder = Path(out).resolve().parent if out else Path(tempfile.gettempdir())
+    with encoded_tables(tables, recipe, folder, with_targets=y is not None) as converted:
+        yield open_hdf5(converted, "X", y, **opening)

@@ -1,0 +1,143 @@
+"""A raw table to predictions in three commands, and what the commands say on the way."""
+
+from __future__ import annotations
+
+import json
+
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from streamkern.cli import main
+from streamkern.storage import exported
+
+TABLE = """age, workclass, hours, income
+39, State-gov, 40, 0.5
+50, Private, ?, 1.5
+38, ?, 60, 1.0
+53, Private, 45, 1.25
+28, State-gov, 20, 0.75
+"""
+
+
+def run(command, *arguments):
+    return CliRunner().invoke(main, [command, *map(str, arguments)])
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with a raw table, its rows, and a model of them."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.csv").write_text(TABLE.replace(", ", ","))
+    assert run("convert", "train.csv", "train.h5", "--target", "income").exit_code == 0
+    options = ("--components", 16, "--alpha", 0.1, "--quiet")
+    done = run("fit", "train.h5", "--out", "model.h5", *options)
+    assert done.exit_code == 0, done.output
+    (tmp_path / "new.csv").write_text("hours,workclass,more,age\n40,?,x,41\n?,Never,y,30\n")
+    return tmp_path
+
+
+def inside(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_what_became_of_every_column_is_said(folder):
+    done = run("convert", "train.csv", "o.h5", "--target", "income", "--drop", "age")
+    assert done.exit_code == 0, done.output
+    assert done.stdout.startswith("5 rows of 5 inputs and 1 targets in o.h5\nColumns\n")
+    said = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert "workclass 2 categories" in said
+    assert "hours number, 41.25 where missing" in said
+    assert "age left out: dropped" in said
+    as_json = run("convert", "train.csv", "p.h5", "--target", "income", "--json")
+    columns = json.loads(as_json.stdout)["columns"]
+    assert columns["workclass"] == "2 categories"
+    assert columns["income"] == "target"
+
+
+def test_the_raw_table_is_predicted_as_its_converted_rows_are(folder):
+    assert run("predict", "model.h5", "new.csv", "--out", "raw.h5", "--std").exit_code == 0
+    assert run("convert", "new.csv", "new.h5", "--like", "model.h5", "--no-target").exit_code == 0
+    assert run("predict", "model.h5", "new.h5", "--out", "rows.h5", "--std").exit_code == 0
+    with h5py.File("raw.h5") as raw, h5py.File("rows.h5") as rows:
+        for name in ("y_pred", "y_std"):
+            assert raw[name].shape == (2,)
+            np.testing.assert_array_equal(raw[name][:], rows[name][:])
+    done = run("predict", "model.h5", "*.csv", "--out", "pred.csv", "--std", "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout.splitlines()[-1])["rows"] == 7
+    frame = pd.read_csv("pred.csv")
+    assert list(frame) == ["y_pred", "y_std"]
+    with h5py.File("raw.h5") as raw:
+        np.testing.assert_allclose(frame["y_pred"][:2], raw["y_pred"][:], rtol=1e-6)
+    left = {"model.h5", "new.csv", "new.h5", "pred.csv", "raw.h5", "rows.h5", "train.csv"}
+    assert set(inside(folder)) == {*left, "train.h5"}
+
+
+def test_the_raw_table_is_evaluated(folder):
+    raw = run("evaluate", "model.h5", "train.csv", "--json")
+    rows = run("evaluate", "model.h5", "train.h5", "--json")
+    assert raw.exit_code == 0, raw.output
+    assert raw.stdout.splitlines()[-1] == rows.stdout.splitlines()[-1]
+
+
+def test_the_card_names_the_columns_of_the_table(folder):
+    said = run("show", "model.h5").stdout
+    assert "columns of a table" in said
+    assert "age, workclass, hours" in said
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("evaluate model.h5 new.csv", "new.csv has no column 'income', which the recipe needs"),
+        ("evaluate model.h5 train.csv --y z", "--x and --y name datasets of HDF5"),
+        ("predict model.h5 short.csv --out o.h5", "short.csv has no column 'workclass'"),
+        ("predict model.h5 words.csv --out o.h5", "words.csv: column 'hours' must hold numbers, "),
+        ("predict model.h5 new.csv train.h5 --out o.h5", "train.h5 is no CSV or Parquet, but new"),
+        ("predict model.h5 none.csv --out o.h5", "none.csv does not exist"),
+        ("predict model.h5 new.csv --out new.csv --force", "new.csv is an input of this job"),
+        ("predict model.h5 inf.csv --out o.h5", "first at inf.csv, row 1"),
+        ("convert new.csv o.h5 --like model.h5", "'income', .* give --no-target for inputs alone"),
+        ("convert new.csv o.h5 --like new.csv", "new.csv has no recipe that can be read"),
+        ("convert new.csv o.h5 --ordinal size", "--ordinal must be NAME=LEAST,...,MOST, not size"),
+    ],
+)
+def test_an_error_is_one_sentence_and_leaves_nothing(folder, command, why):
+    (folder / "short.csv").write_text("age,hours\n1,2\n")
+    (folder / "words.csv").write_text("age,hours,workclass\n1,many,Private\n")
+    (folder / "inf.csv").write_text("age,hours,workclass\n1,2,Private\n1,inf,Private\n")
+    before = inside(folder)
+    done = run(*command.split(), "--quiet") if command[0] != "c" else run(*command.split())
+    assert done.exit_code in (1, 2)
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert why.partition(", .* ")[0] in done.stderr
+    assert why.rpartition(", .* ")[2] in done.stderr
+    assert inside(folder) == before
+
+
+def test_a_model_of_rows_alone_cannot_take_a_table(folder):
+    with h5py.File("plain.h5", "w") as file:
+        file["X"], file["y"] = np.arange(20.0).reshape(10, 2), np.arange(10.0)
+    options = ("--components", 16, "--alpha", 0.1, "--quiet")
+    assert run("fit", "plain.h5", "--out", "other.h5", *options).exit_code == 0
+    done = run("predict", "other.h5", "new.csv", "--out", "o.h5")
+    assert done.exit_code == 1
+    assert "other.h5 was not fitted to a table that `streamkern convert` read" in done.stderr
+
+
+def test_columns_of_predictions_become_columns_of_a_csv(tmp_path):
+    values = np.random.default_rng(0).standard_normal((70_000, 2))
+    labels = np.where(values[:, 0] > 0, "é".encode(), b"no")
+    with exported(tmp_path / "p.csv") as path, h5py.File(path, "w") as file:
+        file["y_pred"] = labels.astype(h5py.string_dtype("utf-8", 2))
+        file["y_proba"] = values
+        file["classes"] = np.array([b"no", "é".encode()], h5py.string_dtype("utf-8", 2))
+    frame = pd.read_csv(tmp_path / "p.csv")
+    assert list(frame) == ["y_pred", "y_proba_no", "y_proba_é"]
+    assert frame["y_pred"].tolist() == [label.decode() for label in labels.tolist()]
+    np.testing.assert_allclose(frame.iloc[:, 1:], values, rtol=1e-14)
+    assert inside(tmp_path) == ["p.csv"]
