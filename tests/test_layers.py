@@ -35,7 +35,7 @@ LAYERS = [
     {"engine", "mapping", "fitoptions", "pattern"},
     {"checkpointing"},
     {"solving", "survey"},
-    {"learning", "tuning"},
+    {"learning", "tuning", "labelling"},
     {"datamoments"},
     {"fitting", "prediction", "tables"},
     {"fitted", "reporting"},
@@ -60,6 +60,7 @@ ALLOWED = {
         "scheduling.py",
         "cluster.py",
         "sources/arrays.py",
+        "sources/label_columns.py",
         "cli/place.py",
     ),
     "distributed": (

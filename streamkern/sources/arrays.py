@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from dask.base import tokenize
+from dask.base import is_dask_collection, tokenize
 
 from streamkern.errors import DataError
 from streamkern.sources.base import Block, Reader, Segment, Shard, Source, rounding_of
+from streamkern.sources.label_columns import ArrayLabels, DaskLabels
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from streamkern._typing import Array
+    from streamkern.sources.label_columns import LabelColumn
 
 
 def as_source(X: Any, y: Any = None, sample_weight: Any = None) -> Source:
@@ -39,6 +41,62 @@ def as_source(X: Any, y: Any = None, sample_weight: Any = None) -> Source:
     if is_dask_array(X):
         return DaskSource(X, y, sample_weight)
     return ArraySource(X, y, sample_weight)
+
+
+def labelled_rows(X: Any, y: Any = None, sample_weight: Any = None) -> tuple[Source, LabelColumn]:
+    """Return rows without targets, and their labels.
+
+    Parameters
+    ----------
+    X : Source, dask.array.Array or array_like, of shape (n, p)
+    y : array_like or dask.array.Array of shape (n,), optional
+        Labels of any kind that `Classes` takes.
+    sample_weight : array_like of shape (n,), optional
+
+    Raises
+    ------
+    DataError
+        If the arrays are not a table of numbers and a label a row, or a source has no labels.
+    """
+    if isinstance(X, Source):
+        return as_source(X, y, sample_weight).labelled()
+    rows = as_source(X, None, sample_weight)
+    if y is None:
+        return rows.labelled()
+    if is_dask_array(y) and not isinstance(rows, DaskSource):
+        y = y.compute()
+    labels = _one_label(y if is_dask_array(y) else np.asarray(y))
+    if isinstance(rows, DaskSource):
+        import dask.array as da  # noqa: PLC0415  slow, and X has already imported it
+
+        if not is_dask_array(labels):
+            labels = da.from_array(labels, chunks=-1)
+        elif any(math.isnan(size) for size in labels.shape):
+            labels = labels.compute_chunk_sizes()
+        _check_lengths(rows.X, labels, None)
+        return rows, DaskLabels(labels.rechunk({0: rows.X.chunks[0]}))
+    _check_lengths(rows.X, labels, None)  # type: ignore[attr-defined]
+    return rows, ArrayLabels(labels)
+
+
+def _one_label(y: Any) -> Any:
+    """Return targets of shape (n,) or (n, 1) as (n,), or raise DataError."""
+    if y.ndim == 2 and y.shape[1] == 1:
+        return y[:, 0]
+    if y.ndim != 1:
+        raise DataError(
+            f"labels must have shape (n,), but y has shape {y.shape}; give one label a row."
+        )
+    return y
+
+
+def made_of(function: Any, *arguments: Any) -> Any:
+    """Return what a function makes of its arguments, or a Dask task of it if one of them is."""
+    if not any(is_dask_collection(argument) for argument in arguments):
+        return function(*arguments)
+    from dask import delayed  # noqa: PLC0415  slow, and whoever made a task has imported it
+
+    return delayed(function, traverse=False)(*arguments)
 
 
 def is_dask_array(X: Any) -> bool:
@@ -91,6 +149,13 @@ class ArraySource(Source):
         self.target_ndim = 1 if self.y is None else self.y.ndim
         self.dtype = self.X.dtype
         self.rounding = rounding_of(self.dtype)
+        self.is_weighted = self.weights is not None
+
+    def labelled(self) -> tuple[Source, LabelColumn]:
+        """Return the inputs without targets, and the targets as labels of classes."""
+        if self.y is None:
+            return super().labelled()
+        return ArraySource(self.X, None, self.weights), ArrayLabels(_one_label(self.y))
 
     def segments(self) -> list[Segment]:
         """Return one segment that may be cut anywhere."""
@@ -153,6 +218,12 @@ class DaskSource(Source):
         self.dtype = X.dtype
         self.rounding = rounding_of(self.dtype)
         self.chunk_bytes = max(X.chunks[0]) * self.row_bytes
+
+    def labelled(self) -> tuple[Source, LabelColumn]:
+        """Return the inputs without targets, and the targets as labels of classes."""
+        if self.y is None:
+            return super().labelled()
+        return DaskSource(self.X), DaskLabels(_one_label(self.y))
 
     def segments(self) -> list[Segment]:
         """Return one segment a row chunk, not to be cut."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from streamkern._typing import Array, Floats
+    from streamkern.sources.label_columns import LabelColumn
 
 # As soon as no more than so many shards are left, these become smaller.
 _LAST_SHARDS = 4
@@ -120,6 +121,8 @@ class Source(ABC):
         Whether a shard is in memory before its first block is.
     chunk_bytes : int
         What a reader keeps of the storage chunks it is in the middle of.
+    is_weighted : bool
+        Whether blocks have weights.
     """
 
     n_samples: int
@@ -130,6 +133,7 @@ class Source(ABC):
     rounding: float
     loads_whole_shards: bool = False
     chunk_bytes: int = 0
+    is_weighted: bool = False
 
     @abstractmethod
     def segments(self) -> list[Segment]:
@@ -154,6 +158,19 @@ class Source(ABC):
     def token(self) -> str | None:
         """Return what stands for all values, or None where reading them all takes too long."""
         return None
+
+    def labelled(self) -> tuple[Source, LabelColumn]:
+        """Return the inputs without targets, and the targets as labels of classes.
+
+        Raises
+        ------
+        DataError
+            If there is nothing that could be one label a row.
+        """
+        raise DataError(
+            "a classifier needs labels, but these rows have none; give them with y, or open files "
+            "with labels=True."
+        )
 
     def tolerant(self) -> Source:
         """Return the same rows, with NaN in the place of what is stored but cannot be read."""
