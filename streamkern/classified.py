@@ -30,15 +30,21 @@ if TYPE_CHECKING:
 class FittedClassifier:
     """Classes, their probabilities and errors, and the file of a fitted classifier.
 
-    A class that fits sets `ridge_`, `rule_` and `class_factors_`.
+    A class that fits calls `take`.
     """
 
     ridge_: RidgeModel
     rule_: ClassRule
     class_factors_: Floats | None
+    n_features_in_: int
     class_weight: Any
     calibration: Any
     on_bad_rows: str
+
+    def take(self, ridge: RidgeModel, rule: ClassRule, class_factors: Floats | None) -> None:
+        """Set the fitted attributes from a regression, a rule, and weights of classes."""
+        self.ridge_, self.rule_, self.class_factors_ = ridge, rule, class_factors
+        self.n_features_in_ = ridge.n_features_in_
 
     @property
     def classes_(self) -> Array:
@@ -81,17 +87,25 @@ class FittedClassifier:
         """M (p, p), as of `RandomFeatureRidge`."""
         return self.ridge_.metric_
 
-    @property
-    def n_features_in_(self) -> int:
-        """The number of inputs, p."""
-        self._check_fitted()
-        return self.ridge_.n_features_in_
-
     def _check_fitted(self) -> None:
         if not hasattr(self, "ridge_"):
             from sklearn.exceptions import NotFittedError  # noqa: PLC0415  slow
 
             raise NotFittedError("this model is not fitted yet; call fit first.")
+
+    def _tables(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        first: bool = False,  # noqa: ARG002  of those that note what came
+    ) -> tuple[Any, Any, Any]:
+        """Return rows, labels and weights as they came; estimators of scikit-learn check them.
+
+        They are those of a fit where `first` is true.
+        """
+        return X, y, sample_weight
 
     def predict(self, X: Any) -> Any:
         """Predict classes.
@@ -145,6 +159,7 @@ class FittedClassifier:
         self, X: Any, function: Callable[[Floats], Any], n_columns: int | None, dtype: Any = float
     ) -> Any:
         """Apply a function of scores (n, q), lazily to a Dask array."""
+        X, *_ = self._tables(X)
         scores = self.ridge_.predict(X)
         of_scores = partial(_of_scores, function)
         if not is_dask_array(scores):
@@ -162,6 +177,7 @@ class FittedClassifier:
     def transform(self, X: Any) -> Any:
         """Return the features (n, D) of rows (n, p), as `RandomFeatureRidge.transform` does."""
         self._check_fitted()
+        X, *_ = self._tables(X)
         return self.ridge_.transform(X)
 
     def labelled(
@@ -177,7 +193,7 @@ class FittedClassifier:
             Weigh them as the rows of the fit were, by class.
         """
         self._check_fitted()
-        rows, labels = labelled_rows(X, y, sample_weight)
+        rows, labels = labelled_rows(*self._tables(X, y, sample_weight))
         factors = self.class_factors_ if weighted else None
         return LabelledSource(rows, labels, self.rule_.classes, factors)
 
@@ -245,6 +261,7 @@ class FittedClassifier:
         int
             How many rows have no class, because `on_bad_rows` is 'skip'.
         """
+        X, *_ = self._tables(X)
         return predict_classes_to_hdf5(
             *(self._predictor(), self.rule_, as_source(X), path),
             probabilities=probabilities,

@@ -108,8 +108,7 @@ class LabelledReader(Reader):
         """Yield the shard's rows in order, with targets."""
         codes = self.codes()
         for block in self.rows.blocks(n_rows):
-            place = block.start - self.start
-            mine = codes[place : place + len(block)]
+            mine = codes[block.places() - self.start]
             yield replace(
                 block,
                 y=self.classes.targets(mine),
