@@ -425,6 +425,13 @@ def test_one_label_alone_is_refused():
         classifier().fit(X, np.full(len(y), "a"))
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_one_class_that_weighs_anything_is_refused(n_classes):
+    X, y = rows(n_classes=n_classes)
+    with pytest.raises(DataError, match="weighs anything is of the class 'oats'"):
+        classifier().fit(X, y, 1.0 * (y == "oats"))
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
