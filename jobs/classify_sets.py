@@ -1,4 +1,4 @@
-"""Classify real sets by their official split: python jobs/classify_sets.py ../shared/data/adult_a9a.
+"""Classify real sets by official splits: python jobs/classify_sets.py ../shared/data/adult_a9a.
 
 Every set is a folder with `data.npz`: X, y, X_test and y_test.  Of adult_a9a the inputs are taken
 as they are, all of them 0 or 1.  Of kddcup99_10pct the classes are attack and normal; three codes
@@ -6,9 +6,8 @@ become a column a level, and the logarithms of bytes and seconds are taken.  Its
 order of time, so folds are contiguous.
 
 The test rows of kddcup99_10pct are in part attacks of kinds that no training row is of, and some
-look like normal rows.  Nothing in the training rows tells how many, so probabilities are said twice:
-as they are after the fit, on all test rows; and calibrated on a random tenth of the test rows, on
-the others.
+look like normal rows.  Nothing in the training rows tells how many.  So errors are said twice: on
+all test rows after the fit; and calibrated on a random tenth of the test rows, on the others.
 """
 
 from __future__ import annotations
@@ -80,7 +79,8 @@ def main() -> None:
         seconds = time.perf_counter() - begun
         print(
             f"{folder.name}: {model.report_['rows']:,} rows x {model.n_features_in_} inputs, D = "
-            f"{len(model.coef_):,}, alpha {model.alpha_:.3g}, {options.calibration}, {seconds:.1f} s"
+            f"{len(model.coef_):,}, alpha {model.alpha_:.3g}, {options.calibration} calibration, "
+            f"{seconds:.1f} s"
         )
         tell("all test rows", model.evaluate(rows.X_test, rows.y_test))
         tenth = np.random.default_rng(0).random(len(rows.y_test)) < 0.1
