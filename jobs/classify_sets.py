@@ -36,10 +36,10 @@ class Rows(NamedTuple):
 
 
 def adult(data: Any) -> Rows:
-    """Return rows of adult_a9a."""
-    kernel = streamkern.Gaussian(4.0)
+    """Return rows of adult_a9a; landmarks had the least cross-validated error."""
+    options = {"kernel": streamkern.Gaussian(4.0), "feature_map": "nystroem", "standardize": False}
     arrays = [data[name] for name in ("X", "y", "X_test", "y_test")]
-    return Rows(*arrays, {"kernel": kernel, "standardize": False, "n_components": 4096})
+    return Rows(*arrays, options | {"n_components": 2048})
 
 
 def kddcup(data: Any) -> Rows:
@@ -92,9 +92,9 @@ def main() -> None:
 def tell(title: str, found: dict[str, Any]) -> None:
     """Print how a model does on rows that it has not seen."""
     print(f"  {title}: {found['rows']:,}")
-    for name in ("accuracy", "balanced_accuracy", "auc", "log_loss", "brier_score"):
+    names = ("accuracy", "balanced_accuracy", "auc", "log_loss", "brier_score")
+    for name in (*names, "expected_calibration_error"):
         print(f"    {name} {found[name]:.4f}")
-    print(f"    expected_calibration_error {found['expected_calibration_error']:.4f}")
     for label, counts in zip(found["classes"], found["confusion_matrix"], strict=True):
         said = ", ".join(f"{n:,} as {to}" for n, to in zip(counts, found["classes"], strict=True))
         print(f"    {label}: {said}", flush=True)
