@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from streamkern.conversion import convert
     from streamkern.datamoments import DataMoments, load_moments
     from streamkern.engine import accumulate
-    from streamkern.estimators import RandomFeatureRidge, load
+    from streamkern.estimators import RandomFeatureClassifier, RandomFeatureRidge, load
     from streamkern.exact import ExactKernelRidge
     from streamkern.exchange import to_onnx
     from streamkern.features import FeatureMap
@@ -75,6 +75,7 @@ _HOMES = {
     "Polynomial": "kernels",
     "QuasiRandomFourierFeatures": "transformers",
     "RandomBinning": "transformers",
+    "RandomFeatureClassifier": "estimators",
     "RandomFeaturePCA": "pca.estimator",
     "RandomFeatureRidge": "estimators",
     "RandomFourierFeatures": "transformers",
@@ -120,6 +121,7 @@ __all__ = [
     "Polynomial",
     "QuasiRandomFourierFeatures",
     "RandomBinning",
+    "RandomFeatureClassifier",
     "RandomFeaturePCA",
     "RandomFeatureRidge",
     "RandomFourierFeatures",

@@ -6,8 +6,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    is_classifier,
+)
+from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from streamkern.errors import DataError
 from streamkern.kernels.naming import split_names
@@ -77,7 +82,7 @@ class FeatureEstimator(
         finite = not (first or self.on_bad_rows == "skip")
         X = checked_rows(self, X, first=first, finite=finite, fewest=fewest)
         if not isinstance(X, Source) and (first or y is not None):
-            y = checked_targets(self, y)
+            y = checked_targets(self, y, labels=is_classifier(self))
         return X, y, sample_weight
 
     def transform(self, X: Any) -> Any:
@@ -157,20 +162,22 @@ def checked_rows(
     return _numbers(rows)
 
 
-def checked_targets(estimator: BaseEstimator, y: Any) -> Any:
-    """Return numeric targets as an array (n,) or (n, q); a Dask collection as it is.
+def checked_targets(estimator: BaseEstimator, y: Any, *, labels: bool = False) -> Any:
+    """Return numeric targets as an array (n,) or (n, q), or labels (n,); what is Dask's as it is.
 
-    Passes look for values that are not finite, and say where they are.
+    Passes look for values that are not finite and for labels that are missing, and say where.
 
     Parameters
     ----------
     estimator : BaseEstimator
     y : array_like or Dask collection
+    labels : bool
+        Labels of classes, of any kind.
 
     Raises
     ------
     DataError
-        If there are none, or they are no numbers.
+        If there are none, they are no numbers, or more than one label a row.
     """
     if y is None:
         raise DataError(
@@ -180,6 +187,8 @@ def checked_targets(estimator: BaseEstimator, y: Any) -> Any:
     if is_lazy(y):
         return y
     with data_errors():
+        if labels:
+            return column_or_1d(y, warn=True)
         targets = check_array(
             y, ensure_2d=False, dtype="numeric", ensure_all_finite=False, input_name="y"
         )

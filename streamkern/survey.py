@@ -164,10 +164,7 @@ def check_rows(source: Source, columns: ColumnStatistics, passed: PassResult[Any
 def _check_columns(source: Source, columns: ColumnStatistics, *, may_be_equal: bool) -> None:
     p = source.n_features
     if source.n_targets and not may_be_equal and columns.constant(0.0)[p:].all():
-        raise DataError(
-            f"every y equals {columns.mean[p]:g}, so there is nothing to learn; check which "
-            f"dataset holds the target."
-        )
+        raise source.constant_targets_error(columns.mean[p:])
     wild = np.flatnonzero(
         ~_constant(source, columns) & ~(np.isfinite(columns.variance) & (columns.variance > 0))
     )

@@ -27,6 +27,7 @@ PUBLIC = {
     "Polynomial",
     "QuasiRandomFourierFeatures",
     "RandomBinning",
+    "RandomFeatureClassifier",
     "RandomFeaturePCA",
     "RandomFeatureRidge",
     "RandomFourierFeatures",

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from streamkern.cli.class_options import classifier_of, confusion_rows, error_rows
 from streamkern.cli.options import Say, bad_rows_option, common, data_options, place_options
 
 
@@ -18,8 +19,9 @@ from streamkern.cli.options import Say, bad_rows_option, common, data_options, p
 def evaluate(say: Say, **options: Any) -> None:
     """Compare the predictions of MODEL with the targets of DATA, in one pass.
 
-    DATA is HDF5; or, for a model of a table that `streamkern convert` read, CSV or Parquet with the
-    same columns, whose rows are converted in TMPDIR for as long as the command runs.
+    Targets of a classifier are labels.  DATA is HDF5; or, for a model of a table that `streamkern
+    convert` read, CSV or Parquet with the same columns, whose rows are converted in TMPDIR for as
+    long as the command runs.
     """
     from streamkern.cli.place import Place
     from streamkern.cli.rows import opened_rows
@@ -27,13 +29,24 @@ def evaluate(say: Say, **options: Any) -> None:
     from streamkern.storage import read_model
 
     file, place = read_model(options["model"], with_equations=False), Place.of(options)
-    skip = options["on_bad_rows"] == "skip"
-    opened = opened_rows(options, file.card, options["y"], weights=options["weights"])
+    classifier, skip = classifier_of(file, options["model"]), options["on_bad_rows"] == "skip"
+    opening = {"weights": options["weights"], "labels": classifier is not None}
+    opened = opened_rows(options, file.card, options["y"], **opening)
     with opened as source, place.entered(say):
-        found = evaluate_source(file.predictor, source, skip_bad_rows=skip)
+        if classifier is not None:
+            classifier.on_bad_rows = options["on_bad_rows"]
+            found = classifier.evaluate(source)
+        else:
+            found = evaluate_source(file.predictor, source, skip_bad_rows=skip)
     rows = [("rows", f"{found['rows']:,}")]
     if found["skipped_rows"]:
         rows.append(("rows skipped", f"{found['skipped_rows']:,}"))
+    if classifier is not None:
+        say.table("Errors", [*rows, *error_rows(found)])
+        header, counts = confusion_rows(found)
+        say.table("Rows of each class, by the class predicted", counts, header=header)
+        say.result(found)
+        return
     for name in ("rmse", "mae", "r2"):
         value = found.get(f"{name}_mean", found[name])
         label = f"{name}, mean over targets" if f"{name}_mean" in found else name

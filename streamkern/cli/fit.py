@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from streamkern.cli.class_options import class_options, class_rows, regression_of
 from streamkern.cli.model_options import (
     check_like,
     like_option,
@@ -40,6 +41,7 @@ _NAMED = 5
 @like_option
 @penalty_options
 @sparse_options
+@class_options
 @click.option("--no-intercept", is_flag=True, help="Fit through the origin.")
 @bad_rows_option
 @checkpoint_option
@@ -58,13 +60,13 @@ def fit(say: Say, **options: Any) -> None:
     check_like(options["like"])
     choices = penalty_of(options) | sparse_of(options)
     model = model_of(options, **choices, fit_intercept=not options["no_intercept"])
-    like = pattern_of(options["like"])
+    like, ridge = pattern_of(options["like"]), regression_of(model)
     job = prepared(
         say,
         options,
-        model.options(like)[0],
-        fixed_alpha=model.solves_at_once(),
-        n_left_out=model.n_left_out(),
+        ridge.options(like)[0],
+        fixed_alpha=ridge.solves_at_once(),
+        n_left_out=ridge.n_left_out(),
     )
     if job is None:
         return
@@ -72,7 +74,7 @@ def fit(say: Say, **options: Any) -> None:
     with place.entered(say, plan, options["out"]):
         model.fit(
             source,
-            like=like,
+            like=options["like"] if options["classify"] else like,
             checkpoint=options["checkpoint"],
             keep_moments=bool(options["report"]),
         )
@@ -99,6 +101,7 @@ def card_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
     """Return what a person wants to know of a fitted model, as pairs of a name and a value."""
     return [
         *data_rows(report),
+        *class_rows(report),
         ("alpha", _chosen(report)),
         ("training rmse", _brief(report["train_rmse"])),
         ("cross-validated rmse", _brief(report["cv_rmse"])),

@@ -32,8 +32,10 @@ def forget(say: Say, **options: Any) -> None:
     from streamkern.storage import check_output
 
     out = options["out"] or options["moments"]
-    source = open_hdf5(options["data"], options["x"], options["y"], weights=options["weights"])
     moments = load_moments(options["moments"])
+    labels = "classes" in moments.report
+    names = options["x"], options["y"]
+    source = open_hdf5(options["data"], *names, weights=options["weights"], labels=labels)
     force = options["force"] or options["out"] is None
     check_output(out, force=force, inputs=[file.path for file in source.files])
     with Place.of(options).entered(say):

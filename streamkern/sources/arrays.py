@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from dask.base import tokenize
+from dask.base import is_dask_collection, tokenize
 
 from streamkern.errors import DataError
 from streamkern.sources.base import (
@@ -18,12 +18,14 @@ from streamkern.sources.base import (
     negative_weight,
     rounding_of,
 )
-from streamkern.sources.lazy import is_lazy, lazy_array, with_known_chunks
+from streamkern.sources.label_columns import ArrayLabels, DaskLabels
+from streamkern.sources.lazy import is_lazy, lazy_array, lazy_values, with_known_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from streamkern._typing import Array
+    from streamkern.sources.label_columns import LabelColumn
 
 
 def as_source(X: Any, y: Any = None, sample_weight: Any = None) -> Source:
@@ -57,6 +59,55 @@ def as_source(X: Any, y: Any = None, sample_weight: Any = None) -> Source:
 def as_rows(X: Any) -> Any:
     """Return rows to predict: a Dask array of what is lazy, which it stays, else an array."""
     return lazy_array("X", X) if is_lazy(X) else ArraySource(X).X
+
+
+def labelled_rows(X: Any, y: Any = None, sample_weight: Any = None) -> tuple[Source, LabelColumn]:
+    """Return rows without targets, and their labels.
+
+    Parameters
+    ----------
+    X : Source, array_like or Dask collection, of shape (n, p)
+    y : array_like or Dask collection of shape (n,), optional
+        Labels of any kind that `Classes` takes.
+    sample_weight : array_like or Dask collection of shape (n,), optional
+
+    Raises
+    ------
+    DataError
+        If the arrays are not a table of numbers and a label a row, or a source has no labels.
+    """
+    if isinstance(X, Source):
+        return as_source(X, y, sample_weight).labelled()
+    rows = as_source(X, None, sample_weight)
+    if y is None:
+        return rows.labelled()
+    if not isinstance(rows, DaskSource):
+        labels = _one_label(np.asarray(y))
+        _check_lengths(rows.X, labels, None)  # type: ignore[attr-defined]
+        return rows, ArrayLabels(labels)
+    (labels,) = with_known_chunks(_one_label(lazy_values(y)))
+    _check_lengths(rows.X, labels, None)
+    return rows, DaskLabels(labels.rechunk({0: rows.X.chunks[0]}))
+
+
+def _one_label(y: Any) -> Any:
+    """Return targets of shape (n,) or (n, 1) as (n,), or raise DataError."""
+    if y.ndim == 2 and y.shape[1] == 1:
+        return y[:, 0]
+    if y.ndim != 1:
+        raise DataError(
+            f"labels must have shape (n,), but y has shape {y.shape}; give one label a row."
+        )
+    return y
+
+
+def made_of(function: Any, *arguments: Any) -> Any:
+    """Return what a function makes of its arguments, or a Dask task of it if one of them is."""
+    if not any(is_dask_collection(argument) for argument in arguments):
+        return function(*arguments)
+    from dask import delayed  # noqa: PLC0415  slow, and whoever made a task has imported it
+
+    return delayed(function, traverse=False)(*arguments)
 
 
 def _check_table(name: str, array: Any, ndims: tuple[int, ...]) -> None:
@@ -112,6 +163,12 @@ class ArraySource(Source):
         self.target_ndim = 1 if self.y is None else self.y.ndim
         self.dtype = self.X.dtype
         self.rounding = rounding_of(self.dtype)
+
+    def labelled(self) -> tuple[Source, LabelColumn]:
+        """Return the inputs without targets, and the targets as labels of classes."""
+        if self.y is None:
+            return super().labelled()
+        return ArraySource(self.X, None, self.weights), ArrayLabels(_one_label(self.y))
 
     def segments(self) -> list[Segment]:
         """Return one segment that may be cut anywhere."""
@@ -169,6 +226,12 @@ class DaskSource(Source):
         self.dtype = X.dtype
         self.rounding = rounding_of(self.dtype)
         self.chunk_bytes = max(X.chunks[0]) * self.row_bytes
+
+    def labelled(self) -> tuple[Source, LabelColumn]:
+        """Return the inputs without targets, and the targets as labels of classes."""
+        if self.y is None:
+            return super().labelled()
+        return DaskSource(self.X, None, self.weights), DaskLabels(_one_label(self.y))
 
     def segments(self) -> list[Segment]:
         """Return one segment a row chunk, not to be cut."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from streamkern._typing import Array, Floats
+    from streamkern.sources.label_columns import LabelColumn
 
 # As soon as no more than so many shards are left, these become smaller.
 _LAST_SHARDS = 4
@@ -161,6 +162,11 @@ class Source(ABC):
     chunk_bytes: int = 0
     weighted_by: str | None = None
 
+    @property
+    def is_weighted(self) -> bool:
+        """Whether blocks have weights."""
+        return self.weighted_by is not None
+
     @abstractmethod
     def segments(self) -> list[Segment]:
         """Return where the rows may be cut, in order."""
@@ -184,6 +190,19 @@ class Source(ABC):
     def token(self) -> str | None:
         """Return what stands for all values, or None where reading them all takes too long."""
         return None
+
+    def labelled(self) -> tuple[Source, LabelColumn]:
+        """Return the inputs without targets, and the targets as labels of classes.
+
+        Raises
+        ------
+        DataError
+            If there is nothing that could be one label a row.
+        """
+        raise DataError(
+            "a classifier needs labels, but these rows have none; give them with y, or open files "
+            "with labels=True."
+        )
 
     def tolerant(self) -> Source:
         """Return the same rows, with NaN in the place of what is stored but cannot be read."""
@@ -211,6 +230,13 @@ class Source(ABC):
         said = [f"{number:,} {why}" for why, number in reasons.items() if number]
         return DataError(
             f"of {self.n_samples:,} rows, {' and '.join(said)}, so none is left; check the data."
+        )
+
+    def constant_targets_error(self, targets: Floats) -> DataError:
+        """Return the error that says that every row has these targets (q,)."""
+        return DataError(
+            f"every y equals {targets[0]:g}, so there is nothing to learn; check which dataset "
+            f"holds the target."
         )
 
     def shards(self, n_rows: int, fewest: int | None = None) -> tuple[Shard, ...]:

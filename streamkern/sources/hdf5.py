@@ -13,6 +13,7 @@ from tlz import partition_all
 from streamkern.errors import DataError, ParameterError
 from streamkern.sources.base import Segment, Shard, Source, rounding_of
 from streamkern.sources.headers import CHUNK_CACHE_BYTES, FileRows, describe_rows, matching
+from streamkern.sources.label_columns import HDF5Labels, check_labels
 from streamkern.sources.pieces import HDF5Reader, Piece
 from streamkern.sources.ranges import FRONTS, HELD_BYTES, fetch_fronts
 from streamkern.sources.stores import StoredFile, side_by_side
@@ -20,6 +21,8 @@ from streamkern.urls import is_url
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from streamkern.sources.label_columns import LabelColumn
 
 _SINGLE_EXACT = {"f2", "f4", "i1", "u1", "i2", "u2"}
 
@@ -31,6 +34,7 @@ def open_hdf5(
     *,
     weights: str | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    labels: bool = False,
 ) -> HDF5Source:
     """Describe rows stored in HDF5 files, without reading any.
 
@@ -48,6 +52,8 @@ def open_hdf5(
     storage_options : mapping, optional
         Of the file system of fsspec, where there are URLs: credentials, endpoints, and what else it
         does not find by itself.  They go to the workers, and nowhere else.
+    labels : bool
+        `y` holds labels of classes (n,), for a classifier: text, booleans or whole numbers.
 
     Returns
     -------
@@ -70,6 +76,7 @@ def open_hdf5(
     names = [name for some in named for name in some]
     if not names:
         raise DataError("no files are named; give at least one.")
+    column, y = (y, None) if labels else (None, y)
     files: list[FileRows] = []
     for some in partition_all(FRONTS, names):
         fetch_fronts([name for name in some if isinstance(name, StoredFile)])
@@ -95,7 +102,10 @@ def open_hdf5(
             )
     if not sum(file.n_rows for file in files):
         raise DataError(f"{first.path} has zero rows; at least one is needed.")
-    return HDF5Source(tuple(files), x, y, weights)
+    if column is not None:
+        for file in files:
+            check_labels(file.path, column, file.n_rows)
+    return HDF5Source(tuple(files), x, y, weights, labels=column)
 
 
 @dataclass(frozen=True)
@@ -111,6 +121,8 @@ class HDF5Source(Source):
         The dataset of weights.
     is_tolerant : bool
         Whether rows that cannot be read are NaN.
+    labels : str, optional
+        The dataset of labels, where that is known not to be one of targets.
     """
 
     files: tuple[FileRows, ...]
@@ -118,6 +130,7 @@ class HDF5Source(Source):
     y: str | None
     weighted_by: str | None = None
     is_tolerant: bool = False
+    labels: str | None = None
 
     @property
     def n_samples(self) -> int:  # type: ignore[override]
@@ -161,6 +174,20 @@ class HDF5Source(Source):
         """Return the same rows, with NaN in the place of what is stored but cannot be read."""
         return replace(self, is_tolerant=True)
 
+    def labelled(self) -> tuple[Source, LabelColumn]:
+        """Return the inputs without targets, and the targets as labels of classes."""
+        name = self.labels or self.y
+        if name is None:
+            return super().labelled()
+        if self.n_targets > 1:
+            raise DataError(
+                f"labels must have shape (n,), but {name} has {self.n_targets} columns; store one "
+                f"label a row."
+            )
+        files = tuple(file._replace(target_shape=(0,)) for file in self.files)
+        rows = replace(self, files=files, y=None, labels=None)
+        return rows, HDF5Labels(rows, name, self.is_tolerant)
+
     def segments(self) -> list[Segment]:
         """Return one segment a file."""
         stops = np.cumsum([file.n_rows for file in self.files]).tolist()
@@ -169,9 +196,9 @@ class HDF5Source(Source):
             for file, stop in zip(self.files, stops, strict=True)
         ]
 
-    def reader(self, shard: Shard) -> HDF5Reader:
+    def pieces_of(self, shard: Shard) -> tuple[Piece, ...]:
         """Return the places of the shard's rows in the files."""
-        pieces = [
+        return tuple(
             Piece(
                 file.path,
                 max(shard.start, segment.start) - segment.start,
@@ -179,10 +206,13 @@ class HDF5Source(Source):
             )
             for file, segment in zip(self.files, self.segments(), strict=True)
             if segment.start < shard.stop and shard.start < segment.stop
-        ]
+        )
+
+    def reader(self, shard: Shard) -> HDF5Reader:
+        """Return a reader of the shard's rows, where they are in the files."""
         cache_bytes = max(CHUNK_CACHE_BYTES, *(file.chunk_bytes for file in self.files))
         return HDF5Reader(
-            tuple(pieces),
+            self.pieces_of(shard),
             self.x,
             self.y,
             self.weighted_by,
@@ -216,7 +246,7 @@ class HDF5Source(Source):
         return {
             "kind": "hdf5",
             "x": self.x,
-            "y": self.y,
+            "y": self.labels or self.y,
             "weights": self.weighted_by,
             "rows": self.n_samples,
             "files": files,

@@ -58,6 +58,15 @@ def lazy_array(name: str, values: Any) -> Any:
     return values.astype(common).to_dask_array()
 
 
+def lazy_values(values: Any) -> Any:
+    """Return values of any kind as a Dask array, in one chunk where they are in memory."""
+    if is_dask_frame(values):
+        return values.to_dask_array()
+    import dask.array as da  # noqa: PLC0415  slow
+
+    return values if is_dask_array(values) else da.from_array(np.asarray(values), chunks=-1)
+
+
 def _number_types(types: Any) -> Iterator[np.dtype[Any]]:
     """Yield types of NumPy that hold what columns of a data frame do."""
     for dtype in types:

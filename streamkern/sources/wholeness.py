@@ -15,6 +15,43 @@ from streamkern.sources.stores import StoredFile
 
 def numbers_in(file: h5py.File, path: str, name: str) -> h5py.Dataset:
     """Return a dataset of numbers that can be read, or raise DataError saying why there is none."""
+    found = _dataset_in(file, path, name)
+    if found.dtype.kind not in "fiu":
+        kind = "boolean" if found.dtype.kind == "b" else str(found.dtype)
+        raise DataError(
+            f"{path}: {name} must hold floats or integers, but its type is {kind}; convert it to "
+            f"numbers first."
+        )
+    _need_readable(found, file, path, name)
+    return found
+
+
+def whole_numbers_in(file: h5py.File, path: str, name: str) -> h5py.Dataset:
+    """Return a dataset of numbers that are all there, or raise DataError."""
+    found = numbers_in(file, path, name)
+    _need_all(found, path, name)
+    return found
+
+
+def whole_labels_in(file: h5py.File, path: str, name: str) -> h5py.Dataset:
+    """Return a dataset of numbers, booleans or texts that are all there, or raise DataError."""
+    found = _dataset_in(file, path, name)
+    if found.dtype.kind not in "fiub" and not is_text(found):
+        raise DataError(
+            f"{path}: {name} must hold text, booleans or numbers to be labels, but its type is "
+            f"{found.dtype}; convert it to one of these."
+        )
+    _need_readable(found, file, path, name)
+    _need_all(found, path, name)
+    return found
+
+
+def is_text(dataset: h5py.Dataset) -> bool:
+    """Say whether a dataset holds texts, of fixed or variable length."""
+    return h5py.check_string_dtype(dataset.dtype) is not None
+
+
+def _dataset_in(file: h5py.File, path: str, name: str) -> h5py.Dataset:
     found = file.get(name)
     if not isinstance(found, h5py.Dataset):
         present: list[str] = []
@@ -24,26 +61,20 @@ def numbers_in(file: h5py.File, path: str, name: str) -> h5py.Dataset:
             f"{path} has no dataset {name!r}; it holds: {listed}. Name the datasets with --x, --y "
             f"and --weights."
         )
-    if found.dtype.kind not in "fiu":
-        kind = "boolean" if found.dtype.kind == "b" else str(found.dtype)
-        raise DataError(
-            f"{path}: {name} must hold floats or integers, but its type is {kind}; convert it to "
-            f"numbers first."
-        )
+    return found
+
+
+def _need_readable(dataset: h5py.Dataset, file: h5py.File, path: str, name: str) -> None:
     if isinstance(path, StoredFile):
-        _need_one_file(found, file, path, name)
-    _need_filters(found, path, name)
-    return found
+        _need_one_file(dataset, file, path, name)
+    _need_filters(dataset, path, name)
 
 
-def whole_numbers_in(file: h5py.File, path: str, name: str) -> h5py.Dataset:
-    """Return a dataset of numbers that are all there, or raise DataError."""
-    found = numbers_in(file, path, name)
-    if found.is_virtual:
-        _need_sources(found, path, name)
+def _need_all(dataset: h5py.Dataset, path: str, name: str) -> None:
+    if dataset.is_virtual:
+        _need_sources(dataset, path, name)
     else:
-        _need_values(found, path, name)
-    return found
+        _need_values(dataset, path, name)
 
 
 def _need_one_file(dataset: h5py.Dataset, file: h5py.File, path: str, name: str) -> None:

@@ -20,7 +20,7 @@ from streamkern.storage.models import ModelFile, read_model, write_model
 from streamkern.storage.moments import MomentsFile, read_moments, write_moments
 from streamkern.storage.outputs import check_output, make_folder, replacing
 from streamkern.storage.recipes import read_recipe, recipe_of
-from streamkern.storage.rows import RowWriter
+from streamkern.storage.rows import RowWriter, texts_of
 
 __all__ = [
     "COMPONENTS",
@@ -45,6 +45,7 @@ __all__ = [
     "recipe_of",
     "remove_checkpoint",
     "replacing",
+    "texts_of",
     "write_components",
     "write_model",
     "write_moments",

@@ -13,7 +13,7 @@ from streamkern.storage.disk import new_hdf5
 from streamkern.storage.untrusted import fixed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     import h5py
@@ -95,3 +95,10 @@ class RowWriter:
     def store(self, name: str, text: str) -> None:
         """Write a text of fixed length, which is safe to read again from a stranger."""
         self.file[name] = fixed(text)
+
+
+def texts_of(texts: Sequence[str | bytes]) -> Array:
+    """Return texts as `RowWriter` writes them: of fixed length, in UTF-8."""
+    encoded = [text.encode() if isinstance(text, str) else text for text in texts]
+    longest = max(map(len, encoded), default=1)
+    return np.array(encoded, string_dtype("utf-8", max(longest, 1)))
