@@ -27,6 +27,8 @@ from streamkern import (
     Nystroem,
     QuasiRandomFourierFeatures,
     RandomBinning,
+    RandomFeatureClassifier,
+    RandomFeaturePCA,
     RandomFeatureRidge,
     RandomFourierFeatures,
     StructuredFourierFeatures,
@@ -63,17 +65,39 @@ FEW_INPUTS = dict.fromkeys(
     "the check has more than three inputs, for which a grid has too many points",
 )
 WEIGHTS = {
-    "check_sample_weight_equivalence_on_dense_data": "rows are dealt to folds, and their distances "
-    "taken for the median length scale, one by one, whatever they weigh"
+    "check_sample_weight_equivalence_on_dense_data": "rows are dealt to folds one by one, whatever "
+    "they weigh"
+}
+ROUNDED = {
+    "check_sample_weight_equivalence_on_dense_data": "features are in single precision, and the "
+    "check asks for nine digits"
+}
+GROWING = {
+    "check_fit_score_takes_y": "partial_fit goes on from the moments of partial_fit, and the check "
+    "calls it after fit, which keeps none"
 }
 
 CASES = (
-    Case(RandomFeatureRidge(n_components=32), PAIRS | WEIGHTS),
+    Case(RandomFeatureRidge(n_components=32), PAIRS | WEIGHTS | GROWING),
     Case(
         RandomFeatureRidge(
             Gaussian(2.0), n_components=32, alpha=1.0, paired=False, precision="double"
+        ),
+        GROWING,
+    ),
+    Case(RandomFeatureClassifier(n_components=32), PAIRS | WEIGHTS),
+    Case(
+        RandomFeatureClassifier(
+            Gaussian(2.0),
+            n_components=32,
+            alpha=1.0,
+            paired=False,
+            precision="double",
+            calibration=None,
         )
     ),
+    Case(RandomFeaturePCA(n_random_features=32), ROUNDED),
+    Case(RandomFeaturePCA(n_random_features=32, precision="double")),
     Case(ExactKernelRidge()),
     Case(ExactKernelRidge(alpha="loo")),
     Case(RandomFourierFeatures(n_components=16), PAIRS),

@@ -51,6 +51,7 @@ class ClassifierModel(FittedClassifier):
         *,
         n_components: int | str = 2048,
         alpha: float | str | Sequence[float] = "cv",
+        alphas: Sequence[float] | None = None,
         n_folds: int = 5,
         fold_by: str = "auto",
         per_target: bool = False,
@@ -71,6 +72,7 @@ class ClassifierModel(FittedClassifier):
         self.kernel = kernel
         self.n_components = n_components
         self.alpha = alpha
+        self.alphas = alphas
         self.n_folds = n_folds
         self.fold_by = fold_by
         self.per_target = per_target

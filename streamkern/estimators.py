@@ -151,7 +151,7 @@ class RandomFeatureClassifier(
     ----------
     kernel, n_components, feature_map, paired, metric, standardize, fit_intercept, precision
         As of `RandomFeatureRidge`.
-    alpha, n_folds, fold_by, per_target, one_standard_error
+    alpha, alphas, n_folds, fold_by, per_target, one_standard_error
         As of `RandomFeatureRidge`: what is compared is the squared error of +1 and -1, and with
         `per_target` each class has a penalty of its own.  Folds are made for the calibration too,
         whatever `alpha` is.
