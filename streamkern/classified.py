@@ -13,6 +13,7 @@ from streamkern.classification import (
     evaluate_classes,
     predict_classes_to_hdf5,
 )
+from streamkern.inputs import TakesRows
 from streamkern.sources import LabelledSource, as_source, labelled_rows
 from streamkern.sources.lazy import is_dask_array
 from streamkern.storage import ModelFile, write_model
@@ -27,16 +28,16 @@ if TYPE_CHECKING:
     from streamkern.model import RidgeModel
 
 
-class FittedClassifier:
+class FittedClassifier(TakesRows):
     """Classes, their probabilities and errors, and the file of a fitted classifier.
 
     A class that fits calls `take`.
     """
 
+    fitted_by = "ridge_"
     ridge_: RidgeModel
     rule_: ClassRule
     class_factors_: Floats | None
-    n_features_in_: int
     class_weight: Any
     calibration: Any
     on_bad_rows: str
@@ -86,27 +87,6 @@ class FittedClassifier:
     def metric_(self) -> Floats:
         """M (p, p), as of `RandomFeatureRidge`."""
         return self.ridge_.metric_
-
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "ridge_"):
-            from sklearn.exceptions import NotFittedError  # noqa: PLC0415  slow
-
-            raise NotFittedError("this model is not fitted yet; call fit first.")
-
-    def _tables(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        first: bool = False,  # noqa: ARG002  of those that note what came
-        fewest: int = 1,  # noqa: ARG002
-    ) -> tuple[Any, Any, Any]:
-        """Return rows, labels and weights as they came; estimators of scikit-learn check them.
-
-        They are those of a fit where `first` is true, and `fewest` rows at least.
-        """
-        return X, y, sample_weight
 
     def predict(self, X: Any) -> Any:
         """Predict classes.
@@ -283,6 +263,7 @@ class FittedClassifier:
         factors = self.class_factors_
         card = self.ridge_.card() | {
             "kind": "RandomFeatureClassifier",
+            "feature_names": self.feature_names(),
             "classifier": {
                 **self.rule_.as_dict(),
                 "class_factors": None if factors is None else factors.tolist(),

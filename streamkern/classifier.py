@@ -302,9 +302,10 @@ def restored_classifier(model_class: type[_Model], file: ModelFile, path: str | 
             class_weight=checked_class_weight(weight),
             calibration=checked_method(described["option_calibration"]),
         )
+        model.take(ridge, rule, factors)
+        model.name_features(ridge.feature_names())
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"{path} is a damaged model ({error}); copy it again.") from error
-    model.take(ridge, rule, factors)
     return model
 
 

@@ -13,6 +13,7 @@ from streamkern._version import __version__
 from streamkern.blockwise import features_of
 from streamkern.deviation import Deviation
 from streamkern.errors import ModelFileError
+from streamkern.inputs import TakesRows
 from streamkern.kernels import kernel_from
 from streamkern.local import LocalModel
 from streamkern.metric import described_metric, metric_of_map
@@ -40,12 +41,13 @@ if TYPE_CHECKING:
 LIBRARIES = ("dask", "distributed", "h5py", "numpy", "scikit-learn", "scipy")
 
 
-class FittedRidge:
+class FittedRidge(TakesRows):
     """Predictions, their deviations and errors, and the file of a fitted model.
 
     A class that fits sets `report_` and `equations_`, and then calls `take`.
     """
 
+    fitted_by = "predictor_"
     on_bad_rows: str
     report_: dict[str, Any]
     equations_: NormalEquations | None
@@ -73,27 +75,6 @@ class FittedRidge:
 
     def _parameters(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in signature(type(self)).parameters}
-
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "predictor_"):
-            from sklearn.exceptions import NotFittedError  # noqa: PLC0415  slow
-
-            raise NotFittedError("this model is not fitted yet; call fit first.")
-
-    def _tables(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        first: bool = False,  # noqa: ARG002  of those that note what came
-        fewest: int = 1,  # noqa: ARG002
-    ) -> tuple[Any, Any, Any]:
-        """Return rows, targets and weights as they came; estimators of scikit-learn check them.
-
-        They are those of a fit where `first` is true, and `fewest` rows at least.
-        """
-        return X, y, sample_weight
 
     def predict(self, X: Any, *, return_std: bool = False) -> Any:
         """Predict targets.
@@ -160,19 +141,6 @@ class FittedRidge:
             meta=np.empty((0,) * (1 + len(targets))),
             **named,
         )
-
-    def feature_names(self) -> list[str] | None:
-        """Return the names of the columns, where they were fitted as a data frame."""
-        names = getattr(self, "feature_names_in_", None)
-        return None if names is None else names.tolist()
-
-    def name_features(self, names: list[str] | None) -> None:
-        """Note the names that predictions ask columns to have, or None for any."""
-        if names is None:
-            return
-        if len(names) != self.n_features_in_ or not all(isinstance(name, str) for name in names):
-            raise ValueError(f"{len(names)} names for {self.n_features_in_} columns")
-        self.feature_names_in_ = np.array(names, dtype=object)
 
     def normal_equations(self) -> NormalEquations:
         """Return the normal equations, or raise ModelFileError if they were not saved."""

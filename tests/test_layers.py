@@ -22,7 +22,7 @@ LAYERS = [
     {"features"},
     {"metric"},
     {"predictor"},
-    {"local", "principal"},
+    {"local", "principal", "inputs"},
     {"sources"},
     {"blockwise", "conventions"},
     {"statistics"},
