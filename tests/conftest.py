@@ -25,13 +25,14 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 @contextmanager
 def dask_process(log: Path, *arguments: Any) -> Iterator[subprocess.Popen[bytes]]:
+    found = str(Path(__file__).parent), os.environ.get("PYTHONPATH")
     with log.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "-m", "dask", *map(str, arguments)],
             stdout=output,
             stderr=subprocess.STDOUT,
             cwd=log.parent,
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, found))},
         )
         try:
             yield process
