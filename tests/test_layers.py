@@ -23,6 +23,7 @@ LAYERS = [
     {"metric"},
     {"predictor"},
     {"sources"},
+    {"ensemble"},
     {"statistics"},
     {"solve"},
     {"sparse", "deviation"},

@@ -15,6 +15,7 @@ from streamkern.statistics.gradients import GradientOuterProduct
 from streamkern.statistics.held_out import HeldOutPairs, PairBins
 from streamkern.statistics.leave_one_out import LeaveOneOut
 from streamkern.statistics.moments import Moments
+from streamkern.statistics.rounds import RoundErrors, StagedErrors
 from streamkern.statistics.row_index import RowIndex
 from streamkern.statistics.sample import RowSample
 from streamkern.statistics.scores import PredictionErrors
@@ -33,9 +34,11 @@ __all__ = [
     "Moments",
     "PairBins",
     "PredictionErrors",
+    "RoundErrors",
     "RowFolds",
     "RowIndex",
     "RowSample",
+    "StagedErrors",
     "Statistic",
     "Together",
     "Triangle",

@@ -1,0 +1,220 @@
+"""Classifiers that vote in rounds, each on rows weighted by how the ones before it did.
+
+The votes V (n, K) of all rounds add up to 0 for every row, a row's class is the one with most, and
+the next round weighs a row of class y by s exp(-V_y): that is AdaBoost, whichever way scores become
+votes.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from streamkern._typing import Array, Floats
+    from streamkern.predictor import Predictor
+    from streamkern.sources import Block
+
+# What least squares says of probabilities is no nearer to 0 and 1 than this in a logarithm.
+_LEAST = 0.01
+
+
+class Algorithm(ABC):
+    """How the scores of one round become votes, and how much these count."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def votes(self, scores: Floats) -> Floats:
+        """Return votes (n, K) that add up to 0 for every row, for scores (n, K) of the classes."""
+
+    @abstractmethod
+    def step(self, error: float, learning_rate: float, n_classes: int) -> float:
+        """Return what the votes of a round are multiplied by.
+
+        Parameters
+        ----------
+        error : float
+            The weighted share of rows that the round alone gets wrong, above 0.
+        learning_rate : float
+        n_classes : int
+        """
+
+
+class Discrete(Algorithm):
+    """Every round votes for one class, with the more weight the fewer rows it gets wrong.
+
+    References
+    ----------
+    Zhu, Zou, Rosset and Hastie (2009), "Multi-class AdaBoost", for SAMME.
+    Freund and Schapire (1997), "A decision-theoretic generalization of on-line learning and an
+    application to boosting", which it is for two classes.
+    """
+
+    name: ClassVar[str] = "discrete"
+
+    def votes(self, scores: Floats) -> Floats:
+        """Return 1 - 1/K for the class of the largest score, and -1/K for the others."""
+        n, K = scores.shape
+        votes = np.full((n, K), -1.0 / K)
+        votes[np.arange(n), scores.argmax(axis=1)] += 1.0
+        return votes
+
+    def step(self, error: float, learning_rate: float, n_classes: int) -> float:
+        """Return the learning rate times log((1 - e) / e) + log(K - 1)."""
+        return learning_rate * (math.log((1.0 - error) / error) + math.log(n_classes - 1))
+
+
+class Real(Algorithm):
+    """Every round votes with the logarithms of probabilities, (1 + s) / 2 of its scores.
+
+    References
+    ----------
+    Friedman, Hastie and Tibshirani (2000), "Additive logistic regression: a statistical view of
+    boosting", for Real AdaBoost; Zhu et al. (2009) for more classes than two, as SAMME.R.
+    """
+
+    name: ClassVar[str] = "real"
+
+    def votes(self, scores: Floats) -> Floats:
+        """Return log p_k less the mean over classes; half of the log-odds for two of them."""
+        logs = np.log(np.clip((1.0 + scores) / 2.0, _LEAST, 1.0 - _LEAST))
+        return logs - logs.mean(axis=1, keepdims=True)
+
+    def step(self, error: float, learning_rate: float, n_classes: int) -> float:  # noqa: ARG002
+        """Return the learning rate."""
+        return learning_rate
+
+
+class Gentle(Algorithm):
+    """Every round votes with its scores: Newton's steps on the same loss, which never run off.
+
+    References
+    ----------
+    Friedman, Hastie and Tibshirani (2000), "Additive logistic regression: a statistical view of
+    boosting", for Gentle AdaBoost.
+    """
+
+    name: ClassVar[str] = "gentle"
+
+    def votes(self, scores: Floats) -> Floats:
+        """Return s_k less the mean over classes."""
+        votes: Floats = scores - scores.mean(axis=1, keepdims=True)
+        return votes
+
+    def step(self, error: float, learning_rate: float, n_classes: int) -> float:  # noqa: ARG002
+        """Return the learning rate."""
+        return learning_rate
+
+
+ALGORITHMS: dict[str, Algorithm] = {each.name: each for each in (Gentle(), Real(), Discrete())}
+
+
+@dataclass(frozen=True)
+class Round:
+    """One classifier among several.
+
+    Parameters
+    ----------
+    predictor : Predictor
+        Of scores, one class against the rest: +1 and -1; for two classes of the second alone.
+    step : float
+        What its votes are multiplied by.
+    """
+
+    predictor: Predictor
+    step: float
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """Rounds that vote together, none of them to begin with.
+
+    Parameters
+    ----------
+    algorithm : str
+        One of `ALGORITHMS`.
+    n_classes : int
+        K.
+    rounds : tuple of Round
+    log_unit : float
+        The logarithm of the mean of s exp(-V_y) over the rows of the fit, in units of the mean of
+        s, so that weights have the same mean in every round.
+    """
+
+    algorithm: str
+    n_classes: int
+    rounds: tuple[Round, ...] = ()
+    log_unit: float = 0.0
+
+    def __len__(self) -> int:
+        return len(self.rounds)
+
+    @property
+    def n_targets(self) -> int:
+        """The number of scores a row, q: one for two classes, else K."""
+        return 1 if self.n_classes == 2 else self.n_classes
+
+    def check(self, shape: tuple[int, ...]) -> None:
+        """Raise DataError unless rows of that shape have the inputs of the fit."""
+        self.rounds[0].predictor.feature_map.check(shape)
+
+    def grown(self, predictor: Predictor, step: float, shrinkage: float) -> Ensemble:
+        """Return the ensemble with one more round, after which weights are a part of before."""
+        log_unit = self.log_unit + math.log(shrinkage)
+        return replace(self, rounds=(*self.rounds, Round(predictor, step)), log_unit=log_unit)
+
+    def first(self, n_rounds: int) -> Ensemble:
+        """Return the ensemble of the first rounds alone."""
+        return replace(self, rounds=self.rounds[:n_rounds])
+
+    def scores_of(self, predictor: Predictor, X: Array) -> Floats:
+        """Return the scores of a round for every class, (n, K)."""
+        scores = predictor.predict(X).reshape(len(X), -1)
+        return np.hstack([-scores, scores]) if self.n_classes == 2 else scores
+
+    def votes_of(self, predictor: Predictor, X: Array) -> Floats:
+        """Return the votes of a round, not multiplied yet, (n, K)."""
+        return ALGORITHMS[self.algorithm].votes(self.scores_of(predictor, X))
+
+    def staged_votes(self, X: Array) -> Iterator[Floats]:
+        """Yield the votes (n, K) of the first round, of the first two, and so on to all."""
+        votes = np.zeros((len(X), self.n_classes))
+        for each in self.rounds:
+            votes = votes + each.step * self.votes_of(each.predictor, X)
+            yield votes
+
+    def votes(self, X: Array) -> Floats:
+        """Return the votes of all rounds, (n, K), NaN for a row that is not finite."""
+        votes = np.zeros((len(X), self.n_classes))
+        for votes in self.staged_votes(X):  # noqa: B007  the last ones
+            pass
+        return votes
+
+    def predict(self, X: Array) -> Floats:
+        """Return scores: the votes (n, K), or (n,) those for the second class less the first's."""
+        votes = self.votes(X)
+        return votes[:, 1] - votes[:, 0] if self.n_classes == 2 else votes
+
+    def codes(self, targets: Floats) -> Array:
+        """Return the class of every row, (n,), whose targets (n, q) are +1 and -1."""
+        codes: Array
+        codes = (targets[:, 0] > 0).astype(np.intp) if self.n_classes == 2 else targets.argmax(1)
+        return codes
+
+    def reweighted(self, block: Block) -> Block:
+        """Return rows with the weights that the next round gives them."""
+        weights = np.ones(len(block)) if block.weights is None else block.weights
+        mine = self.votes(block.X)[np.arange(len(block)), self.codes(block.y)]
+        return replace(block, weights=weights * np.exp(-mine - self.log_unit))
+
+
+def log_probabilities(votes: Floats) -> Floats:
+    """Return log p (n, K) of votes: p_k is proportional to exp(V_k), as the loss has it."""
+    return votes - np.logaddexp.reduce(votes, axis=1)[:, None]  # type: ignore[no-any-return]
