@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from streamkern.comparison import compare
     from streamkern.datamoments import DataMoments, load_moments
     from streamkern.engine import accumulate
-    from streamkern.estimators import RandomFeatureRidge, load
+    from streamkern.estimators import RandomFeatureClassifier, RandomFeatureRidge, load
     from streamkern.exact import ExactKernelRidge
     from streamkern.features import (
         FeatureMap,
@@ -66,6 +66,7 @@ _HOMES = {
     "Polynomial": "kernels",
     "QuasiRandomFourierFeatures": "features",
     "RandomBinning": "features",
+    "RandomFeatureClassifier": "estimators",
     "RandomFeatureRidge": "estimators",
     "RandomFourierFeatures": "features",
     "RationalQuadratic": "kernels",
@@ -102,6 +103,7 @@ __all__ = [
     "Polynomial",
     "QuasiRandomFourierFeatures",
     "RandomBinning",
+    "RandomFeatureClassifier",
     "RandomFeatureRidge",
     "RandomFourierFeatures",
     "RationalQuadratic",

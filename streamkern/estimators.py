@@ -1,12 +1,14 @@
-"""The scikit-learn face: a random-feature ridge model that is an estimator too."""
+"""The scikit-learn face: random-feature models that are estimators too."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
 
-from streamkern.model import RidgeModel, load_as
+from streamkern.classifier import ClassifierModel, restored_classifier
+from streamkern.model import RidgeModel, restored
+from streamkern.storage import read_model
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -102,12 +104,65 @@ class RandomFeatureRidge(RidgeModel, MultiOutputMixin, RegressorMixin, BaseEstim
     """
 
 
-def load(path: str | Path) -> RandomFeatureRidge:
-    """Read a model that `RandomFeatureRidge.save` or `streamkern fit` wrote.
+class RandomFeatureClassifier(ClassifierModel, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Kernel classification by random features, in a few passes over the rows.
+
+    Ridge regression on +1 for a class and -1 for the rest, as scikit-learn's `RidgeClassifier`: of
+    K classes each against the rest, from the same sums, and of two classes one.  Scores become
+    probabilities by a calibration on rows that the model which predicts them has not seen: every
+    row is predicted from the moments of the other folds.  Classes are chosen by these
+    probabilities, each against the rest.
+
+    Parameters
+    ----------
+    kernel, n_components, feature_map, paired, metric, standardize, fit_intercept, precision
+        As of `RandomFeatureRidge`.
+    alpha, n_folds, fold_by, per_target, one_standard_error
+        As of `RandomFeatureRidge`: what is compared is the squared error of +1 and -1, and with
+        `per_target` each class has a penalty of its own.  Folds are made for the calibration too,
+        whatever `alpha` is.
+    sparse, sparse_method, random_state
+        As of `RandomFeatureRidge`.
+    on_bad_rows : {'error', 'skip'}
+        What to do about rows with values that are not finite, or without a label.
+    class_weight : 'balanced', or mapping of label to float, optional
+        What weights of rows are multiplied by.  'balanced' is N / (K N_k) for a class of weight
+        N_k, so that all classes weigh the same.  Probabilities are then those of rows so weighted.
+    calibration : {'sigmoid', 'isotonic'}, optional
+        Platt's sigmoid, or a function that never falls, for each class against the rest.  With
+        None the probability is (1 + s) / 2 of a score s, cut off at 0 and 1, no folds are made for
+        it, and the rows are read once less.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+    coef_ : ndarray of shape (D,), or (D, K) for more classes than two
+        Of the scores before calibration.
+    intercept_ : float or ndarray of shape (K,)
+    feature_map_, kernel_, alpha_, metric_, n_features_in_
+        As of `RandomFeatureRidge`.
+    report_ : dict
+        Rows, seconds, memory and diagnostics of the fit; its errors are those of +1 and -1.
+    ridge_ : RidgeModel
+        The regression that gives the scores.
+
+    References
+    ----------
+    Platt (1999), "Probabilistic outputs for support vector machines".
+    Zadrozny and Elkan (2002), "Transforming classifier scores into accurate multiclass probability
+    estimates", for isotonic regression, and for more classes than two.
+    """
+
+
+def load(path: str | Path) -> RandomFeatureRidge | RandomFeatureClassifier:
+    """Read a model that `save`, `streamkern fit` or `streamkern tune` wrote.
 
     Raises
     ------
     ModelFileError
         If the file is missing, is not a model, is damaged, or has a newer format.
     """
-    return load_as(RandomFeatureRidge, path)
+    file = read_model(path)
+    if "classifier" in file.card:
+        return restored_classifier(RandomFeatureClassifier, file, path)
+    return restored(RandomFeatureRidge, file, path)

@@ -282,10 +282,15 @@ class FittedRidge:
             If the file exists and `force` is not given, or cannot be written.
         """
         self._check_fitted()
+        kept = None if compact else self.equations_
+        write_model(path, ModelFile(self.predictor_, self.card(), kept), force=force)
+
+    def card(self) -> dict[str, Any]:
+        """Return what a model file says of the fitted model, as plain JSON values."""
         options = self._parameters()
         kernel = options.pop("kernel")
         options["metric"] = described_metric(options.get("metric"))
-        card = {
+        return {
             "kind": "RandomFeatureRidge",
             "options": options,
             "option_kernel": {"name": kernel.name, "parameters": kernel.parameters()},
@@ -293,8 +298,6 @@ class FittedRidge:
             "versions": {"streamkern": __version__} | {name: version(name) for name in LIBRARIES},
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
         }
-        kept = None if compact else self.equations_
-        write_model(path, ModelFile(self.predictor_, card, kept), force=force)
 
 
 def _deviations(X: Array, deviation: Deviation) -> Floats:

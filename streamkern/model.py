@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from streamkern._typing import Array
     from streamkern.selection import PenaltyCurve
     from streamkern.sources import Source
+    from streamkern.storage import ModelFile
 
 
 _Model = TypeVar("_Model", bound="RidgeModel")
@@ -75,6 +76,8 @@ class RidgeModel(FittedRidge):
     # Of a fit; a model that was loaded has neither.
     penalty_curve_: PenaltyCurve | None = None
     moments_: DataMoments | None = None
+    # Whether rows are dealt to folds even where the penalty is not chosen by them.
+    keeps_folds = False
 
     def __init__(
         self,
@@ -133,7 +136,8 @@ class RidgeModel(FittedRidge):
     def _checked(self, passes: FitOptions, like: Any = None) -> tuple[FitOptions, PenaltyOptions]:
         """Return options that go together: of the passes of a fit, and of the penalty's choice."""
         penalty = self._penalty_options()
-        if penalty.needs_folds and passes.n_folds < 2:
+        needs_folds = penalty.needs_folds or self.keeps_folds
+        if needs_folds and passes.n_folds < 2:
             raise ParameterError("cross-validation needs at least 2 folds, not 1; take 5.")
         if self.n_components == "auto" and not penalty.needs_folds:
             raise ParameterError(
@@ -145,7 +149,7 @@ class RidgeModel(FittedRidge):
                 f"the map {passes.feature_map!r} has no smaller ones in it to choose from; give "
                 f"n_components a number."
             )
-        n_folds, pattern = passes.n_folds if penalty.needs_folds else 1, pattern_of(like)
+        n_folds, pattern = passes.n_folds if needs_folds else 1, pattern_of(like)
         if pattern is not None:
             passes = pattern.applied(passes)
         self._sparse_options(penalty, None if passes.is_identity else passes.n_components)
@@ -264,7 +268,8 @@ class RidgeModel(FittedRidge):
 
     def solves_at_once(self) -> bool:
         """Say whether nothing is left to choose once the moments are there."""
-        return self._penalty_options().is_fixed and self.sparse is None
+        is_fixed = self._penalty_options().is_fixed
+        return is_fixed and self.sparse is None and not self.keeps_folds
 
     @job("moments")
     def moments(
@@ -554,7 +559,11 @@ def load_as(model_class: type[_Model], path: str | Path) -> _Model:
     ModelFileError
         As `streamkern.load` does.
     """
-    file = read_model(path)
+    return restored(model_class, read_model(path), path)
+
+
+def restored(model_class: type[_Model], file: ModelFile, path: str | Path) -> _Model:
+    """Return the model of a file, or raise ModelFileError if that is damaged."""
     try:
         kernel = file.card["option_kernel"]
         options = with_metric(file.card["options"], file.predictor.feature_map)

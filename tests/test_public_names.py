@@ -26,6 +26,7 @@ PUBLIC = {
     "Polynomial",
     "QuasiRandomFourierFeatures",
     "RandomBinning",
+    "RandomFeatureClassifier",
     "RandomFeatureRidge",
     "RandomFourierFeatures",
     "RationalQuadratic",

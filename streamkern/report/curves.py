@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamkern.report.validation import folds_of, target_spread
+from streamkern.report.validation import target_spread
 from streamkern.selection import PenaltyCurve
 from streamkern.solving import nested_sizes, solve_sizes
+from streamkern.unseen import folds_of
 
 if TYPE_CHECKING:
     from streamkern._typing import Floats

@@ -7,7 +7,7 @@ folds, rows of that sample are predicted by the model without each of them, in c
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,21 +15,19 @@ import numpy as np
 from streamkern.deviation import Deviation
 from streamkern.errors import DataError
 from streamkern.prediction import check_fitted_rows, scored
-from streamkern.scheduling import is_task, run, run_all, shared, task
-from streamkern.solving import folds_with_rows, solve_without
+from streamkern.scheduling import run, run_all, shared, task
 from streamkern.sources import ArraySource
-from streamkern.sparse import Sparsifier
 from streamkern.statistics import HeldOutPairs, PairBins, PredictionErrors, RowSample, Together
+from streamkern.unseen import folds_of, unseen_by
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
-    from streamkern.features import FeatureMap
     from streamkern.model import RidgeModel
     from streamkern.predictor import Predictor
     from streamkern.solve import NormalEquations
     from streamkern.solving import LeftOut
     from streamkern.sources import Source
-    from streamkern.statistics import ByFold, ColumnStatistics, Folds
+    from streamkern.statistics import ColumnStatistics
 
 # Rows whose standard deviations are found, and targets whose pairs are counted.
 _SAMPLE_ROWS = 4096
@@ -79,15 +77,6 @@ def target_spread(model: RidgeModel) -> tuple[Floats, Floats]:
     return moments.target_mean, np.sqrt(np.diagonal(moments.target) / moments.weight)
 
 
-def folds_of(model: RidgeModel) -> Any:
-    """Return the kept moments of two folds or more as an argument of tasks, or None."""
-    if model.moments_ is None:
-        return None
-    folds = model.moments_.folds
-    folds = folds if is_task(folds) else shared(folds)
-    return folds if len(run(task(folds_with_rows, folds, name="folds"))) > 1 else None
-
-
 def validated(model: RidgeModel, source: Source) -> Validation:
     """Predict the rows of a fit by models that have not seen them.
 
@@ -117,30 +106,12 @@ def validated(model: RidgeModel, source: Source) -> Validation:
 
 def _by_fold(model: RidgeModel, source: Source, folds: Any) -> Validation:
     """Predict every row by the model without its fold."""
-    predictor, equations = model.predictor_, model.normal_equations()
-    alpha = np.array(model.alpha_) if isinstance(model.alpha_, list) else model.alpha_
-    size = model.report_["sparse_of"] or len(predictor.coef)
-    few = None
-    if len(predictor.coef) < size:
-        sparsifier = Sparsifier(model.sparse_method, alpha, model.report_["precision_floor"])
-        few = len(predictor.coef), sparsifier
-    left_out = solve_without(
-        folds, alpha, n_components=size, intercept=model.fit_intercept, few=few
-    )
-    feature_map = model.moments_.feature_map  # type: ignore[union-attr]
-    if size < feature_map.n_components:
-        feature_map = feature_map.first(size)
-    said = run_all([task(_said, left, name="solution") for left in left_out.values()])
-    predictors = {
-        k: replace(predictor, feature_map=_part(feature_map, support), coef=coef, intercept=level)
-        for k, (coef, level, support, _) in zip(left_out, said, strict=True)
-    }
-    expected: Floats = np.sum([errors for *_, errors in said], axis=0)
+    equations = model.normal_equations()
+    rule, predictors, left_out, expected = unseen_by(model, folds)
     mean, deviation = target_spread(model)
     rmse = np.sqrt(expected / equations.weight)
     shown = slice(_MOST_TARGETS)
     bins = PairBins.about(mean[shown], deviation[shown], rmse[shown])
-    rule: Folds = run(task(_rule, folds, name="rule"))
     pairs, sample, columns = _read(model, source, HeldOutPairs(rule, predictors, bins))
     check_fitted_rows(equations, columns, pairs.squared, expected, _ROUGHLY)
     numbers = rule.of(sample.places)
@@ -212,18 +183,6 @@ def _explained(squared: Floats, columns: ColumnStatistics) -> Floats:
     q = len(squared)
     spread = columns.weight[-q:] * columns.variance[-q:]
     return np.where(spread > 0, 1.0 - squared / np.where(spread > 0, spread, 1.0), 0.0)
-
-
-def _rule(folds: ByFold) -> Folds:
-    return folds.rule
-
-
-def _said(left: LeftOut) -> tuple[Floats, Floats, Array | None, Floats]:
-    return left.solution.coef, left.solution.intercept, left.support, left.errors
-
-
-def _part(feature_map: FeatureMap, support: Array | None) -> FeatureMap:
-    return feature_map if support is None else feature_map.subset(support)
 
 
 def _without_fold(left: LeftOut, predictor: Predictor, X: Array, y: Floats) -> Floats:

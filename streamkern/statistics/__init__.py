@@ -2,6 +2,8 @@
 
 from streamkern.statistics.base import Statistic, Together
 from streamkern.statistics.centred import CentredMoments
+from streamkern.statistics.class_errors import ClassErrors
+from streamkern.statistics.class_scores import HeldOutScores, ScoreTable
 from streamkern.statistics.columns import ColumnStatistics
 from streamkern.statistics.folds import (
     ByFold,
@@ -25,10 +27,12 @@ from streamkern.statistics.work import Work
 __all__ = [
     "ByFold",
     "CentredMoments",
+    "ClassErrors",
     "ColumnStatistics",
     "Folds",
     "GradientOuterProduct",
     "HeldOutPairs",
+    "HeldOutScores",
     "LeaveOneOut",
     "ListedFolds",
     "Moments",
@@ -38,6 +42,7 @@ __all__ = [
     "RowFolds",
     "RowIndex",
     "RowSample",
+    "ScoreTable",
     "StagedErrors",
     "Statistic",
     "Together",

@@ -11,7 +11,7 @@ from streamkern.errors import DataError
 from streamkern.statistics.base import Statistic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from streamkern._typing import Array, Floats
     from streamkern.predictor import Predictor
@@ -77,6 +77,28 @@ def _table(first: Array, second: Floats, edges: Floats, n_first: int | None = No
     return np.bincount(places, minlength=n_first * n_second).reshape(n_first, n_second)
 
 
+def predicted_by_fold(
+    rule: Folds, predictors: Mapping[int, Predictor], block: Block
+) -> Iterator[tuple[Block, Floats]]:
+    """Yield the rows of every fold with predictions (n, q) by the model that has not seen it.
+
+    Raises
+    ------
+    DataError
+        If a row is of a fold that has none.
+    """
+    folds = rule.of(block.places())
+    for fold in np.unique(folds).tolist():
+        if fold not in predictors:
+            row = block.places()[folds == fold][0]
+            raise DataError(
+                f"row {row:,} is in fold {fold + 1}, which had no rows when the model was fitted; "
+                f"give the rows of the fit."
+            )
+        rows = block.where(folds == fold)
+        yield rows, predictors[fold].predict(rows.X).reshape(rows.y.shape)
+
+
 class HeldOutPairs(Statistic):
     """Rows predicted without their fold: squared errors, and counts of pairs in bins.
 
@@ -122,24 +144,13 @@ class HeldOutPairs(Statistic):
             If a row is of a fold that has none.
         """
         for block in blocks:
-            folds = self.rule.of(block.places())
-            for fold in np.unique(folds).tolist():
-                if fold not in self.predictors:
-                    row = block.places()[folds == fold][0]
-                    raise DataError(
-                        f"row {row:,} is in fold {fold + 1}, which had no rows when the model was "
-                        f"fitted; give the rows of the fit."
-                    )
-                self._add(block.where(folds == fold), self.predictors[fold])
-
-    def _add(self, rows: Block, predictor: Predictor) -> None:
-        predicted = predictor.predict(rows.X).reshape(rows.y.shape)
-        weights = np.ones(len(rows)) if rows.weights is None else rows.weights
-        self.squared = self.squared + weights @ (rows.y - predicted) ** 2
-        self.weight += float(weights.sum())
-        self.n_rows += len(rows)
-        pairs, residuals = self.bins.counted(predicted, rows.y)
-        self.pairs, self.residuals = self.pairs + pairs, self.residuals + residuals
+            for rows, predicted in predicted_by_fold(self.rule, self.predictors, block):
+                weights = np.ones(len(rows)) if rows.weights is None else rows.weights
+                self.squared = self.squared + weights @ (rows.y - predicted) ** 2
+                self.weight += float(weights.sum())
+                self.n_rows += len(rows)
+                pairs, residuals = self.bins.counted(predicted, rows.y)
+                self.pairs, self.residuals = self.pairs + pairs, self.residuals + residuals
 
     def merge(self, other: HeldOutPairs) -> HeldOutPairs:
         """Return the errors on both sets of rows."""

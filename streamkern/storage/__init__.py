@@ -10,7 +10,7 @@ from streamkern.storage.checkpoints import (
 from streamkern.storage.models import ModelFile, read_model, write_model
 from streamkern.storage.moments import MomentsFile, read_moments, write_moments
 from streamkern.storage.outputs import check_output, make_folder, replacing
-from streamkern.storage.rows import RowWriter
+from streamkern.storage.rows import RowWriter, texts_of
 
 __all__ = [
     "MOMENTS",
@@ -29,6 +29,7 @@ __all__ = [
     "read_moments",
     "remove_checkpoint",
     "replacing",
+    "texts_of",
     "write_model",
     "write_moments",
 ]

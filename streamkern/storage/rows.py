@@ -6,15 +6,14 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import h5py
 import numpy as np
 
 from streamkern.storage.disk import new_hdf5
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
-
-    import h5py
 
     from streamkern._typing import Array
     from streamkern.storage.disk import Disk
@@ -85,3 +84,10 @@ class RowWriter:
             self.file.attrs[name] = text
         else:
             self.file[name] = text
+
+
+def texts_of(texts: Sequence[str | bytes]) -> Array:
+    """Return texts as `RowWriter` writes them: of fixed length, in UTF-8."""
+    encoded = [text.encode() if isinstance(text, str) else text for text in texts]
+    longest = max(map(len, encoded), default=1)
+    return np.array(encoded, h5py.string_dtype("utf-8", max(longest, 1)))

@@ -1,0 +1,23 @@
+"""From scores of classes to their probabilities: how, and what that follows from."""
+
+from streamkern.calibration.calibrators import (
+    CALIBRATORS,
+    Calibrator,
+    IsotonicSteps,
+    PlainRule,
+    PlattSigmoid,
+)
+from streamkern.calibration.fitting import METHODS, checked_method, fitted_calibrator
+from streamkern.calibration.rule import ClassRule
+
+__all__ = [
+    "CALIBRATORS",
+    "METHODS",
+    "Calibrator",
+    "ClassRule",
+    "IsotonicSteps",
+    "PlainRule",
+    "PlattSigmoid",
+    "checked_method",
+    "fitted_calibrator",
+]

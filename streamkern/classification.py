@@ -1,0 +1,205 @@
+"""Passes of a classifier over rows: calibration, errors, and predicted classes in a file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern.calibration import fitted_calibrator
+from streamkern.errors import DataError
+from streamkern.prediction import predicted_shards, scored
+from streamkern.statistics import ClassErrors, HeldOutScores, block_folds
+from streamkern.storage import RowWriter, texts_of
+from streamkern.unseen import folds_of, unseen_by
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from streamkern._typing import Array, Floats
+    from streamkern.calibration import Calibrator, ClassRule
+    from streamkern.model import RidgeModel
+    from streamkern.predictor import Predictor
+    from streamkern.sources import LabelledSource, Source
+
+# The least that scores are taken to spread by, as a part of the targets' variance.
+_LEAST_SPREAD = 1e-6
+
+
+def calibrated_by_folds(ridge: RidgeModel, source: LabelledSource, method: str) -> Calibrator:
+    """Return the calibrator of scores of every row by the model without its fold, in one pass.
+
+    Parameters
+    ----------
+    ridge : RidgeModel
+        Fitted to these rows, with its moments.
+    source : LabelledSource
+    method : {'sigmoid', 'isotonic'}
+
+    Raises
+    ------
+    DataError
+        If there are fewer than 2 folds with rows.
+    """
+    folds = folds_of(ridge)
+    if folds is None:
+        raise DataError(
+            "calibration needs 2 folds with rows, which there are not; give more rows, or take "
+            "calibration None."
+        )
+    unseen = unseen_by(ridge, folds)
+    held_out = HeldOutScores(unseen.rule, unseen.predictors, *_reach(ridge))
+    return _calibrated(ridge, source, held_out, method)
+
+
+def calibrated_by_rows(ridge: RidgeModel, source: LabelledSource, method: str) -> Calibrator:
+    """Return the calibrator of scores of rows that the model was not fitted on, in one pass."""
+    one = block_folds(source.n_samples, 1)
+    held_out = HeldOutScores(one, {0: ridge.predictor_}, *_reach(ridge))
+    return _calibrated(ridge, source, held_out, method)
+
+
+def _calibrated(
+    ridge: RidgeModel, source: LabelledSource, held_out: HeldOutScores, method: str
+) -> Calibrator:
+    skip, row_bytes = ridge.on_bad_rows == "skip", 8 * len(ridge.predictor_.coef)
+    _, found, _ = scored(source, held_out, held_out, row_bytes, "calibration", skip)
+    return fitted_calibrator(method, found.table)
+
+
+def _reach(ridge: RidgeModel) -> tuple[Floats, Floats]:
+    """Return where scores lie (q,), and how far they spread (q,), as the fit tells it."""
+    predictor, equations = ridge.predictor_, ridge.equations_
+    if equations is None:
+        q = predictor.coef.shape[1]
+        return np.zeros(q), np.ones(q)
+    mean = np.zeros_like(predictor.intercept)
+    if equations.intercept:
+        mean = predictor.intercept + equations.feature_mean @ predictor.coef
+    variance = 1.0 - np.minimum(mean**2, 1.0)  # of targets that are +1 and -1
+    explained = variance - equations.train_rss / equations.weight
+    least = np.where(variance > 0, _LEAST_SPREAD * variance, 1.0)
+    return mean, np.sqrt(np.maximum(explained, least))
+
+
+def evaluate_classes(
+    predictor: Predictor, rule: ClassRule, source: LabelledSource, *, skip_bad_rows: bool = False
+) -> dict[str, Any]:
+    """Compare predicted classes and probabilities with the labels of rows, in one pass.
+
+    Parameters
+    ----------
+    predictor : Predictor
+    rule : ClassRule
+    source : LabelledSource
+        Of the classes of the rule.
+    skip_bad_rows : bool
+        Leave out rows with values that are not finite or without a label, instead of refusing
+        them.
+
+    Returns
+    -------
+    dict
+        `rows`, `skipped_rows`, `accuracy`, `balanced_accuracy`, `log_loss`, `brier_score`, `auc`
+        and `auc_error` (None where a class has no rows), `expected_calibration_error`, `classes`
+        and `confusion_matrix`, in which rows are classes and columns what was predicted.
+
+    Raises
+    ------
+    DataError
+        If the rows cannot be used.
+    """
+    predictor.feature_map.check((source.n_samples, source.n_features))
+    empty, row_bytes = ClassErrors(predictor, rule), 8 * len(predictor.coef)
+    result, errors, _ = scored(source, empty, empty, row_bytes, "evaluate", skip_bad_rows)
+    confusion = errors.confusion
+    return {
+        "rows": result.n_rows,
+        "skipped_rows": result.n_skipped,
+        "accuracy": errors.accuracy,
+        "balanced_accuracy": errors.balanced_accuracy,
+        "log_loss": errors.log_loss,
+        "brier_score": errors.brier_score,
+        "auc": errors.auc,
+        "auc_error": errors.auc_error,
+        "expected_calibration_error": errors.calibration_error,
+        "classes": rule.classes.as_dict()["values"],
+        "confusion_matrix": (
+            confusion if source.is_weighted else confusion.round().astype(int)
+        ).tolist(),
+    }
+
+
+def predict_classes_to_hdf5(
+    predictor: Predictor,
+    rule: ClassRule,
+    source: Source,
+    path: str | Path,
+    *,
+    probabilities: bool = False,
+    skip_bad_rows: bool = False,
+    force: bool = False,
+) -> int:
+    """Predict the classes of rows into the dataset `y_pred` of a new HDF5 file.
+
+    A dataset `classes` holds all K classes in their order.  Texts are of fixed length, in UTF-8.
+
+    Parameters
+    ----------
+    predictor : Predictor
+    rule : ClassRule
+    source : Source
+        Of n rows; one that was opened without targets saves reading them.
+    path : path
+    probabilities : bool
+        Write a dataset `y_proba` (n, K) too.
+    skip_bad_rows : bool
+        Write an empty text for the class of rows with values that are not finite, or NaN where
+        classes are numbers, which are floats then; and NaN for their probabilities.
+    force : bool
+        Replace an existing file.
+
+    Returns
+    -------
+    int
+        How many rows have no class.
+
+    Raises
+    ------
+    OutputError
+        If the file exists and `force` is not given, or cannot be written.
+    DataError
+        If the rows cannot be used.
+    """
+    source = source.tolerant() if skip_bad_rows else source
+    names = _stored(rule.classes.values, with_missing=skip_bad_rows)
+    bad = first = 0
+    with RowWriter.create(path, force=force, release=True) as writer:
+        for shard, made in predicted_shards(predictor, source):
+            scores = made["y_pred"].reshape(shard.n_rows, -1)
+            known = np.isfinite(scores).all(axis=1)
+            codes = np.full(len(scores), len(rule.classes))
+            codes[known] = rule.codes(scores[known])
+            if not known.all():
+                first = first if bad else shard.start + int(np.flatnonzero(~known)[0])
+                bad += int((~known).sum())
+                if not skip_bad_rows:
+                    continue
+            writer.append("y_pred", names[codes])
+            if probabilities:
+                writer.append("y_proba", rule.probabilities(scores))
+        if bad and not skip_bad_rows:
+            raise DataError(
+                f"{bad:,} of {source.n_samples:,} rows have no finite score, and so no class, the "
+                f"first at {source.locate(first)}, because their inputs are NaN, infinite or "
+                f"overflow; give --on-bad-rows skip to leave their class empty."
+            )
+        writer.append("classes", names[: len(rule.classes)])
+    return bad
+
+
+def _stored(classes: Array, *, with_missing: bool) -> Array:
+    """Return classes as they are stored, with what stands for none at the end if there may be."""
+    if classes.dtype.kind in "US":
+        return texts_of([*classes.tolist(), ""])
+    return np.append(classes.astype(float), np.nan) if with_missing else classes

@@ -1,0 +1,332 @@
+"""Classification by random-feature ridge regression on +1 and -1, one class against the rest."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from inspect import signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import numpy as np
+
+from streamkern.calibration import ClassRule, PlainRule, checked_method
+from streamkern.classification import calibrated_by_folds
+from streamkern.classified import FittedClassifier
+from streamkern.datamoments import DataMoments, moments_header
+from streamkern.errors import ModelFileError, ParameterError
+from streamkern.kernels import Gaussian, Kernel
+from streamkern.labelling import checked_class_weight, labelled_source
+from streamkern.model import RidgeModel, pattern_of, restored
+from streamkern.observing import job
+from streamkern.sources import Classes, LabelledSource, labelled_rows
+from streamkern.storage import holds_moments, read_model
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamkern._typing import Array, Floats
+    from streamkern.storage import ModelFile
+
+
+_Model = TypeVar("_Model", bound="ClassifierModel")
+
+# What a ridge regression does not take.
+_OWN = ("class_weight", "calibration")
+
+
+class ClassifierModel(FittedClassifier):
+    """Kernel classification by random features, without what scikit-learn adds to it.
+
+    Commands take this one.  Parameters and attributes are those of `RandomFeatureClassifier`.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel = Gaussian("median"),  # noqa: B008  immutable
+        *,
+        n_components: int | str = 2048,
+        alpha: float | str | Sequence[float] = "cv",
+        n_folds: int = 5,
+        fold_by: str = "auto",
+        per_target: bool = False,
+        one_standard_error: bool = False,
+        sparse: int | str | None = None,
+        sparse_method: str = "forward",
+        feature_map: str = "orthogonal",
+        paired: bool = True,
+        metric: str | Array | None = None,
+        standardize: bool = True,
+        fit_intercept: bool = True,
+        precision: str = "single",
+        on_bad_rows: str = "error",
+        random_state: int = 0,
+        class_weight: Any = None,
+        calibration: str | None = "sigmoid",
+    ) -> None:
+        self.kernel = kernel
+        self.n_components = n_components
+        self.alpha = alpha
+        self.n_folds = n_folds
+        self.fold_by = fold_by
+        self.per_target = per_target
+        self.one_standard_error = one_standard_error
+        self.sparse = sparse
+        self.sparse_method = sparse_method
+        self.feature_map = feature_map
+        self.paired = paired
+        self.metric = metric
+        self.standardize = standardize
+        self.fit_intercept = fit_intercept
+        self.precision = precision
+        self.on_bad_rows = on_bad_rows
+        self.random_state = random_state
+        self.class_weight = class_weight
+        self.calibration = calibration
+
+    def ridge(self) -> RidgeModel:
+        """Return the ridge regression on +1 and -1 that these parameters are of, not fitted.
+
+        Raises
+        ------
+        ParameterError
+            If weights of classes or a calibration are none.
+        """
+        checked_class_weight(self.class_weight)
+        checked_method(self.calibration)
+        names = [name for name in signature(RidgeModel).parameters if name not in _OWN]
+        ridge = RidgeModel(**{name: getattr(self, name) for name in names})
+        ridge.keeps_folds = self.calibration is not None
+        return ridge
+
+    @job("fit")
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        like: Any = None,
+        checkpoint: str | Path | None = None,
+        keep_moments: bool = False,
+    ) -> Self:
+        """Fit the model: the labels are read for their classes, then the rows twice.
+
+        Calibration reads the rows once more, lightly.
+
+        Parameters
+        ----------
+        X : Source, array_like or dask.array.Array, of shape (n, p)
+            A source, such as `open_hdf5` returns, brings its own labels.
+        y : array_like or dask.array.Array of shape (n,)
+            Labels: text, bytes, booleans or whole numbers.  NaN, None and empty texts are missing.
+        sample_weight : array_like of shape (n,), optional
+        like : DataMoments, RandomFeatureClassifier, or path of either, optional
+            Whose map, standardisation, precision, classes and their weights are taken.
+        checkpoint, keep_moments
+            As in `RandomFeatureRidge.fit`.
+
+        Raises
+        ------
+        DataError
+            If the rows or their labels cannot be used.
+        ParameterError, CheckpointError, InsufficientMemoryError, SingularSystemError
+            As `RandomFeatureRidge.fit` does.
+        """
+        ridge, pattern = self.ridge(), pattern_of(_ridge_of(like))
+        ridge.options(pattern)
+        source, facts = self.source(X, y, sample_weight, like=like)
+        keep = keep_moments or self.calibration is not None
+        ridge.fit(source, like=pattern, checkpoint=checkpoint, keep_moments=keep)
+        return self._finish(ridge, source, facts, keep_moments=keep_moments)
+
+    @job("tune")
+    def tune(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        keep_moments: bool = False,
+        **search: Any,
+    ) -> Self:
+        """Choose the length scale, and among kernels and maps, and fit the model with them.
+
+        The choice is by the squared error of the scores, and all rows of the sample count the same.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+        keep_moments : bool
+            As in `fit`.
+        **search
+            `kernels`, `maps`, `budget` and `checkpoint` of `RandomFeatureRidge.tune`.
+        """
+        ridge = self.ridge()
+        source, facts = self.source(X, y, sample_weight)
+        keep = keep_moments or self.calibration is not None
+        ridge.tune(source, keep_moments=keep, **search)
+        return self._finish(ridge, source, facts, keep_moments=keep_moments)
+
+    @job("moments")
+    def moments(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        like: Any = None,
+        checkpoint: str | Path | None = None,
+    ) -> DataMoments:
+        """Read the rows as `fit` does, and return their moments, which know the classes.
+
+        Parameters are those of `fit`.
+        """
+        source, facts = self.source(X, y, sample_weight, like=like)
+        pattern = pattern_of(_ridge_of(like))
+        found = self.ridge().moments(source, like=pattern, checkpoint=checkpoint)
+        return replace(found, report=found.report | facts)
+
+    @job("solve")
+    def solve(self, moments: DataMoments, *, keep_moments: bool = False) -> Self:
+        """Fit the model to moments, without reading rows.
+
+        There is nothing to calibrate by then: take `calibration` None, and `calibrate` the model on
+        rows that the moments are not of.
+
+        Parameters
+        ----------
+        moments : DataMoments
+            Of `RandomFeatureClassifier.moments`.
+        keep_moments : bool
+            As in `fit`.
+
+        Raises
+        ------
+        ParameterError
+            If the moments are not of classes, calibration is not None, or as
+            `RandomFeatureRidge.solve` does.
+        """
+        if self.calibration is not None:
+            raise ParameterError(
+                f"calibration {self.calibration!r} needs rows, but solve reads none; take "
+                f"calibration None, and calibrate the model on rows held out."
+            )
+        found = _classes_of(moments)
+        if found is None:
+            raise ParameterError(
+                "a classifier is made of moments that know classes; make them with --classify, or "
+                "with RandomFeatureClassifier.moments."
+            )
+        classes, factors = found
+        ridge = self.ridge()
+        ridge.solve(moments, keep_moments=keep_moments)
+        return self._take(ridge, ClassRule(classes, PlainRule(classes.n_targets)), factors)
+
+    def source(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, like: Any = None
+    ) -> tuple[LabelledSource, dict[str, Any]]:
+        """Return rows with their labels as targets, and what is to be reported of the classes.
+
+        Parameters are those of `fit`.
+        """
+        found = _classes_of(like)
+        if found is not None:
+            source = LabelledSource(*labelled_rows(X, y, sample_weight), *found)
+            return source, _facts(source)
+        skip = self.on_bad_rows == "skip"
+        source, counts = labelled_source(
+            X, y, sample_weight, class_weight=self.class_weight, skip_bad_rows=skip
+        )
+        return source, _facts(source) | {"class_counts": counts.weights.tolist()}
+
+    def _finish(
+        self,
+        ridge: RidgeModel,
+        source: LabelledSource,
+        facts: dict[str, Any],
+        *,
+        keep_moments: bool,
+    ) -> Self:
+        """Calibrate what was fitted, and take it over."""
+        calibrator: Any = PlainRule(source.n_targets)
+        if self.calibration is not None:
+            calibrator = calibrated_by_folds(ridge, source, self.calibration)
+        if not keep_moments:
+            ridge.moments_ = None
+        ridge.report_ |= facts
+        return self._take(ridge, ClassRule(source.classes, calibrator), source.class_weight)
+
+    def _take(self, ridge: RidgeModel, rule: ClassRule, factors: Floats | None) -> Self:
+        """Set the fitted attributes."""
+        ridge.report_ |= {"calibration": rule.calibrator.name}
+        self.ridge_, self.rule_, self.class_factors_ = ridge, rule, factors
+        return self
+
+
+def restored_classifier(model_class: type[_Model], file: ModelFile, path: str | Path) -> _Model:
+    """Return the classifier of a file, or raise ModelFileError if that is damaged or has none."""
+    ridge = restored(RidgeModel, file, path)
+    if "classifier" not in file.card:
+        raise ModelFileError(
+            f"{path} is a regression, not a classifier; give a file that `streamkern fit "
+            f"--classify` wrote."
+        )
+    names = signature(RidgeModel).parameters
+    try:
+        described = file.card["classifier"]
+        rule = ClassRule.from_dict(described)
+        if rule.classes.n_targets != ridge.predictor_.coef.shape[1]:
+            raise ValueError(f"{len(rule.classes)} classes")  # noqa: TRY301
+        factors = _factors(described["class_factors"], rule.classes)
+        weight = described["option_class_weight"]
+        if isinstance(weight, list):
+            weight = dict(zip(rule.classes.values.tolist(), weight, strict=True))
+        model = model_class(
+            **{name: getattr(ridge, name) for name in names},
+            class_weight=checked_class_weight(weight),
+            calibration=checked_method(described["option_calibration"]),
+        )
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ModelFileError(f"{path} is a damaged model ({error}); copy it again.") from error
+    model.ridge_, model.rule_, model.class_factors_ = ridge, rule, factors
+    return model
+
+
+def _facts(source: LabelledSource) -> dict[str, Any]:
+    factors = source.class_weight
+    return {
+        "classes": source.classes.as_dict(),
+        "class_factors": None if factors is None else factors.tolist(),
+    }
+
+
+def _factors(factors: Any, classes: Classes) -> Floats | None:
+    if factors is None:
+        return None
+    found = np.array(factors, dtype=np.float64)
+    if found.shape != (len(classes),) or not (np.isfinite(found) & (found >= 0)).all():
+        raise ValueError(f"{len(found)} weights of {len(classes)} classes")
+    return found
+
+
+def _ridge_of(like: Any) -> Any:
+    return like.ridge_ if isinstance(like, ClassifierModel) and hasattr(like, "ridge_") else like
+
+
+def _classes_of(like: Any) -> tuple[Classes, Floats | None] | None:
+    """Return the classes and their weights that moments, a classifier, or a file have, or None."""
+    if isinstance(like, (str, Path)):
+        if holds_moments(like):
+            like = moments_header(like)
+        else:
+            file = read_model(like, with_equations=False)
+            if "classifier" not in file.card:
+                return None
+            like = restored_classifier(ClassifierModel, file, like)
+    if isinstance(like, ClassifierModel) and hasattr(like, "rule_"):
+        return like.rule_.classes, like.class_factors_
+    if isinstance(like, DataMoments) and "classes" in like.report:
+        classes = Classes.from_dict(like.report["classes"])
+        return classes, _factors(like.report["class_factors"], classes)
+    return None
