@@ -15,7 +15,12 @@ if TYPE_CHECKING:
     from streamkern.comparison import compare
     from streamkern.datamoments import DataMoments, load_moments
     from streamkern.engine import accumulate
-    from streamkern.estimators import RandomFeatureClassifier, RandomFeatureRidge, load
+    from streamkern.estimators import (
+        RandomFeatureAdaBoost,
+        RandomFeatureClassifier,
+        RandomFeatureRidge,
+        load,
+    )
     from streamkern.exact import ExactKernelRidge
     from streamkern.features import (
         FeatureMap,
@@ -66,6 +71,7 @@ _HOMES = {
     "Polynomial": "kernels",
     "QuasiRandomFourierFeatures": "features",
     "RandomBinning": "features",
+    "RandomFeatureAdaBoost": "estimators",
     "RandomFeatureClassifier": "estimators",
     "RandomFeatureRidge": "estimators",
     "RandomFourierFeatures": "features",
@@ -103,6 +109,7 @@ __all__ = [
     "Polynomial",
     "QuasiRandomFourierFeatures",
     "RandomBinning",
+    "RandomFeatureAdaBoost",
     "RandomFeatureClassifier",
     "RandomFeatureRidge",
     "RandomFourierFeatures",

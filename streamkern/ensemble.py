@@ -10,19 +10,42 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
+from streamkern.predictor import RowFunction
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from streamkern._typing import Array, Floats
     from streamkern.predictor import Predictor
+    from streamkern.scratch import Scratch
     from streamkern.sources import Block
 
 # What least squares says of probabilities is no nearer to 0 and 1 than this in a logarithm.
 _LEAST = 0.01
+
+
+class Step(NamedTuple):
+    """How far a round goes.
+
+    Parameters
+    ----------
+    size : float
+        What its votes are multiplied by.
+    shrinkage : float
+        The mean weight of rows after it, over that before.
+    """
+
+    size: float
+    shrinkage: float
+
+    @property
+    def is_forward(self) -> bool:
+        """Whether the round does better than chance on its weights."""
+        return self.size > 0 and self.shrinkage < 1
 
 
 class Algorithm(ABC):
@@ -35,13 +58,16 @@ class Algorithm(ABC):
         """Return votes (n, K) that add up to 0 for every row, for scores (n, K) of the classes."""
 
     @abstractmethod
-    def step(self, error: float, learning_rate: float, n_classes: int) -> float:
-        """Return what the votes of a round are multiplied by.
+    def step(self, error: float, after: float, learning_rate: float, n_classes: int) -> Step:
+        """Return how far a round goes.
 
         Parameters
         ----------
         error : float
-            The weighted share of rows that the round alone gets wrong, above 0.
+            The weighted share of rows that the round alone gets wrong, between 0 and 1.
+        after : float
+            The mean weight of rows after the round, over that before, if its votes are multiplied
+            by the learning rate.
         learning_rate : float
         n_classes : int
         """
@@ -66,9 +92,11 @@ class Discrete(Algorithm):
         votes[np.arange(n), scores.argmax(axis=1)] += 1.0
         return votes
 
-    def step(self, error: float, learning_rate: float, n_classes: int) -> float:
+    def step(self, error: float, after: float, learning_rate: float, n_classes: int) -> Step:  # noqa: ARG002
         """Return the learning rate times log((1 - e) / e) + log(K - 1)."""
-        return learning_rate * (math.log((1.0 - error) / error) + math.log(n_classes - 1))
+        size = learning_rate * (math.log((1.0 - error) / error) + math.log(n_classes - 1))
+        right = (1.0 - error) * math.exp(-size * (1.0 - 1.0 / n_classes))
+        return Step(size, right + error * math.exp(size / n_classes))
 
 
 class Real(Algorithm):
@@ -84,12 +112,13 @@ class Real(Algorithm):
 
     def votes(self, scores: Floats) -> Floats:
         """Return log p_k less the mean over classes; half of the log-odds for two of them."""
-        logs = np.log(np.clip((1.0 + scores) / 2.0, _LEAST, 1.0 - _LEAST))
-        return logs - logs.mean(axis=1, keepdims=True)
+        logs: Floats = np.log(np.clip((1.0 + scores) / 2.0, _LEAST, 1.0 - _LEAST))
+        votes: Floats = logs - logs.mean(axis=1, keepdims=True)
+        return votes
 
-    def step(self, error: float, learning_rate: float, n_classes: int) -> float:  # noqa: ARG002
+    def step(self, error: float, after: float, learning_rate: float, n_classes: int) -> Step:  # noqa: ARG002
         """Return the learning rate."""
-        return learning_rate
+        return Step(learning_rate, after)
 
 
 class Gentle(Algorithm):
@@ -108,9 +137,9 @@ class Gentle(Algorithm):
         votes: Floats = scores - scores.mean(axis=1, keepdims=True)
         return votes
 
-    def step(self, error: float, learning_rate: float, n_classes: int) -> float:  # noqa: ARG002
+    def step(self, error: float, after: float, learning_rate: float, n_classes: int) -> Step:  # noqa: ARG002
         """Return the learning rate."""
-        return learning_rate
+        return Step(learning_rate, after)
 
 
 ALGORITHMS: dict[str, Algorithm] = {each.name: each for each in (Gentle(), Real(), Discrete())}
@@ -133,7 +162,7 @@ class Round:
 
 
 @dataclass(frozen=True)
-class Ensemble:
+class Ensemble(RowFunction):
     """Rounds that vote together, none of them to begin with.
 
     Parameters
@@ -157,18 +186,33 @@ class Ensemble:
         return len(self.rounds)
 
     @property
+    def flat(self) -> bool:  # type: ignore[override]
+        """Whether a row has one score: of the second of two classes."""
+        return self.n_classes == 2
+
+    @property
     def n_targets(self) -> int:
         """The number of scores a row, q: one for two classes, else K."""
         return 1 if self.n_classes == 2 else self.n_classes
 
+    @property
+    def n_features(self) -> int:
+        """The number of inputs, p."""
+        return self.rounds[0].predictor.feature_map.n_features
+
+    @property
+    def n_components(self) -> int:
+        """The number of features of the largest round: they are held one round at a time."""
+        return max(each.predictor.n_components for each in self.rounds)
+
     def check(self, shape: tuple[int, ...]) -> None:
         """Raise DataError unless rows of that shape have the inputs of the fit."""
-        self.rounds[0].predictor.feature_map.check(shape)
+        self.rounds[0].predictor.check(shape)
 
-    def grown(self, predictor: Predictor, step: float, shrinkage: float) -> Ensemble:
-        """Return the ensemble with one more round, after which weights are a part of before."""
-        log_unit = self.log_unit + math.log(shrinkage)
-        return replace(self, rounds=(*self.rounds, Round(predictor, step)), log_unit=log_unit)
+    def grown(self, predictor: Predictor, step: Step) -> Ensemble:
+        """Return the ensemble with one more round."""
+        rounds = (*self.rounds, Round(predictor, step.size))
+        return replace(self, rounds=rounds, log_unit=self.log_unit + math.log(step.shrinkage))
 
     def first(self, n_rounds: int) -> Ensemble:
         """Return the ensemble of the first rounds alone."""
@@ -202,19 +246,26 @@ class Ensemble:
         votes = self.votes(X)
         return votes[:, 1] - votes[:, 0] if self.n_classes == 2 else votes
 
+    def buffered(self, n_rows: int, scratch: Scratch) -> Callable[[Array, Floats], None]:  # noqa: ARG002
+        """Return what writes scores; every round takes memory of its own."""
+
+        def write(X: Array, out: Floats) -> None:
+            out[:] = self.predict(X).reshape(out.shape)
+
+        return write
+
     def codes(self, targets: Floats) -> Array:
         """Return the class of every row, (n,), whose targets (n, q) are +1 and -1."""
         codes: Array
         codes = (targets[:, 0] > 0).astype(np.intp) if self.n_classes == 2 else targets.argmax(1)
         return codes
 
-    def reweighted(self, block: Block) -> Block:
-        """Return rows with the weights that the next round gives them."""
+    def weights(self, block: Block) -> Floats:
+        """Return the weights (n,) that the next round gives rows."""
         weights = np.ones(len(block)) if block.weights is None else block.weights
         mine = self.votes(block.X)[np.arange(len(block)), self.codes(block.y)]
-        return replace(block, weights=weights * np.exp(-mine - self.log_unit))
+        return weights * np.exp(-mine - self.log_unit)
 
-
-def log_probabilities(votes: Floats) -> Floats:
-    """Return log p (n, K) of votes: p_k is proportional to exp(V_k), as the loss has it."""
-    return votes - np.logaddexp.reduce(votes, axis=1)[:, None]  # type: ignore[no-any-return]
+    def reweighted(self, block: Block) -> Block:
+        """Return rows with the weights that the next round gives them."""
+        return replace(block, weights=self.weights(block))

@@ -211,6 +211,7 @@ def plan_for(
     *,
     indexed: bool = False,
     fixed_alpha: bool = False,
+    n_maps: int = 1,
 ) -> Plan:
     """Plan a fit on what the current scheduler offers, tell it, and refuse what does not fit."""
     if not source.n_targets:
@@ -221,6 +222,7 @@ def plan_for(
         n_sample,
         indexed=indexed,
         fixed_alpha=fixed_alpha,
+        n_maps=n_maps,
         n_workers=resources.n_workers,
         n_threads=resources.n_threads,
         allowed_bytes=resources.worker_bytes,

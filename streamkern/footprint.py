@@ -50,6 +50,8 @@ class Footprint:
         Whether the map is made from them, holds squares of D, and has its sums turned.
     n_indexed : int
         Rows that are to be known again.
+    n_maps : int
+        Maps that are held: more than the one of the pass where others weigh its rows.
     """
 
     n_components: int
@@ -65,6 +67,7 @@ class Footprint:
     n_sample: int
     from_rows: bool
     n_indexed: int
+    n_maps: int = 1
 
     @property
     def index(self) -> int:
@@ -80,7 +83,8 @@ class Footprint:
     def map(self) -> int:
         """The frequencies or landmarks, as drawn and in the precision of the features."""
         D, p = self.n_components, self.n_features
-        return 16 * D * p + (8 * _SQUARES_OF_LANDMARKS * D**2 if self.from_rows else 0)
+        one = 16 * D * p + (8 * _SQUARES_OF_LANDMARKS * D**2 if self.from_rows else 0)
+        return self.n_maps * one
 
     @property
     def drawing(self) -> int:

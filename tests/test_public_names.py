@@ -26,6 +26,7 @@ PUBLIC = {
     "Polynomial",
     "QuasiRandomFourierFeatures",
     "RandomBinning",
+    "RandomFeatureAdaBoost",
     "RandomFeatureClassifier",
     "RandomFeatureRidge",
     "RandomFourierFeatures",

@@ -1,4 +1,4 @@
-"""What rounds of boosting do: a new one on the weights so far, and all of them one after another."""
+"""What rounds of boosting do: a new one on the weights so far, and all of them in turn."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class RoundErrors(Statistic):
     def update(self, blocks: Iterable[Block]) -> None:
         """Add rows."""
         for block in blocks:
-            weights, codes = self.ensemble.reweighted(block).weights, self.ensemble.codes(block.y)
+            weights, codes = self.ensemble.weights(block), self.ensemble.codes(block.y)
             votes = self.ensemble.votes_of(self.predictor, block.X)
             mine = votes[np.arange(len(block)), codes]
             self.weight += float(weights.sum())

@@ -1,12 +1,19 @@
 """What streamkern writes: files of models and moments, and tables of rows, whole or not at all."""
 
-from streamkern.storage.cards import MOMENTS, damaged, holds_moments, opened_card
+from streamkern.storage.cards import (
+    MOMENTS,
+    damaged,
+    holds_ensemble,
+    holds_moments,
+    opened_card,
+)
 from streamkern.storage.checkpoints import (
     Checkpoint,
     SavedPass,
     opened_checkpoint,
     remove_checkpoint,
 )
+from streamkern.storage.ensembles import EnsembleFile, read_ensemble, write_ensemble
 from streamkern.storage.models import ModelFile, read_model, write_model
 from streamkern.storage.moments import MomentsFile, read_moments, write_moments
 from streamkern.storage.outputs import check_output, make_folder, replacing
@@ -15,21 +22,25 @@ from streamkern.storage.rows import RowWriter, texts_of
 __all__ = [
     "MOMENTS",
     "Checkpoint",
+    "EnsembleFile",
     "ModelFile",
     "MomentsFile",
     "RowWriter",
     "SavedPass",
     "check_output",
     "damaged",
+    "holds_ensemble",
     "holds_moments",
     "make_folder",
     "opened_card",
     "opened_checkpoint",
+    "read_ensemble",
     "read_model",
     "read_moments",
     "remove_checkpoint",
     "replacing",
     "texts_of",
+    "write_ensemble",
     "write_model",
     "write_moments",
 ]

@@ -45,9 +45,10 @@ class Kind:
 
 MODEL = Kind("model", "streamkern-model", 1, "streamkern fit")
 MOMENTS = Kind("moments file", "streamkern-moments", 1, "streamkern moments")
+BOOSTED = Kind("boosted model", "streamkern-boosted-model", 1, "streamkern fit --boost")
 # A map has two or three; one array by many names would be read as many times.
 _MOST_ARRAYS = 16
-_KINDS = {kind.format: kind for kind in (MODEL, MOMENTS)}
+_KINDS = {kind.format: kind for kind in (MODEL, MOMENTS, BOOSTED)}
 
 
 def write_card(file: h5py.File, kind: Kind, card: dict[str, Any], feature_map: FeatureMap) -> None:
@@ -56,8 +57,13 @@ def write_card(file: h5py.File, kind: Kind, card: dict[str, Any], feature_map: F
     file.attrs["format_version"] = kind.version
     card = {**card, "map": feature_map.name, "map_parameters": feature_map.parameters()}
     file["card"] = fixed(json.dumps(card, indent=1, default=plain))
+    write_map(file, feature_map)
+
+
+def write_map(group: h5py.Group, feature_map: FeatureMap) -> None:
+    """Write what a feature map drew."""
     for name, array in feature_map.arrays().items():
-        file[f"map/{name}"] = array
+        group[f"map/{name}"] = array
 
 
 def plain(value: Any) -> Any:
@@ -126,17 +132,26 @@ def damaged(where: str | Path, kind: Kind, error: Exception) -> ModelFileError:
 
 def holds_moments(path: str | Path) -> bool:
     """Say whether a file calls itself a moments file."""
+    return _holds(path, MOMENTS)
+
+
+def holds_ensemble(path: str | Path) -> bool:
+    """Say whether a file calls itself a boosted model."""
+    return _holds(path, BOOSTED)
+
+
+def _holds(path: str | Path, kind: Kind) -> bool:
     try:
         with h5py.File(path, "r", locking="best-effort") as file:
-            return mark(file, "format") == MOMENTS.format
+            return mark(file, "format") == kind.format
     except DAMAGE:
         return False
 
 
-def restored_map(file: h5py.File, card: dict[str, Any]) -> FeatureMap:
+def restored_map(group: h5py.Group, card: dict[str, Any]) -> FeatureMap:
     """Return the feature map that `write_card` wrote."""
-    group = file.get("map", {})
-    if len(group) > _MOST_ARRAYS:
-        raise ValueError(f"{len(group)} arrays of a feature map")
-    arrays = {name: finite_array(group, name) for name in group}
+    drawn = group.get("map", {})
+    if len(drawn) > _MOST_ARRAYS:
+        raise ValueError(f"{len(drawn)} arrays of a feature map")
+    arrays = {name: finite_array(drawn, name) for name in drawn}
     return MAPS[card["map"]].restore(card["map_parameters"], arrays)
