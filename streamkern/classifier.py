@@ -7,15 +7,19 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-import numpy as np
-
 from streamkern.calibration import ClassRule, PlainRule, checked_method
 from streamkern.classification import calibrated_by_folds
 from streamkern.classified import FittedClassifier
 from streamkern.datamoments import DataMoments, moments_header
 from streamkern.errors import ModelFileError, ParameterError
 from streamkern.kernels import Gaussian, Kernel
-from streamkern.labelling import checked_class_weight, labelled_source
+from streamkern.labelling import (
+    checked_class_weight,
+    class_facts,
+    classes_of_report,
+    factors_of,
+    labelled_source,
+)
 from streamkern.model import RidgeModel, pattern_of, restored
 from streamkern.observing import job
 from streamkern.sources import Classes, LabelledSource, labelled_rows
@@ -184,6 +188,7 @@ class ClassifierModel(FittedClassifier):
         """
         source, facts = self.source(X, y, sample_weight, like=like)
         pattern = pattern_of(_ridge_of(like))
+        facts.pop("class_counts", None)  # which would not add up when moments are merged
         found = self.ridge().moments(source, like=pattern, checkpoint=checkpoint)
         return replace(found, report=found.report | facts)
 
@@ -233,12 +238,12 @@ class ClassifierModel(FittedClassifier):
         found = _classes_of(like)
         if found is not None:
             source = LabelledSource(*labelled_rows(X, y, sample_weight), *found)
-            return source, _facts(source)
+            return source, class_facts(source)
         skip = self.on_bad_rows == "skip"
         source, counts = labelled_source(
             X, y, sample_weight, class_weight=self.class_weight, skip_bad_rows=skip
         )
-        return source, _facts(source) | {"class_counts": counts.weights.tolist()}
+        return source, class_facts(source) | {"class_counts": counts.weights.tolist()}
 
     def _finish(
         self,
@@ -278,7 +283,7 @@ def restored_classifier(model_class: type[_Model], file: ModelFile, path: str | 
         rule = ClassRule.from_dict(described)
         if rule.classes.n_targets != ridge.predictor_.coef.shape[1]:
             raise ValueError(f"{len(rule.classes)} classes")  # noqa: TRY301
-        factors = _factors(described["class_factors"], rule.classes)
+        factors = factors_of(described["class_factors"], rule.classes)
         weight = described["option_class_weight"]
         if isinstance(weight, list):
             weight = dict(zip(rule.classes.values.tolist(), weight, strict=True))
@@ -291,23 +296,6 @@ def restored_classifier(model_class: type[_Model], file: ModelFile, path: str | 
         raise ModelFileError(f"{path} is a damaged model ({error}); copy it again.") from error
     model.ridge_, model.rule_, model.class_factors_ = ridge, rule, factors
     return model
-
-
-def _facts(source: LabelledSource) -> dict[str, Any]:
-    factors = source.class_weight
-    return {
-        "classes": source.classes.as_dict(),
-        "class_factors": None if factors is None else factors.tolist(),
-    }
-
-
-def _factors(factors: Any, classes: Classes) -> Floats | None:
-    if factors is None:
-        return None
-    found = np.array(factors, dtype=np.float64)
-    if found.shape != (len(classes),) or not (np.isfinite(found) & (found >= 0)).all():
-        raise ValueError(f"{len(found)} weights of {len(classes)} classes")
-    return found
 
 
 def _ridge_of(like: Any) -> Any:
@@ -326,7 +314,6 @@ def _classes_of(like: Any) -> tuple[Classes, Floats | None] | None:
             like = restored_classifier(ClassifierModel, file, like)
     if isinstance(like, ClassifierModel) and hasattr(like, "rule_"):
         return like.rule_.classes, like.class_factors_
-    if isinstance(like, DataMoments) and "classes" in like.report:
-        classes = Classes.from_dict(like.report["classes"])
-        return classes, _factors(like.report["class_factors"], classes)
+    if isinstance(like, DataMoments):
+        return classes_of_report(like.report)
     return None

@@ -175,3 +175,36 @@ def _weights_of(class_weight: Any, counts: ClassCounts) -> Floats | None:
             )
         weights[code] = weight
     return weights
+
+
+def class_facts(source: LabelledSource) -> dict[str, Any]:
+    """Return what a report says of the classes of rows, as plain JSON values."""
+    factors = source.class_weight
+    return {
+        "classes": source.classes.as_dict(),
+        "class_factors": None if factors is None else factors.tolist(),
+    }
+
+
+def classes_of_report(report: dict[str, Any]) -> tuple[Classes, Floats | None] | None:
+    """Return the classes and their weights that a report tells of, or None if it tells of none.
+
+    Raises
+    ------
+    KeyError, TypeError, ValueError
+        If what it says are no classes.
+    """
+    if "classes" not in report:
+        return None
+    classes = Classes.from_dict(report["classes"])
+    return classes, factors_of(report["class_factors"], classes)
+
+
+def factors_of(factors: Any, classes: Classes) -> Floats | None:
+    """Return weights of classes (K,), or raise ValueError if they are none."""
+    if factors is None:
+        return None
+    found = np.array(factors, dtype=np.float64)
+    if found.shape != (len(classes),) or not (np.isfinite(found) & (found >= 0)).all():
+        raise ValueError(f"weights of shape {found.shape} for {len(classes)} classes")
+    return found

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from streamkern.cli.class_options import classifier_of
 from streamkern.cli.options import Say, bad_rows_option, common, data_options, place_options
 
 
@@ -29,12 +30,18 @@ def diagnose(say: Say, **options: Any) -> None:
     them without fitting again, and names the rows of largest leverage and of largest error.
     """
     from streamkern.cli.place import Place
-    from streamkern.model import RidgeModel, load_as
-    from streamkern.sources import open_hdf5
+    from streamkern.model import RidgeModel, restored
+    from streamkern.sources import Source, open_hdf5
+    from streamkern.storage import read_model
 
-    model = load_as(RidgeModel, options["model"])
+    file = read_model(options["model"])
+    model = restored(RidgeModel, file, options["model"])
+    classifier = classifier_of(file, options["model"])
     model.on_bad_rows = options["on_bad_rows"]
-    source = open_hdf5(options["data"], options["x"], options["y"])
+    labels = classifier is not None
+    source: Source = open_hdf5(options["data"], options["x"], options["y"], labels=labels)
+    if classifier is not None:
+        source = classifier.labelled(source, weighted=True)
     with Place.of(options).entered(say):
         found = model.diagnose(source, n_largest=options["largest"])
     say.table(

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from streamkern.cli.class_options import classifier_of, confusion_rows, error_rows
 from streamkern.cli.options import Say, bad_rows_option, common, data_options, place_options
 
 
@@ -16,20 +17,35 @@ from streamkern.cli.options import Say, bad_rows_option, common, data_options, p
 @place_options
 @common
 def evaluate(say: Say, **options: Any) -> None:
-    """Compare the predictions of MODEL with the targets of DATA, in one pass."""
+    """Compare the predictions of MODEL with the targets of DATA, in one pass.
+
+    Of a classifier these are labels.
+    """
     from streamkern.cli.place import Place
     from streamkern.prediction import evaluate as evaluate_source
     from streamkern.sources import open_hdf5
     from streamkern.storage import read_model
 
-    predictor = read_model(options["model"], with_equations=False).predictor
-    source = open_hdf5(options["data"], options["x"], options["y"])
+    file = read_model(options["model"], with_equations=False)
+    classifier, skip = classifier_of(file, options["model"]), options["on_bad_rows"] == "skip"
+    labels = classifier is not None
+    source = open_hdf5(options["data"], options["x"], options["y"], labels=labels)
     place = Place.of(options)
     with place.entered(say):
-        found = evaluate_source(predictor, source, skip_bad_rows=options["on_bad_rows"] == "skip")
+        if classifier is not None:
+            classifier.on_bad_rows = options["on_bad_rows"]
+            found = classifier.evaluate(source)
+        else:
+            found = evaluate_source(file.predictor, source, skip_bad_rows=skip)
     rows = [("rows", f"{found['rows']:,}")]
     if found["skipped_rows"]:
         rows.append(("rows skipped", f"{found['skipped_rows']:,}"))
+    if classifier is not None:
+        say.table("Errors", [*rows, *error_rows(found)])
+        header, counts = confusion_rows(found)
+        say.table("Rows of each class, by the class predicted", counts, header=header)
+        say.result(found)
+        return
     for name in ("rmse", "mae", "r2"):
         value = found.get(f"{name}_mean", found[name])
         label = f"{name}, mean over targets" if f"{name}_mean" in found else name

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from streamkern.cli.class_options import class_options, class_rows, regression_of
 from streamkern.cli.model_options import (
     check_like,
     like_option,
@@ -40,6 +41,7 @@ _NAMED = 5
 @like_option
 @penalty_options
 @sparse_options
+@class_options
 @click.option("--no-intercept", is_flag=True, help="Fit through the origin.")
 @bad_rows_option
 @checkpoint_option
@@ -58,16 +60,16 @@ def fit(say: Say, **options: Any) -> None:
     check_like(options["like"])
     choices = penalty_of(options) | sparse_of(options)
     model = model_of(options, **choices, fit_intercept=not options["no_intercept"])
-    like = pattern_of(options["like"])
-    fixed = model.solves_at_once()
-    job = prepared(say, options, model.options(like)[0], fixed_alpha=fixed)
+    like, ridge = pattern_of(options["like"]), regression_of(model)
+    fixed = ridge.solves_at_once()
+    job = prepared(say, options, ridge.options(like)[0], fixed_alpha=fixed)
     if job is None:
         return
     source, place, plan = job
     with place.entered(say, plan, options["out"]):
         model.fit(
             source,
-            like=like,
+            like=options["like"] if options["classify"] else like,
             checkpoint=options["checkpoint"],
             keep_moments=bool(options["report"]),
         )
@@ -94,6 +96,7 @@ def card_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
     """Return what a person wants to know of a fitted model, as pairs of a name and a value."""
     return [
         *data_rows(report),
+        *class_rows(report),
         ("alpha", _chosen(report)),
         ("training rmse", _brief(report["train_rmse"])),
         ("cross-validated rmse", _brief(report["cv_rmse"])),

@@ -32,8 +32,9 @@ def forget(say: Say, **options: Any) -> None:
     from streamkern.storage import check_output
 
     out = options["out"] or options["moments"]
-    source = open_hdf5(options["data"], options["x"], options["y"])
     moments = load_moments(options["moments"])
+    labels = "classes" in moments.report
+    source = open_hdf5(options["data"], options["x"], options["y"], labels=labels)
     force = options["force"] or options["out"] is None
     check_output(out, force=force, inputs=[file.path for file in source.files])
     with Place.of(options).entered(say):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from streamkern.cli.class_options import class_choices
 from streamkern.errors import ParameterError
 from streamkern.features import FAMILIES
 from streamkern.kernels import KERNELS, Kernel, length_scale_of, parsed_kernel
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from streamkern.cli.options import Say
     from streamkern.cli.place import Place
     from streamkern.fitoptions import FitOptions
-    from streamkern.model import RidgeModel
     from streamkern.plan import Plan
     from streamkern.sources.hdf5 import HDF5Source
 
@@ -262,11 +262,20 @@ def map_options(command: Any, *, several: bool = False) -> Any:
     return command
 
 
-def model_of(options: dict[str, Any], **penalty: Any) -> RidgeModel:
-    """Return the model that the options of `map_options` describe, with other parameters."""
+def model_of(options: dict[str, Any], **penalty: Any) -> Any:
+    """Return the model that the options of `map_options` describe, with other parameters.
+
+    With those of `class_options` it is a classifier, where classes are asked for.
+    """
     from streamkern.model import RidgeModel
 
-    return RidgeModel(
+    model_class: Any = RidgeModel
+    chosen = class_choices(options)
+    if chosen:
+        from streamkern.classifier import ClassifierModel
+
+        model_class = ClassifierModel
+    return model_class(
         kernel_named(options["kernel"], options["length_scale"]),
         n_components=components_of(options["components"]),
         feature_map=options["feature_map"],
@@ -277,6 +286,7 @@ def model_of(options: dict[str, Any], **penalty: Any) -> RidgeModel:
         on_bad_rows=options["on_bad_rows"],
         random_state=options["seed"],
         **penalty,
+        **chosen,
     )
 
 
@@ -310,7 +320,8 @@ def prepared(
     from streamkern.sources import open_hdf5
     from streamkern.storage import check_output
 
-    source = open_hdf5(options["data"], options["x"], options["y"])
+    labels = options.get("classify", False)
+    source = open_hdf5(options["data"], options["x"], options["y"], labels=labels)
     if not options.get("like"):
         check_folds(checked, source)
     place = Place.of(options)

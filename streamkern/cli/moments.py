@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from streamkern.cli.class_options import class_options, class_rows, regression_of
 from streamkern.cli.model_options import (
     check_like,
     folds_of,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 @map_options
 @like_option
 @folds_options
+@class_options
 @bad_rows_option
 @checkpoint_option
 @place_options
@@ -58,12 +60,14 @@ def moments(say: Say, **options: Any) -> None:
     check_like(like_path, *(["folds"] if like_path and holds_moments(like_path) else []))
     model = model_of(options, **folds_of(options))
     like = pattern_of(like_path)
-    job = prepared(say, options, model.moments_options(like), indexed=True)
+    checked = regression_of(model).moments_options(like)
+    job = prepared(say, options, checked, indexed=True)
     if job is None:
         return
     source, place, plan = job
     with place.entered(say, plan, options["out"]):
-        found = model.moments(source, like=like, checkpoint=options["checkpoint"]).gathered()
+        given = like_path if options["classify"] else like
+        found = model.moments(source, like=given, checkpoint=options["checkpoint"]).gathered()
     found.save(options["out"], force=options["force"])
     drop_checkpoint(options["checkpoint"])
     report_on(say, "Moments", found, options["out"])
@@ -99,6 +103,7 @@ def moments_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
     n_folds = report["n_folds"]
     return [
         *data_rows(report),
+        *class_rows(report),
         ("folds", f"{n_folds} by {report['fold_by']}" if n_folds else "none"),
         *pass_rows(report),
         ("moments", f"{report['moments']}, {in_words(report['bytes'])}"),

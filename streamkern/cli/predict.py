@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
+from streamkern.cli.class_options import classifier_of
 from streamkern.cli.options import Say, bad_rows_option, common, force_option, place_options
-from streamkern.errors import ModelFileError
+from streamkern.errors import ModelFileError, ParameterError
 
 
 @click.command()
@@ -16,6 +17,7 @@ from streamkern.errors import ModelFileError
 @click.argument("data", nargs=-1, required=True, metavar="DATA...")
 @click.option("--x", default="X", show_default=True, help="Dataset of inputs.")
 @click.option("--out", required=True, metavar="PRED.h5", help="The file of predictions to write.")
+@click.option("--proba", is_flag=True, help="Write the probabilities of classes, as y_proba.")
 @click.option("--std", is_flag=True, help="Write standard deviations of new targets, as y_std.")
 @bad_rows_option
 @place_options
@@ -26,7 +28,11 @@ def predict(say: Say, **options: Any) -> None:
 
     With --std, a dataset y_std holds the standard deviation of a new target at every row.
 
-    With --on-bad-rows skip, rows with NaN or infinite values are predicted as NaN.
+    Of a classifier, y_pred holds labels, and a dataset classes all of them; with --proba, a
+    dataset y_proba holds a column of probabilities for each.
+
+    With --on-bad-rows skip, rows with NaN or infinite values are predicted as NaN, or as an empty
+    text.
     """
     from streamkern.cli.place import Place
     from streamkern.prediction import predict_to_hdf5
@@ -34,7 +40,8 @@ def predict(say: Say, **options: Any) -> None:
     from streamkern.storage import check_output, read_model
 
     file = read_model(options["model"], with_equations=options["std"])
-    predictor = file.predictor
+    predictor, classifier = file.predictor, classifier_of(file, options["model"])
+    _check_kind(options, is_classifier=classifier is not None)
     if options["std"] and file.equations is None:
         raise ModelFileError(
             f"--std needs the normal equations, but {options['model']} was saved without them; fit "
@@ -47,18 +54,25 @@ def predict(say: Say, **options: Any) -> None:
     place = Place.of(options)
     begun = time.perf_counter()
     with place.entered(say):
-        skipped = predict_to_hdf5(
-            predictor,
-            source,
-            options["out"],
-            equations=file.equations,
-            skip_bad_rows=options["on_bad_rows"] == "skip",
-            force=options["force"],
-        )
+        if classifier is not None:
+            classifier.on_bad_rows = options["on_bad_rows"]
+            skipped = classifier.predict_to_hdf5(
+                source, options["out"], probabilities=options["proba"], force=options["force"]
+            )
+        else:
+            skipped = predict_to_hdf5(
+                predictor,
+                source,
+                options["out"],
+                equations=file.equations,
+                skip_bad_rows=options["on_bad_rows"] == "skip",
+                force=options["force"],
+            )
     seconds = time.perf_counter() - begun
-    noted = f", {skipped:,} of them NaN" if skipped else ""
-    with_std = " and y_std" if options["std"] else ""
-    say.line(f"{source.n_samples:,} predictions in {options['out']}:y_pred{with_std}{noted}")
+    missing = "NaN" if classifier is None else "without a class"
+    noted = f", {skipped:,} of them {missing}" if skipped else ""
+    more = " and y_std" * options["std"] + " and y_proba" * options["proba"]
+    say.line(f"{source.n_samples:,} predictions in {options['out']}:y_pred{more}{noted}")
     say.result(
         {
             "rows": source.n_samples,
@@ -68,3 +82,15 @@ def predict(say: Say, **options: Any) -> None:
             "predictions": options["out"],
         }
     )
+
+
+def _check_kind(options: dict[str, Any], *, is_classifier: bool) -> None:
+    """Raise ParameterError if something is asked of a model that it is not made for."""
+    if options["proba"] and not is_classifier:
+        raise ParameterError(
+            f"--proba is for classifiers, but {options['model']} is a regression; leave it out."
+        )
+    if options["std"] and is_classifier:
+        raise ParameterError(
+            f"--std is for regressions, but {options['model']} is a classifier; take --proba."
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import click
@@ -38,7 +39,10 @@ from streamkern.cli.reporting import check_report, report_option, write_report
 @force_option
 @common
 def solve(say: Say, **options: Any) -> None:
-    """Make the model that `fit` would make of the rows that the moments M.h5 are of."""
+    """Make the model that `fit` would make of the rows that the moments M.h5 are of.
+
+    Of moments with classes that is a classifier, whose probabilities are not calibrated.
+    """
     from streamkern.cli.fit import report_on
     from streamkern.cli.place import Place
     from streamkern.datamoments import load_moments
@@ -56,7 +60,13 @@ def solve(say: Say, **options: Any) -> None:
         raise ParameterError(
             f"the identity map has {D:,} features and no smaller part; leave --components out."
         )
-    model = RidgeModel(
+    is_classifier = "classes" in moments.report
+    if is_classifier:
+        from streamkern.classifier import ClassifierModel
+
+        say.note("no rows are read to calibrate by, so probabilities are those of plain scores.")
+    model_class = partial(ClassifierModel, calibration=None) if is_classifier else RidgeModel
+    model: Any = model_class(
         **moments.options.parameters()
         | chosen
         | {"n_components": components or D, "fit_intercept": not options["no_intercept"]}

@@ -9,6 +9,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from streamkern.cli.class_options import class_options, regression_of
 from streamkern.cli.fit import report_on
 from streamkern.cli.model_options import (
     kernel_named,
@@ -47,6 +48,7 @@ from streamkern.kernels import separated
 )
 @penalty_options
 @sparse_options
+@class_options
 @click.option("--no-intercept", is_flag=True, help="Fit through the origin.")
 @bad_rows_option
 @checkpoint_option
@@ -77,7 +79,8 @@ def tune(say: Say, **options: Any) -> None:
     tried: Any = kernels
     if isinstance(kernels, list):
         tried = [kernel_named(name, options["length_scale"]) for name in kernels]
-    job = prepared(say, options, model.search_options(kernels=tried, maps=maps))
+    checked = regression_of(model).search_options(kernels=tried, maps=maps)
+    job = prepared(say, options, checked)
     if job is None:
         return
     source, place, plan = job

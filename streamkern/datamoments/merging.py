@@ -39,6 +39,8 @@ def _traits(moments: DataMoments) -> Iterator[str]:
     yield f"{moments.n_targets} targets"
     yield f"{moments.options.precision} precision"
     yield f"{moments.n_folds} folds"
+    classes = moments.report.get("classes")
+    yield f"the classes {', '.join(map(repr, classes['values']))}" if classes else "no classes"
     yield f"map {feature_map.name}"
     yield from _named(feature_map.parameters())
 

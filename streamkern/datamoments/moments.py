@@ -19,11 +19,12 @@ from streamkern.datamoments.merging import (
 from streamkern.errors import OverflowedError, ParameterError
 from streamkern.fitoptions import FitOptions
 from streamkern.kernels import kernel_from
+from streamkern.labelling import classes_of_report
 from streamkern.memory import check_free
 from streamkern.metric import checked_metric, described_metric, with_metric
 from streamkern.pattern import Pattern, check_targets
 from streamkern.scheduling import is_task, kept, run, shared, task
-from streamkern.sources import as_source
+from streamkern.sources import LabelledSource, as_source, labelled_rows
 from streamkern.statistics import ByFold, Triangle
 from streamkern.storage import MOMENTS, MomentsFile, damaged, read_moments, write_moments
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from streamkern.features import FeatureMap
     from streamkern.kernels import Kernel
+    from streamkern.sources import Source
     from streamkern.statistics import Moments, RowIndex
 
 
@@ -153,6 +155,13 @@ class DataMoments:
             index=mine.merge(theirs).in_order(),
         )
 
+    def _source(self, X: Any, y: Any, sample_weight: Any) -> Source:
+        """Return rows with targets as these moments have them."""
+        found = classes_of_report(self.report)
+        if found is None:
+            return as_source(X, y, sample_weight)
+        return LabelledSource(*labelled_rows(X, y, sample_weight), *found)
+
     def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> DataMoments:
         """Return the moments without some rows, which are read twice.
 
@@ -171,7 +180,7 @@ class DataMoments:
         DataError
             If a row was never in, or not as often as it is here, or if none would be left.
         """
-        source = as_source(X, y, sample_weight)
+        source = self._source(X, y, sample_weight)
         self.feature_map.check((source.n_samples, source.n_features))
         check_targets(source, self.n_targets)
         index = self.known_rows()
@@ -267,6 +276,7 @@ def _restored(path: str | Path, file: MomentsFile) -> DataMoments:
         options["metric"] = checked_metric(options.get("metric"))
         kernel = options.pop("kernel")
         report = card["report"]
+        classes_of_report(report)
         missing = _REPORTED - report.keys() or _SECONDS - report["seconds"].keys()
         if missing or "kind" not in report["data"]:
             raise ValueError(f"the report lacks {min(missing or {'data'})}")  # noqa: TRY301

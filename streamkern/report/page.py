@@ -15,6 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from streamkern._version import __version__
+from streamkern.classifier import ClassifierModel
 from streamkern.errors import ParameterError
 from streamkern.model import RidgeModel
 from streamkern.report import choices, facts, figures, wording
@@ -30,6 +31,7 @@ from streamkern.wording import printable
 if TYPE_CHECKING:
     from streamkern._typing import Floats
     from streamkern.report.validation import Validation
+    from streamkern.sources import Source
 
 _LONGEST_NAME = 24
 _NO_ROWS = (
@@ -39,7 +41,7 @@ _NO_ROWS = (
 
 
 def write_report(
-    model: RidgeModel,
+    model: RidgeModel | ClassifierModel,
     path: str | Path,
     X: Any = None,
     y: Any = None,
@@ -56,8 +58,8 @@ def write_report(
 
     Parameters
     ----------
-    model : RandomFeatureRidge
-        Fitted.
+    model : RandomFeatureRidge or RandomFeatureClassifier
+        Fitted; of a classifier the errors are those of its scores.
     path : path
     X, y, sample_weight : optional
         The rows that the model was fitted on, as in `fit`.
@@ -76,15 +78,22 @@ def write_report(
     ModelFileError
         If rows are given, and the model was saved without its normal equations.
     """
-    if not isinstance(model, RidgeModel) or not hasattr(model, "predictor_"):
+    ridge = getattr(model, "ridge_", model)
+    if not isinstance(ridge, RidgeModel) or not hasattr(ridge, "predictor_"):
         raise ParameterError(
-            f"a report is made of a fitted RandomFeatureRidge, not of {model!r}; fit it first."
+            f"a report is made of a fitted RandomFeatureRidge or RandomFeatureClassifier, not of "
+            f"{model!r}; fit it first."
         )
     begun = time.perf_counter()
     check_output(path, force=force)
-    source = None if X is None else as_source(X, y, sample_weight)
-    found = None if source is None else validated(model, source)
+    source: Source | None = None
+    if X is not None and isinstance(model, ClassifierModel):
+        source = model.labelled(X, y, sample_weight, weighted=True)
+    elif X is not None:
+        source = as_source(X, y, sample_weight)
+    found = None if source is None else validated(ridge, source)
     call = python_call(model, source) if command is None else command
+    model = ridge
     folder = "" if command is None else str(Path.cwd())
     html = rendered(model, found, title=title, call=call, folder=folder, begun=begun)
     with replacing(path, force=force) as temporary:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
+from streamkern.classifier import ClassifierModel
 from streamkern.kernels import kernel_from, simple_kernels
-from streamkern.sources import ArraySource
+from streamkern.sources import ArraySource, LabelledSource
 
 if TYPE_CHECKING:
     from streamkern.kernels import Kernel
@@ -14,12 +15,12 @@ if TYPE_CHECKING:
     from streamkern.sources import Source
 
 
-def python_call(model: RidgeModel, source: Source | None) -> str:
+def python_call(model: RidgeModel | ClassifierModel, source: Source | None) -> str:
     """Return Python statements that fit the model again; arrays go by the names of `fit`.
 
     Parameters
     ----------
-    model : RidgeModel
+    model : RidgeModel or ClassifierModel
         Fitted.
     source : Source, optional
         Its rows; without them, the statements are those of a solution from moments.
@@ -34,7 +35,10 @@ def python_call(model: RidgeModel, source: Source | None) -> str:
         if value != parameter.default:
             made.append(f"{name}={value!r}")
     kernels = model.report_.get("tuning_kernels")
-    arguments, method = [_rows(model.report_["data"], source)], "fit"
+    is_classifier = isinstance(model, ClassifierModel)
+    estimator = "RandomFeatureClassifier" if is_classifier else "RandomFeatureRidge"
+    rows = _rows(model.report_["data"], source, labels=is_classifier)
+    arguments, method = [rows], "fit"
     used = _classes(model.kernel)
     if source is None:
         arguments, method = ["moments"], "solve"
@@ -47,8 +51,8 @@ def python_call(model: RidgeModel, source: Source | None) -> str:
         arguments += [] if budget is None else [f"budget={budget!r}"]
     return (
         f"import streamkern\n"
-        f"from streamkern import {', '.join([*sorted(used), 'RandomFeatureRidge'])}\n\n"
-        f"model = RandomFeatureRidge({', '.join(made)})\n"
+        f"from streamkern import {', '.join([*sorted(used), estimator])}\n\n"
+        f"model = {estimator}({', '.join(made)})\n"
         f"model.{method}({', '.join(arguments)})"
     )
 
@@ -57,9 +61,11 @@ def _classes(kernel: Kernel) -> set[str]:
     return {type(simple).__name__ for simple in simple_kernels(kernel)}
 
 
-def _rows(data: dict[str, Any], source: Source | None) -> str:
+def _rows(data: dict[str, Any], source: Source | None, *, labels: bool) -> str:
     if data["kind"] != "hdf5":
+        source = source.rows if isinstance(source, LabelledSource) else source
         weighted = isinstance(source, ArraySource) and source.weights is not None
         return "X, y, sample_weight" if weighted else "X, y"
     paths = [file["path"] for file in data["files"]]
-    return f"streamkern.open_hdf5({paths!r}, {data['x']!r}, {data['y']!r})"
+    how = ", labels=True" if labels else ""
+    return f"streamkern.open_hdf5({paths!r}, {data['x']!r}, {data['y']!r}{how})"

@@ -1,0 +1,128 @@
+"""Options of commands that classify, and what they say of classes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from streamkern.errors import ParameterError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from streamkern.classifier import ClassifierModel
+    from streamkern.model import RidgeModel
+    from streamkern.storage import ModelFile
+
+# Classes whose confusions are printed.
+_SHOWN = 12
+_NAMED = 5
+
+
+def class_options(command: Any) -> Any:
+    """Give a command the choice to take y for labels of classes, and how."""
+    for option in (
+        click.option(
+            "--calibration",
+            type=click.Choice(["sigmoid", "isotonic", "none"]),
+            default="sigmoid",
+            show_default=True,
+            help="How scores of classes become probabilities, by rows left out in turn.",
+        ),
+        click.option(
+            "--class-weight",
+            type=click.Choice(["balanced"]),
+            help="Weigh rows so that all classes weigh the same.",
+        ),
+        click.option(
+            "--classify",
+            is_flag=True,
+            help="y holds labels of classes: text, booleans or whole numbers.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def class_choices(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a classifier that the options describe, none of a regression.
+
+    Raises
+    ------
+    ParameterError
+        If they are given for a regression.
+    """
+    if options.get("classify"):
+        how = options["calibration"]
+        return {
+            "class_weight": options["class_weight"],
+            "calibration": None if how == "none" else how,
+        }
+    context = click.get_current_context()
+    for name in ("class_weight", "calibration"):
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise ParameterError(
+                f"--{name.replace('_', '-')} is for classes; give --classify too, or leave it out."
+            )
+    return {}
+
+
+def regression_of(model: Any) -> RidgeModel:
+    """Return the ridge regression whose options are planned with, also of a classifier."""
+    from streamkern.model import RidgeModel
+
+    return model if isinstance(model, RidgeModel) else model.ridge()
+
+
+def classifier_of(file: ModelFile, path: str | Path) -> ClassifierModel | None:
+    """Return the classifier of a model file, or None if it holds a regression."""
+    if "classifier" not in file.card:
+        return None
+    from streamkern.classifier import ClassifierModel, restored_classifier
+
+    return restored_classifier(ClassifierModel, file, path)
+
+
+def class_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return what a person wants to know of the classes of a model or of moments."""
+    if "classes" not in report:
+        return []
+    values, factors = report["classes"]["values"], report["class_factors"]
+    rows = [("classes", f"{len(values):,}: {_listed(values)}")]
+    if report.get("class_counts") and factors is None:
+        rows.append(("rows of each", _listed(f"{n:,.10g}" for n in report["class_counts"])))
+    if factors is not None:
+        rows.append(("weights of classes", _listed(f"{factor:.4g}" for factor in factors)))
+    if "calibration" in report:
+        rows.append(("calibration", report["calibration"]))
+    return rows
+
+
+def error_rows(found: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the errors of a classifier, as pairs of a name and a value."""
+    named = {
+        "accuracy": "accuracy",
+        "balanced_accuracy": "balanced accuracy",
+        "log_loss": "log loss",
+        "brier_score": "Brier score",
+        "expected_calibration_error": "expected calibration error",
+    }
+    rows = [(name, f"{found[key]:.6g}") for key, name in named.items()]
+    if found["auc"] is not None:
+        within = f"{found['auc']:.6g}, within {found['auc_error']:.1g}"
+        rows.append(("area under the curve", within))
+    return rows
+
+
+def confusion_rows(found: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """Return the header and the rows of the table of confusions, of the first classes."""
+    names = [str(value) for value in found["classes"][:_SHOWN]]
+    counts = [[f"{count:,.10g}" for count in row[:_SHOWN]] for row in found["confusion_matrix"]]
+    return ["class", *names], [[name, *row] for name, row in zip(names, counts, strict=False)]
+
+
+def _listed(values: Any) -> str:
+    every = [str(value) for value in values]
+    return ", ".join(every[:_NAMED]) + (f", ... ({len(every)})" if len(every) > _NAMED else "")
