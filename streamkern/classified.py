@@ -101,7 +101,9 @@ class FittedClassifier(ScoredClasses):
         self.ridge_.report_["calibration"] = calibrator.name
         return self
 
-    def _predictor(self) -> RowFunction:
+    @property
+    def predictor_(self) -> RowFunction:
+        """What gives the scores of rows."""
         return self.ridge_.predictor_
 
     def _scores(self, X: Any) -> Any:

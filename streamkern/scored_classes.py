@@ -31,8 +31,9 @@ class ScoredClasses(ABC):
     class_factors_: Floats | None
     on_bad_rows: str
 
+    @property
     @abstractmethod
-    def _predictor(self) -> RowFunction:
+    def predictor_(self) -> RowFunction:
         """Return what gives the scores of rows."""
 
     @abstractmethod
@@ -157,7 +158,7 @@ class ScoredClasses(ABC):
         """
         self._check_fitted()
         return evaluate_classes(
-            *(self._predictor(), self.rule_, self.labelled(X, y, sample_weight)),
+            *(self.predictor_, self.rule_, self.labelled(X, y, sample_weight)),
             skip_bad_rows=self.on_bad_rows == "skip",
         )
 
@@ -175,7 +176,7 @@ class ScoredClasses(ABC):
         """
         self._check_fitted()
         return predict_classes_to_hdf5(
-            *(self._predictor(), self.rule_, as_source(X), path),
+            *(self.predictor_, self.rule_, as_source(X), path),
             probabilities=probabilities,
             skip_bad_rows=self.on_bad_rows == "skip",
             force=force,

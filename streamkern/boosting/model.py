@@ -27,6 +27,7 @@ from streamkern.storage import EnsembleFile, write_ensemble
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from streamkern._typing import Floats
     from streamkern.ensemble import Ensemble
     from streamkern.predictor import RowFunction
 
@@ -44,6 +45,7 @@ class BoostedModel(ScoredClasses):
 
     report_: dict[str, Any]
     ensemble_: Ensemble
+    n_features_in_: int
 
     def __init__(
         self,
@@ -61,15 +63,19 @@ class BoostedModel(ScoredClasses):
         self.class_weight = class_weight
 
     @property
-    def on_bad_rows(self) -> str:  # type: ignore[override]
+    def on_bad_rows(self) -> str:
         """What to do about rows that are not finite, or have no label, as `estimator` says."""
         return self.ridge().on_bad_rows
 
+    @on_bad_rows.setter
+    def on_bad_rows(self, what: str) -> None:
+        self.estimator = self.ridge()
+        self.estimator.on_bad_rows = what
+
     @property
-    def n_features_in_(self) -> int:
-        """The number of inputs, p."""
-        self._check_fitted()
-        return self.ensemble_.n_features
+    def predictor_(self) -> RowFunction:
+        """What gives the scores of rows."""
+        return self.ensemble_
 
     def ridge(self) -> RidgeModel:
         """Return what every round is, not fitted.
@@ -144,9 +150,14 @@ class BoostedModel(ScoredClasses):
             "class_factors": None if factors is None else factors.tolist(),
             "class_counts": counts.weights.tolist(),
         }
-        self.ensemble_, self.class_factors_ = ensemble, factors
-        self.rule_ = ClassRule(source.classes, AdditiveVotes(source.classes.n_targets))
+        rule = ClassRule(source.classes, AdditiveVotes(source.classes.n_targets))
+        self.take(ensemble, rule, factors)
         return self
+
+    def take(self, ensemble: Ensemble, rule: ClassRule, class_factors: Floats | None) -> None:
+        """Set the fitted attributes besides the report."""
+        self.ensemble_, self.rule_, self.class_factors_ = ensemble, rule, class_factors
+        self.n_features_in_ = ensemble.n_features
 
     def staged_evaluate(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
         """Say how the first rounds do, for every number of them, in one pass.
@@ -170,9 +181,6 @@ class BoostedModel(ScoredClasses):
             "errors": found.errors.tolist(),
             "error_bounds": found.error_bounds.tolist(),
         }
-
-    def _predictor(self) -> RowFunction:
-        return self.ensemble_
 
     def _scores(self, X: Any) -> Any:
         return predicted_rows(self.ensemble_, X)
@@ -227,9 +235,9 @@ def restored_ensemble(
             raise ValueError(f"{len(rule.classes)} classes")  # noqa: TRY301
         model.boosting()
         factors = card["report"]["class_factors"]
-        model.class_factors_ = None if factors is None else np.array(factors, dtype=np.float64)
+        factors = None if factors is None else np.array(factors, dtype=np.float64)
         model.report_ = card["report"]
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"{path} is a damaged model ({error}); copy it again.") from error
-    model.rule_, model.ensemble_ = rule, file.ensemble
+    model.take(file.ensemble, rule, factors)
     return model

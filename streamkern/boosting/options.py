@@ -47,7 +47,11 @@ class BoostingOptions:
                 f"algorithm must be one of {', '.join(ALGORITHMS)}, not {self.algorithm!r}; choose "
                 f"one."
             )
-        if isinstance(rate, bool) or not isinstance(rate, (int, float, np.number)) or not 0 < rate <= 1:
+        if (
+            isinstance(rate, bool)
+            or not isinstance(rate, (int, float, np.number))
+            or not 0 < rate <= 1
+        ):
             raise ParameterError(
                 f"learning_rate must be above 0 and at most 1, not {rate!r}; take 1 for full steps."
             )

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from streamkern.cli.class_options import classifier_of, confusion_rows, error_rows
+from streamkern.cli.class_options import confusion_rows, error_rows, opened_model
 from streamkern.cli.options import Say, bad_rows_option, common, data_options, place_options
 
 
@@ -24,11 +24,9 @@ def evaluate(say: Say, **options: Any) -> None:
     from streamkern.cli.place import Place
     from streamkern.prediction import evaluate as evaluate_source
     from streamkern.sources import open_hdf5
-    from streamkern.storage import read_model
 
-    file = read_model(options["model"], with_equations=False)
-    classifier, skip = classifier_of(file, options["model"]), options["on_bad_rows"] == "skip"
-    labels = classifier is not None
+    predictor, classifier, _ = opened_model(options["model"])
+    skip, labels = options["on_bad_rows"] == "skip", classifier is not None
     source = open_hdf5(options["data"], options["x"], options["y"], labels=labels)
     place = Place.of(options)
     with place.entered(say):
@@ -36,7 +34,7 @@ def evaluate(say: Say, **options: Any) -> None:
             classifier.on_bad_rows = options["on_bad_rows"]
             found = classifier.evaluate(source)
         else:
-            found = evaluate_source(file.predictor, source, skip_bad_rows=skip)
+            found = evaluate_source(predictor, source, skip_bad_rows=skip)
     rows = [("rows", f"{found['rows']:,}")]
     if found["skipped_rows"]:
         rows.append(("rows skipped", f"{found['skipped_rows']:,}"))

@@ -309,6 +309,7 @@ def prepared(
     *,
     indexed: bool = False,
     fixed_alpha: bool = False,
+    n_maps: int = 1,
 ) -> tuple[HDF5Source, Place, Plan] | None:
     """Return the rows of a job, its place and its plan, when nothing is in its way.
 
@@ -326,7 +327,11 @@ def prepared(
         check_folds(checked, source)
     place = Place.of(options)
     plan = checked.planned(
-        source, indexed=indexed, fixed_alpha=fixed_alpha, n_workers=place.workers
+        source,
+        indexed=indexed,
+        fixed_alpha=fixed_alpha,
+        n_maps=n_maps,
+        n_workers=place.workers,
     )
     if options["dry_run"]:
         if place.is_elsewhere:

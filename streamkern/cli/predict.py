@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from streamkern.cli.class_options import classifier_of
+from streamkern.cli.class_options import opened_model
 from streamkern.cli.options import Say, bad_rows_option, common, force_option, place_options
 from streamkern.errors import ModelFileError, ParameterError
 
@@ -37,18 +37,17 @@ def predict(say: Say, **options: Any) -> None:
     from streamkern.cli.place import Place
     from streamkern.prediction import predict_to_hdf5
     from streamkern.sources import open_hdf5
-    from streamkern.storage import check_output, read_model
+    from streamkern.storage import check_output
 
-    file = read_model(options["model"], with_equations=options["std"])
-    predictor, classifier = file.predictor, classifier_of(file, options["model"])
+    predictor, classifier, equations = opened_model(options["model"], with_equations=options["std"])
     _check_kind(options, is_classifier=classifier is not None)
-    if options["std"] and file.equations is None:
+    if options["std"] and equations is None:
         raise ModelFileError(
             f"--std needs the normal equations, but {options['model']} was saved without them; fit "
             f"it again without --compact."
         )
     source = open_hdf5(options["data"], options["x"], y=None)
-    predictor.feature_map.check((source.n_samples, source.n_features))
+    predictor.check((source.n_samples, source.n_features))
     inputs = [options["model"], *(file.path for file in source.files)]
     check_output(options["out"], force=options["force"], inputs=inputs)
     place = Place.of(options)
@@ -64,7 +63,7 @@ def predict(say: Say, **options: Any) -> None:
                 predictor,
                 source,
                 options["out"],
-                equations=file.equations,
+                equations=equations,
                 skip_bad_rows=options["on_bad_rows"] == "skip",
                 force=options["force"],
             )

@@ -17,9 +17,14 @@ def show(say: Say, model: str) -> None:
 
     Of a moments file, show which rows it is of, and how they were read.
     """
-    from streamkern.storage import holds_moments
+    from streamkern.storage import holds_ensemble, holds_moments
 
-    (_show_moments if holds_moments(model) else _show_model)(say, model)
+    if holds_moments(model):
+        _show_moments(say, model)
+    elif holds_ensemble(model):
+        _show_boosted(say, model)
+    else:
+        _show_model(say, model)
 
 
 def _show_model(say: Say, path: str) -> None:
@@ -28,18 +33,36 @@ def _show_model(say: Say, path: str) -> None:
     from streamkern.storage import read_model
 
     card = read_model(path, with_equations=False).card
-    report, options = card["report"], card["options"]
-    rows = [
-        ("made", f"{card['created']} by streamkern {card['versions']['streamkern']}"),
-        *card_rows(report),
-        ("feature map", f"{report['feature_map']}, seed {options['random_state']}"),
-        ("data", _named(report["data"])),
-        ("libraries", ", ".join(f"{k} {v}" for k, v in card["versions"].items())),
-    ]
-    say.table(f"Model {path}", rows)
+    report = card["report"]
+    say.table(f"Model {path}", _card_rows(card, card_rows(report), card["options"]))
     if report.get("tuning"):
         tell_search(say, report)
     say.result(card)
+
+
+def _show_boosted(say: Say, path: str) -> None:
+    from streamkern.cli.boosting import boosted_rows, tell_rounds
+    from streamkern.storage import read_ensemble
+
+    card = read_ensemble(path).card
+    report = card["report"]
+    say.table(f"Model {path}", _card_rows(card, boosted_rows(report), card["base"]))
+    tell_rounds(say, report)
+    say.result(card)
+
+
+def _card_rows(
+    card: dict[str, Any], rows: list[tuple[str, str]], options: dict[str, Any]
+) -> list[tuple[str, str]]:
+    """Return what a card says beside the rows that say what was fitted."""
+    report, versions = card["report"], card["versions"]
+    return [
+        ("made", f"{card['created']} by streamkern {versions['streamkern']}"),
+        *rows,
+        ("feature map", f"{report['feature_map']}, seed {options['random_state']}"),
+        ("data", _named(report["data"])),
+        ("libraries", ", ".join(f"{k} {v}" for k, v in versions.items())),
+    ]
 
 
 def _show_moments(say: Say, path: str) -> None:

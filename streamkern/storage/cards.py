@@ -45,7 +45,7 @@ class Kind:
 
 MODEL = Kind("model", "streamkern-model", 1, "streamkern fit")
 MOMENTS = Kind("moments file", "streamkern-moments", 1, "streamkern moments")
-BOOSTED = Kind("boosted model", "streamkern-boosted-model", 1, "streamkern fit --boost")
+BOOSTED = Kind("boosted classifier", "streamkern-boosted-model", 1, "streamkern fit --boost")
 # A map has two or three; one array by many names would be read as many times.
 _MOST_ARRAYS = 16
 _KINDS = {kind.format: kind for kind in (MODEL, MOMENTS, BOOSTED)}
