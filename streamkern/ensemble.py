@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 # What least squares says of probabilities is no nearer to 0 and 1 than this in a logarithm.
 _LEAST = 0.01
+# Weights that shrink by less than this are as they were, but for rounding.
+_NO_PROGRESS = 1.0 - 1e-9
 
 
 class Step(NamedTuple):
@@ -45,7 +47,7 @@ class Step(NamedTuple):
     @property
     def is_forward(self) -> bool:
         """Whether the round does better than chance on its weights."""
-        return self.size > 0 and self.shrinkage < 1
+        return self.size > 0 and self.shrinkage < _NO_PROGRESS
 
 
 class Algorithm(ABC):
