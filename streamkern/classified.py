@@ -22,12 +22,18 @@ if TYPE_CHECKING:
 class FittedClassifier(ScoredClasses):
     """What a ridge regression that gives scores says of a classifier, its calibration and its file.
 
-    A class that fits sets `ridge_`, `rule_` and `class_factors_`.
+    A class that fits calls `take`.
     """
 
     ridge_: RidgeModel
+    n_features_in_: int
     class_weight: Any
     calibration: Any
+
+    def take(self, ridge: RidgeModel, rule: ClassRule, class_factors: Floats | None) -> None:
+        """Set the fitted attributes from a regression, a rule, and weights of classes."""
+        self.ridge_, self.rule_, self.class_factors_ = ridge, rule, class_factors
+        self.n_features_in_ = ridge.n_features_in_
 
     @property
     def report_(self) -> dict[str, Any]:
@@ -64,15 +70,10 @@ class FittedClassifier(ScoredClasses):
         """M (p, p), as of `RandomFeatureRidge`."""
         return self.ridge_.metric_
 
-    @property
-    def n_features_in_(self) -> int:
-        """The number of inputs, p."""
-        self._check_fitted()
-        return self.ridge_.n_features_in_
-
     def transform(self, X: Any) -> Any:
         """Return the features (n, D) of rows (n, p), as `RandomFeatureRidge.transform` does."""
         self._check_fitted()
+        X, *_ = self._tables(X)
         return self.ridge_.transform(X)
 
     def calibrate(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from inspect import signature
 from pathlib import Path
@@ -138,6 +139,7 @@ class ClassifierModel(FittedClassifier):
         """
         ridge, pattern = self.ridge(), pattern_of(_ridge_of(like))
         ridge.options(pattern)
+        X, y, sample_weight = self._tables(X, y, sample_weight, first=True)
         source, facts = self.source(X, y, sample_weight, like=like)
         keep = keep_moments or self.calibration is not None
         ridge.fit(source, like=pattern, checkpoint=checkpoint, keep_moments=keep)
@@ -167,6 +169,7 @@ class ClassifierModel(FittedClassifier):
             `kernels`, `maps`, `budget` and `checkpoint` of `RandomFeatureRidge.tune`.
         """
         ridge = self.ridge()
+        X, y, sample_weight = self._tables(X, y, sample_weight, first=True)
         source, facts = self.source(X, y, sample_weight)
         keep = keep_moments or self.calibration is not None
         ridge.tune(source, keep_moments=keep, **search)
@@ -186,6 +189,7 @@ class ClassifierModel(FittedClassifier):
 
         Parameters are those of `fit`.
         """
+        X, y, sample_weight = self._tables(X, y, sample_weight, first=True)
         source, facts = self.source(X, y, sample_weight, like=like)
         pattern = pattern_of(_ridge_of(like))
         facts.pop("class_counts", None)  # which would not add up when moments are merged
@@ -256,7 +260,11 @@ class ClassifierModel(FittedClassifier):
         """Calibrate what was fitted, and take it over."""
         calibrator: Any = PlainRule(source.n_targets)
         if self.calibration is not None:
+            begun = time.perf_counter()
             calibrator = calibrated_by_folds(ridge, source, self.calibration)
+            seconds = ridge.report_["seconds"]
+            seconds["calibration"] = time.perf_counter() - begun
+            seconds["total"] += seconds["calibration"]
         if not keep_moments:
             ridge.moments_ = None
         ridge.report_ |= facts
@@ -265,7 +273,7 @@ class ClassifierModel(FittedClassifier):
     def _take(self, ridge: RidgeModel, rule: ClassRule, factors: Floats | None) -> Self:
         """Set the fitted attributes."""
         ridge.report_ |= {"calibration": rule.calibrator.name}
-        self.ridge_, self.rule_, self.class_factors_ = ridge, rule, factors
+        self.take(ridge, rule, factors)
         return self
 
 
@@ -294,7 +302,7 @@ def restored_classifier(model_class: type[_Model], file: ModelFile, path: str | 
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"{path} is a damaged model ({error}); copy it again.") from error
-    model.ridge_, model.rule_, model.class_factors_ = ridge, rule, factors
+    model.take(ridge, rule, factors)
     return model
 
 

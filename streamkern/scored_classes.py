@@ -52,6 +52,20 @@ class ScoredClasses(ABC):
 
             raise NotFittedError("this model is not fitted yet; call fit first.")
 
+    def _tables(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        first: bool = False,  # noqa: ARG002  of those that note what came
+    ) -> tuple[Any, Any, Any]:
+        """Return rows, labels and weights as they came; estimators of scikit-learn check them.
+
+        They are those of a fit where `first` is true.
+        """
+        return X, y, sample_weight
+
     def predict(self, X: Any) -> Any:
         """Predict classes.
 
@@ -104,6 +118,7 @@ class ScoredClasses(ABC):
         self, X: Any, function: Callable[[Floats], Any], n_columns: int | None, dtype: Any = float
     ) -> Any:
         """Apply a function of scores (n, q), lazily to a Dask array."""
+        X, *_ = self._tables(X)
         scores = self._scores(X)
         of_scores = partial(_of_scores, function)
         if not is_dask_array(scores):
@@ -131,7 +146,7 @@ class ScoredClasses(ABC):
             Weigh them as the rows of the fit were, by class.
         """
         self._check_fitted()
-        rows, labels = labelled_rows(X, y, sample_weight)
+        rows, labels = labelled_rows(*self._tables(X, y, sample_weight))
         factors = self.class_factors_ if weighted else None
         return LabelledSource(rows, labels, self.rule_.classes, factors)
 
@@ -175,6 +190,7 @@ class ScoredClasses(ABC):
             How many rows have no class, because `on_bad_rows` is 'skip'.
         """
         self._check_fitted()
+        X, *_ = self._tables(X)
         return predict_classes_to_hdf5(
             *(self.predictor_, self.rule_, as_source(X), path),
             probabilities=probabilities,

@@ -157,10 +157,7 @@ def check_rows(source: Source, columns: ColumnStatistics, passed: PassResult[Any
 def _check_columns(source: Source, columns: ColumnStatistics) -> None:
     p = source.n_features
     if columns.constant(0.0)[p:].all():
-        raise DataError(
-            f"every y equals {columns.mean[p]:g}, so there is nothing to learn; check which "
-            f"dataset holds the target."
-        )
+        raise source.constant_targets_error(columns.mean[p:])
     wild = np.flatnonzero(
         ~_constant(source, columns) & ~(np.isfinite(columns.variance) & (columns.variance > 0))
     )

@@ -138,6 +138,7 @@ class BoostedModel(ScoredClasses):
             As `RandomFeatureRidge.fit` does.
         """
         boosting, ridge = self.boosting(), self.ridge()
+        X, y, sample_weight = self._tables(X, y, sample_weight, first=True)
         source, counts = labelled_source(
             *(X, y, sample_weight),
             class_weight=self.class_weight,

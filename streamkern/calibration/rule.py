@@ -63,13 +63,17 @@ class ClassRule:
         return chosen
 
     def log_probabilities(self, scores: Floats) -> Floats:
-        """Return the logarithms of the probabilities of the classes, (n, K)."""
+        """Return the logarithms of the probabilities of the classes, (n, K).
+
+        They are NaN where a score is.
+        """
         odds = self.calibrator.log_odds(scores)
         if len(self.classes) == 2:
             odds = np.column_stack([-odds[:, 0], odds[:, 0]])
-        logs: Floats = -np.logaddexp(0.0, -odds)
-        if len(self.classes) > 2:
-            logs -= np.logaddexp.reduce(logs, axis=1)[:, None]
+        with np.errstate(invalid="ignore"):  # rows without a score
+            logs: Floats = -np.logaddexp(0.0, -odds)
+            if len(self.classes) > 2:
+                logs -= np.logaddexp.reduce(logs, axis=1)[:, None]
         return logs
 
     def probabilities(self, scores: Floats) -> Floats:

@@ -188,6 +188,13 @@ class Source(ABC):
             f"{self.locate(first)}; give --on-bad-rows skip to leave them out."
         )
 
+    def constant_targets_error(self, targets: Floats) -> DataError:
+        """Return the error that says that every row has these targets (q,)."""
+        return DataError(
+            f"every y equals {targets[0]:g}, so there is nothing to learn; check which dataset "
+            f"holds the target."
+        )
+
     def shards(self, n_rows: int, fewest: int | None = None) -> tuple[Shard, ...]:
         """Cut all rows into shards of about `n_rows`, between storage chunks.
 

@@ -92,6 +92,15 @@ class LabelledSource(DerivedSource):
             f"the first at {self.locate(first)}; give --on-bad-rows skip to leave them out."
         )
 
+    def constant_targets_error(self, targets: Floats) -> DataError:
+        """Return the error that says that every row that weighs anything is of one class."""
+        code = int(targets[0] > 0) if len(targets) == 1 else int(targets.argmax())
+        label = self.classes.values[code].item()
+        return DataError(
+            f"every row that weighs anything is of the class {label!r}, but a classifier needs at "
+            f"least two classes; check labels and weights."
+        )
+
 
 @dataclass(frozen=True)
 class LabelledReader(Reader):
@@ -108,8 +117,7 @@ class LabelledReader(Reader):
         """Yield the shard's rows in order, with targets."""
         codes = self.codes()
         for block in self.rows.blocks(n_rows):
-            place = block.start - self.start
-            mine = codes[place : place + len(block)]
+            mine = codes[block.places() - self.start]
             yield replace(
                 block,
                 y=self.classes.targets(mine),

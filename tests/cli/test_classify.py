@@ -1,0 +1,198 @@
+"""Commands that classify: the rows of files with labels, from a fit to predicted labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from commandline import report_of, streamkern
+
+from streamkern import RandomFeatureClassifier, load
+from streamkern.cli import main
+
+NAMES = np.array(["hay", "oats", "straw"])
+
+
+def rows(n=240, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 3))
+    level = np.sin(2 * X[:, 0]) + X[:, 1] + 0.4 * rng.standard_normal(n)
+    return X, NAMES[np.digitize(level, [-0.4, 0.6])]
+
+
+def write(path, X, y):
+    with h5py.File(path, "w") as file:
+        file["X"], file["y"] = X, y.astype("S") if y.dtype.kind == "U" else y
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write("train.h5", *rows())
+    write("test.h5", *rows(200, seed=1))
+    return tmp_path
+
+
+def fitted(*options, name="model.h5", command="fit"):
+    common = ("--classify", "--components", 32, "--out", name)
+    return report_of(command, "train.h5", *common, *options)
+
+
+def refused(*arguments):
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    assert result.exit_code
+    return result.output
+
+
+def test_a_fit_is_that_of_python():
+    report = fitted("--class-weight", "balanced", "--calibration", "isotonic")
+    model = load("model.h5")
+    expected = RandomFeatureClassifier(
+        n_components=32, class_weight="balanced", calibration="isotonic"
+    ).fit(*rows())
+    np.testing.assert_array_equal(model.predict_proba(rows()[0]), expected.predict_proba(rows()[0]))
+    assert report["classes"] == {"kind": "text", "values": NAMES.tolist()}
+    assert report["calibration"] == "isotonic"
+    assert report["n_targets"] == 3
+
+
+def test_errors_are_those_of_python():
+    fitted()
+    found = report_of("evaluate", "model.h5", "test.h5")
+    assert found == load("model.h5").evaluate(*rows(200, seed=1))
+    keys = {"rows", "accuracy", "log_loss", "auc", "expected_calibration_error", "confusion_matrix"}
+    assert keys < set(found)
+
+
+def test_people_see_errors_and_confusions():
+    fitted()
+    found = report_of("evaluate", "model.h5", "test.h5")
+    lines = [
+        line.split() for line in streamkern("evaluate", "model.h5", "test.h5").stdout.splitlines()
+    ]
+    assert ["accuracy", f"{found['accuracy']:.6g}"] in lines
+    assert ["log", "loss", f"{found['log_loss']:.6g}"] in lines
+    for name, counts in zip(NAMES, found["confusion_matrix"], strict=True):
+        assert [name, *map(str, counts)] in lines
+
+
+def test_labels_and_probabilities_are_written():
+    fitted()
+    report = report_of("predict", "model.h5", "test.h5", "--out", "p.h5", "--proba")
+    model, X = load("model.h5"), rows(200, seed=1)[0]
+    with h5py.File("p.h5") as file:
+        assert h5py.check_string_dtype(file["y_pred"].dtype).encoding == "utf-8"
+        assert (file["y_pred"].asstr()[:] == model.predict(X)).all()
+        assert file["classes"].asstr()[:].tolist() == NAMES.tolist()
+        assert np.abs(file["y_proba"][:] - model.predict_proba(X)).max() < 1e-6
+    assert report["rows"] == 200
+
+
+@pytest.mark.parametrize("labels", [np.array([3, -1], "i2"), np.array([True, False])])
+def test_labels_that_are_no_text_are_written_as_they_are(labels):
+    X, y = rows()
+    write("train.h5", X, labels[(y == "hay").astype(int)])
+    fitted()
+    streamkern("predict", "model.h5", "train.h5", "--out", "p.h5")
+    with h5py.File("p.h5") as file:
+        assert file["y_pred"].dtype.kind == labels.dtype.kind
+        assert (file["y_pred"][:] == load("model.h5").predict(X)).all()
+        assert set(file) == {"y_pred", "classes"}
+
+
+@pytest.mark.parametrize("text", [True, False])
+def test_rows_that_cannot_be_predicted_have_no_label(text):
+    X, y = rows()
+    write("train.h5", X, y if text else np.searchsorted(NAMES, y))
+    fitted()
+    X[5, 0] = np.nan
+    write("new.h5", X, y)
+    output = refused("predict", "model.h5", "new.h5", "--out", "p.h5")
+    assert "1 of 240 rows have no finite score" in output
+    arguments = ("predict", "model.h5", "new.h5", "--out", "p.h5", "--on-bad-rows", "skip")
+    assert report_of(*arguments, "--proba")["skipped_rows"] == 1
+    with h5py.File("p.h5") as file:
+        predicted = file["y_pred"].asstr()[:] if text else file["y_pred"][:]
+        unknown = predicted == "" if text else np.isnan(predicted)
+        assert np.flatnonzero(unknown).tolist() == [5]
+        assert np.flatnonzero(np.isnan(file["y_proba"][:]).any(axis=1)).tolist() == [5]
+        expected = load("model.h5").predict(np.delete(X, 5, axis=0))
+        assert (np.delete(predicted, 5) == expected).all()
+
+
+def test_the_card_tells_the_classes():
+    fitted("--class-weight", "balanced")
+    output = streamkern("show", "model.h5").stdout
+    assert "3: hay, oats, straw" in output
+    assert "calibration" in output
+    assert "weights of classes" in output
+
+
+def test_moments_are_solved_to_a_classifier():
+    fitted(command="moments", name="m.h5")
+    assert "hay, oats, straw" in streamkern("show", "m.h5").stdout
+    result = streamkern("solve", "m.h5", "--out", "model.h5")
+    assert "no rows are read to calibrate by" in result.stderr
+    model, (X, y) = load("model.h5"), rows()
+    assert model.calibration is None
+    expected = RandomFeatureClassifier(n_components=32, calibration=None).fit(X, y)
+    assert np.abs(model.predict_proba(X) - expected.predict_proba(X)).max() < 1e-3
+
+
+def test_rows_with_labels_are_forgotten():
+    X, y = rows()
+    write("part.h5", X[:50], y[:50])
+    fitted("--class-weight", "balanced", command="moments", name="m.h5")
+    assert report_of("forget", "m.h5", "part.h5", "--out", "left.h5")["rows"] == 190
+
+
+def test_more_rows_are_read_like_others_though_a_class_is_missing():
+    fitted(command="moments", name="m.h5")
+    X, y = rows(100, seed=2)
+    write("more.h5", X[y != "hay"], y[y != "hay"])
+    streamkern("moments", "more.h5", "--classify", "--like", "m.h5", "--out", "more-m.h5")
+    report = report_of("merge", "m.h5", "more-m.h5", "--out", "both.h5")
+    assert report["rows"] == 240 + np.sum(y != "hay")
+
+
+def test_a_search_makes_a_classifier():
+    report = fitted(command="tune")
+    assert report["tuning"]
+    assert load("model.h5").score(*rows()) > 0.7
+
+
+def test_rows_left_out_one_by_one_are_those_of_the_scores():
+    fitted()
+    assert len(report_of("diagnose", "model.h5", "train.h5")["loo_rmse"]) == 3
+
+
+def test_a_report_of_a_classifier_is_written():
+    fitted("--report", "report.html")
+    assert "--classify" in Path("report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("fit train.h5 --out m.h5", "y must hold floats or integers"),
+        ("fit train.h5 --out m.h5 --class-weight balanced", "is for classes; give --classify too"),
+        ("predict model.h5 test.h5 --out p.h5 --std", "--std is for regressions"),
+        ("predict ridge.h5 test.h5 --out p.h5 --proba", "--proba is for classifiers"),
+        ("evaluate model.h5 other.h5", "row 3 has the label 'rye', which is none of the 3 classes"),
+        ("fit one.h5 --classify --out m.h5", "every label is 'hay', but a classifier needs"),
+        ("fit real.h5 --classify --out m.h5", "the target is continuous"),
+    ],
+)
+def test_what_cannot_be_is_told_in_a_sentence(arguments, said):
+    fitted()
+    X, y = rows()
+    write("real.h5", X, X[:, 0])
+    streamkern("fit", "real.h5", "--out", "ridge.h5", "--components", 8)
+    write("other.h5", X, np.where(np.arange(len(y)) == 3, "rye", y))
+    write("one.h5", X, np.full(len(y), "hay"))
+    output = refused(*arguments.split())
+    assert said in output
+    assert len(output.strip().splitlines()) == 1

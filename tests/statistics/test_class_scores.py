@@ -1,0 +1,102 @@
+"""Scores in bins: areas and shares against every pair and every row."""
+
+from __future__ import annotations
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score
+from tolerances import assert_close
+
+from streamkern.features import Identity
+from streamkern.predictor import Predictor
+from streamkern.sources import Block
+from streamkern.statistics import HeldOutScores, RowFolds, ScoreTable
+
+N, P, K = 60, 2, 3
+
+
+def table(scores, is_class, weights=None, centre=0.0, unit=1.0):
+    q = scores.shape[1]
+    made = ScoreTable(np.full(q, centre), np.full(q, unit))
+    made.add(scores, is_class, weights)
+    return made
+
+
+def scored(n=500, q=1, scale=1.0, seed=0):
+    rng = np.random.default_rng(seed)
+    is_class = rng.random((n, q)) < 0.3
+    return scale * (rng.standard_normal((n, q)) + is_class), is_class, rng.random(n)
+
+
+@pytest.mark.parametrize(("scale", "unit"), [(1.0, 1.0), (1e-3, 1e-3), (1e3, 1.0)])
+def test_the_area_is_within_its_error_of_the_exact_one(scale, unit):
+    scores, is_class, weights = scored(scale=scale, q=2)
+    made = table(scores, is_class, weights, unit=unit)
+    exact = [roc_auc_score(is_class[:, j], scores[:, j], sample_weight=weights) for j in range(2)]
+    assert (np.abs(made.auc - exact) <= made.auc_error + 1e-12).all()
+
+
+def test_equal_scores_count_half():
+    is_class = np.array([[True], [False], [True], [False]])
+    made = table(np.array([[2.0], [2.0], [3.0], [1.0]]), is_class)
+    assert made.auc[0] == pytest.approx(roc_auc_score(is_class[:, 0], [2, 2, 3, 1]))
+    assert made.auc_error[0] == pytest.approx(1 / 8)
+
+
+def test_the_area_of_one_class_alone_is_unknown():
+    made = table(np.zeros((3, 1)), np.ones((3, 1), dtype=bool))
+    assert np.isnan(made.auc[0])
+
+
+def test_bins_know_the_mean_score_and_the_share_of_the_class():
+    scores, is_class, weights = scored()
+    means, held, shares = table(scores, is_class, weights).shares(0)
+    assert (np.diff(means) > 0).all()
+    assert_close(held.sum(), weights.sum())
+    assert_close(held @ means, weights @ scores[:, 0])
+    assert_close(held @ shares, weights @ is_class[:, 0])
+
+
+def test_scores_of_any_size_have_a_bin():
+    scores = np.array([[-1e300], [1e300], [0.0], [-0.0]])
+    made = table(scores, np.ones((4, 1), dtype=bool), unit=1e-30)
+    assert made.weights.sum() == 4
+
+
+def test_many_classes_have_fewer_bins():
+    sizes = [ScoreTable(np.zeros(q), np.ones(q)).weights.nbytes for q in (1, 100, 1024)]
+    assert max(sizes) <= 16 << 20
+
+
+def predictors():
+    feature_map, rng = Identity().draw(P), np.random.default_rng(1)
+    return {
+        k: Predictor(feature_map, rng.standard_normal((P, 2)), np.full(2, float(k)), "double")
+        for k in range(K)
+    }
+
+
+@naive.quick
+@given(cuts=naive.cuts(N), chance=st.randoms(use_true_random=False), weighted=st.booleans())
+def test_rows_are_scored_without_their_fold_whatever_the_cuts(cuts, chance, weighted):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((N, P)), np.sign(rng.standard_normal((N, 2)))
+    weights = rng.random(N) if weighted else None
+    empty = HeldOutScores(RowFolds(K, 5), predictors(), np.zeros(2), np.ones(2))
+    found = naive.merged(empty, naive.blocks(X, y, cuts, weights), chance)
+    folds, made = [naive.fold_of_row(i, K, 5) for i in range(N)], predictors()
+    scores = np.array([x @ made[k].coef + k for x, k in zip(X, folds, strict=True)])
+    expected = table(scores, y > 0, weights)
+    assert_close(found.table.weights, expected.weights)
+    assert_close(found.table.sums, expected.sums)
+
+
+def test_rows_that_are_not_finite_do_not_count():
+    X, y = np.ones((3, P)), np.array([[1.0, -1.0], [np.nan, np.nan], [1.0, 1.0]])
+    X[2, 0] = np.inf
+    empty = HeldOutScores(RowFolds(K, 5), predictors(), np.zeros(2), np.ones(2))
+    empty.update([Block(X, y, 0)])
+    assert empty.table.weights.sum(axis=(1, 2)).tolist() == [1.0, 1.0]

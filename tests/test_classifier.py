@@ -1,0 +1,462 @@
+"""Classification by ridge regression on +1 and -1, against scikit-learn and plain loops."""
+
+from __future__ import annotations
+
+import dask
+import dask.array as da
+import h5py
+import naive
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import RidgeClassifier
+from sklearn.metrics import (
+    accuracy_score,
+    balanced_accuracy_score,
+    brier_score_loss,
+    confusion_matrix,
+    log_loss,
+    roc_auc_score,
+)
+from sklearn.preprocessing import StandardScaler
+
+import streamkern
+from streamkern import Gaussian, RandomFeatureClassifier, RandomFeatureRidge
+from streamkern.classifier import ClassifierModel
+from streamkern.errors import DataError, ModelFileError, ParameterError
+
+NAMES = np.array(["hay", "oats", "straw"])
+
+
+@pytest.fixture(autouse=True)
+def in_this_thread():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def rows(n=240, n_classes=3, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 3))
+    level = np.sin(2 * X[:, 0]) + X[:, 1] + 0.4 * rng.standard_normal(n)
+    cuts = [-0.4, 0.6] if n_classes == 3 else [0.5]
+    return X, NAMES[np.digitize(level, cuts)]
+
+
+def classifier(**options):
+    chosen = {"n_components": 32, "precision": "double", "alpha": 0.1, "kernel": Gaussian(2.0)}
+    return RandomFeatureClassifier(**chosen | options)
+
+
+def linear(**options):
+    return RandomFeatureClassifier(
+        feature_map="identity", precision="double", calibration=None, **options
+    )
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("class_weight", [None, "balanced", {"oats": 3.0}])
+def test_on_plain_inputs_it_is_the_ridge_classifier_of_scikit_learn(n_classes, class_weight):
+    (X, y), new = rows(n_classes=n_classes), rows(seed=1)[0]
+    scaler = StandardScaler().fit(X)
+    expected = RidgeClassifier(alpha=2.0, class_weight=class_weight).fit(scaler.transform(X), y)
+    standardized = linear(alpha=2.0, class_weight=class_weight, standardize=False)
+    model = standardized.fit(scaler.transform(X), y)
+    decisions = expected.decision_function(scaler.transform(new))
+    found = model.decision_function(scaler.transform(new))
+    assert found.shape == decisions.shape
+    assert np.abs(found - decisions).max() < 1e-9
+    assert (model.predict(scaler.transform(new)) == expected.predict(scaler.transform(new))).all()
+    assert (model.classes_ == expected.classes_).all()
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        lambda y: y,
+        lambda y: y.astype(object),
+        lambda y: y.astype("S"),
+        lambda y: y == "oats",
+        lambda y: np.searchsorted(NAMES, y) - 1,
+        lambda y: np.searchsorted(NAMES, y).astype(float),
+    ],
+    ids=["text", "objects", "bytes", "booleans", "integers", "floats"],
+)
+def test_predictions_are_labels_of_their_own_type(labels):
+    X, y = rows()
+    y = labels(y)
+    model = classifier().fit(X, y)
+    predicted = model.predict(X)
+    assert (model.classes_ == np.unique(y)).all()
+    assert type(predicted[0].item()) is type(np.asarray(y.tolist())[0].item())
+    assert (predicted == y).mean() > 0.7
+    assert model.score(X, y) == (predicted == y).mean()
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("calibration", ["sigmoid", "isotonic", None])
+def test_classes_decisions_and_probabilities_agree(n_classes, calibration):
+    X, y = rows(n_classes=n_classes)
+    model = classifier(calibration=calibration).fit(X, y)
+    p, decisions = model.predict_proba(X), model.decision_function(X)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-12)
+    np.testing.assert_allclose(model.predict_log_proba(X), np.log(p), atol=1e-9)
+    chosen = decisions.argmax(axis=1) if n_classes == 3 else (decisions > 0).astype(int)
+    assert (model.predict(X) == model.classes_[chosen]).all()
+    assert (p[np.arange(len(X)), chosen] >= p.max(axis=1) - 1e-12).all()
+
+
+def scores_without_folds(model, X, y, weights, K):
+    """Scores of every row by a ridge regression on the features of all other folds."""
+    Phi = model.transform(X)
+    targets = np.where(y[:, None] == model.classes_, 1.0, -1.0)
+    targets = targets[:, 1:] if len(model.classes_) == 2 else targets
+    folds = np.array([naive.fold_of_row(i, K, 0) for i in range(len(X))])
+    scores = np.empty_like(targets)
+    for k in range(K):
+        w, mu = naive.weighted_ridge(
+            *(Phi[folds != k], targets[folds != k], weights[folds != k], 0.1), intercept=True
+        )
+        scores[folds == k] = Phi[folds == k] @ w + mu
+    return scores, targets > 0
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_calibration_is_by_scores_of_rows_that_the_model_has_not_seen(n_classes):
+    X, y = rows(n_classes=n_classes)
+    weights = np.random.default_rng(2).random(len(X)) + 0.5
+    model = classifier(n_folds=4).fit(X, y, weights)
+    scores, is_class = scores_without_folds(model, X, y, weights, 4)
+    found = model.rule_.calibrator
+    for j in range(scores.shape[1]):
+        expected = streamkern.calibration.fitting.platt(scores[:, j], weights, 1.0 * is_class[:, j])
+        assert [found.slope[j], found.offset[j]] == pytest.approx(expected, rel=2e-3, abs=2e-3)
+
+
+def test_calibrated_probabilities_are_better_than_plain_ones_on_new_rows():
+    (X, y), (new, labels) = rows(600), rows(2000, seed=1)
+    losses = {
+        how: log_loss(labels, classifier(calibration=how).fit(X, y).predict_proba(new))
+        for how in ("sigmoid", "isotonic", None)
+    }
+    assert max(losses["sigmoid"], losses["isotonic"]) < losses[None]
+
+
+def test_held_out_rows_calibrate_too_and_weigh_as_if_repeated():
+    (X, y), (new, labels) = rows(), rows(seed=1)
+    times = np.random.default_rng(2).integers(0, 4, len(new))
+    model = classifier(calibration=None).fit(X, y)
+    plain, other = model.predict_proba(X), classifier(calibration=None).fit(X, y)
+    model.calibrate(new, labels, times)
+    other.calibrate(new.repeat(times, axis=0), labels.repeat(times))
+    assert np.abs(model.predict_proba(X) - other.predict_proba(X)).max() < 1e-9
+    assert np.abs(model.predict_proba(X) - plain).max() > 0.01
+    assert np.abs(model.calibrate(new, labels, method=None).predict_proba(X) - plain).max() == 0
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+def test_weights_count_as_rows_that_are_there_more_often(class_weight):
+    X, y = rows()
+    times = np.random.default_rng(2).integers(0, 4, len(X))
+    options = {"class_weight": class_weight, "calibration": None, "standardize": False}
+    weighted = classifier(**options).fit(X, y, times)
+    repeated = classifier(**options).fit(X.repeat(times, axis=0), y.repeat(times))
+    apart = weighted.predict_proba(X) - repeated.predict_proba(X)
+    assert np.abs(apart).max() < 1e-9
+
+
+def calibration_error(p, y, classes, weights, n_bins=15):
+    """The mean over bins of |accuracy - confidence|, as it is written."""
+    confidence, right = p.max(axis=1), classes[p.argmax(axis=1)] == y
+    total = 0.0
+    for b in range(n_bins):
+        inside = np.minimum((confidence * n_bins).astype(int), n_bins - 1) == b
+        if weights[inside].sum():
+            gap = np.average(right[inside], weights=weights[inside]) - np.average(
+                confidence[inside], weights=weights[inside]
+            )
+            total += weights[inside].sum() * abs(gap)
+    return total / weights.sum()
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_errors_are_those_of_scikit_learn(n_classes, weighted):
+    (X, y), (new, labels) = rows(n_classes=n_classes), rows(400, n_classes, seed=1)
+    weights = np.random.default_rng(3).random(len(new)) if weighted else np.ones(len(new))
+    model = classifier(class_weight="balanced").fit(X, y)
+    found = model.evaluate(new, labels, weights if weighted else None)
+    p, predicted, named = model.predict_proba(new), model.predict(new), {"sample_weight": weights}
+    classes = model.classes_
+    one_hot = 1.0 * (labels[:, None] == classes)
+    area = p[:, 1] if n_classes == 2 else p
+    expected = {
+        "accuracy": accuracy_score(labels, predicted, **named),
+        "balanced_accuracy": balanced_accuracy_score(labels, predicted, **named),
+        "log_loss": log_loss(labels, p, **named),
+        "brier_score": np.average(((p - one_hot) ** 2).sum(axis=1), weights=weights)
+        if n_classes == 3
+        else brier_score_loss(labels == classes[1], p[:, 1], **named),
+        "expected_calibration_error": calibration_error(p, labels, classes, weights),
+    }
+    for name, value in expected.items():
+        assert found[name] == pytest.approx(value, rel=1e-9), name
+    matrix = confusion_matrix(labels, predicted, **named)
+    np.testing.assert_allclose(found["confusion_matrix"], matrix)
+    exact = roc_auc_score(labels, area, multi_class="ovr", **named)
+    assert abs(found["auc"] - exact) <= found["auc_error"] + 1e-12
+    assert found["auc_error"] < 0.01
+
+
+def test_a_class_without_rows_has_no_area():
+    X, y = rows()
+    found = classifier().fit(X, y).evaluate(X[y != "hay"], y[y != "hay"])
+    assert (found["auc"], found["auc_error"]) == (None, None)
+    assert found["confusion_matrix"][0] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_predictions_of_lazy_rows_are_lazy_and_the_same(n_classes):
+    X, y = rows(n_classes=n_classes)
+    lazy, model = da.from_array(X, chunks=(100, 2)), classifier().fit(X, y)
+    for name in ("predict", "decision_function", "predict_proba", "predict_log_proba"):
+        expected, found = getattr(model, name)(X), getattr(model, name)(lazy)
+        assert isinstance(found, da.Array)
+        assert found.shape == expected.shape
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found.compute(), expected)
+
+
+def test_lazy_rows_and_labels_are_fitted_as_those_in_memory():
+    X, y = rows()
+    lazy = da.from_array(X, chunks=(60, 3)), da.from_array(y, chunks=50)
+    model, expected = classifier().fit(*lazy), classifier().fit(X, y)
+    assert np.abs(model.predict_proba(X) - expected.predict_proba(X)).max() < 1e-6
+    assert model.score(*lazy) == expected.score(X, y)
+
+
+def write(path, X, y):
+    with h5py.File(path, "w") as file:
+        file["X"], file["y"] = X, y.astype("S") if y.dtype.kind == "U" else y
+
+
+def test_files_in_which_classes_are_missing_are_fitted_as_arrays(tmp_path):
+    X, y = rows()
+    order = np.argsort(y, kind="stable")
+    for i, part in enumerate(np.array_split(order, 3)):
+        write(tmp_path / f"{i}.h5", X[part], y[part])
+    source = streamkern.open_hdf5(tmp_path / "*.h5", labels=True)
+    model, expected = classifier().fit(source), classifier().fit(X[order], y[order])
+    np.testing.assert_array_equal(model.coef_, expected.coef_)
+    assert model.rule_.as_dict() == expected.rule_.as_dict()
+    assert (model.predict(source) == expected.predict(X[order])).all()
+    assert model.evaluate(source) == expected.evaluate(X[order], y[order])
+
+
+def test_threads_give_the_same_bits():
+    X, y = rows()
+    here = classifier(precision="single").fit(X, y)
+    with dask.config.set(scheduler="threads"):
+        there = classifier(precision="single").fit(X, y)
+    np.testing.assert_array_equal(here.coef_, there.coef_)
+    assert here.rule_.as_dict() == there.rule_.as_dict()
+
+
+def test_a_class_of_one_row_is_missing_in_its_fold():
+    X, y = rows()
+    y = np.where(np.arange(len(y)) == 7, "rye", y)
+    model = classifier(alpha="cv").fit(X, y)
+    p = model.predict_proba(X)
+    assert p.shape == (len(X), 4)
+    assert p[:, 2].max() < 0.5  # classes_ is hay, oats, rye, straw
+
+
+def test_rows_without_a_label_are_told_or_left_out():
+    X, y = rows()
+    labels = y.astype(object)
+    labels[[3, 50]] = None
+    with pytest.raises(DataError, match=r"2 of 240 rows have no label.* the first at row 3;"):
+        classifier().fit(X, labels)
+    model = classifier(on_bad_rows="skip").fit(X, labels)
+    assert model.report_["skipped_rows"] == 2
+    found = model.evaluate(X, labels)
+    assert (found["rows"], found["skipped_rows"]) == (238, 2)
+    assert np.sum(found["confusion_matrix"]) == 238
+
+
+def test_rows_without_a_score_have_no_class():
+    X, y = rows()
+    model = classifier().fit(X, y)
+    X[5, 0] = np.nan
+    assert np.isnan(model.predict_proba(X)[5]).all()
+    with pytest.raises(DataError, match="1 of 240 rows have no finite score"):
+        model.predict(X)
+
+
+def test_labels_that_are_no_class_are_told_when_evaluating():
+    X, y = rows()
+    model = classifier().fit(X, y)
+    with pytest.raises(DataError, match="row 9 has the label 'rye', which is none of the 3 class"):
+        model.evaluate(X, np.where(np.arange(len(y)) == 9, "rye", y))
+
+
+@pytest.mark.parametrize("calibration", ["sigmoid", "isotonic", None])
+@pytest.mark.parametrize("class_weight", [None, "balanced", {"oats": 2.0}])
+def test_a_saved_classifier_is_the_same(calibration, class_weight, tmp_path):
+    X, y = rows()
+    model = classifier(calibration=calibration, class_weight=class_weight).fit(X, y)
+    model.save(tmp_path / "model.h5")
+    again = streamkern.load(tmp_path / "model.h5")
+    assert isinstance(again, RandomFeatureClassifier)
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert (again.predict(X) == model.predict(X)).all()
+    assert again.calibration == calibration
+    assert clone(again).fit(X, y).rule_.as_dict() == model.rule_.as_dict()
+    if not isinstance(class_weight, dict):
+        assert again.class_weight == class_weight
+    else:
+        assert again.class_weight == {"hay": 1.0, "oats": 2.0, "straw": 1.0}
+
+
+@pytest.mark.parametrize("labels", [np.array([b"a", b"b"]), np.array([False, True]), [-1, 1]])
+def test_classes_of_every_kind_are_saved(labels, tmp_path):
+    X, y = rows(n_classes=2)
+    model = classifier().fit(X, np.asarray(labels)[(y == "oats").astype(int)])
+    model.save(tmp_path / "model.h5")
+    again = streamkern.load(tmp_path / "model.h5")
+    assert again.classes_.dtype == model.classes_.dtype
+    assert again.classes_.tolist() == model.classes_.tolist()
+
+
+def test_a_regression_is_loaded_as_one(tmp_path):
+    X, _ = rows()
+    RandomFeatureRidge(n_components=8).fit(X, X[:, 0]).save(tmp_path / "model.h5")
+    assert isinstance(streamkern.load(tmp_path / "model.h5"), RandomFeatureRidge)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"sigmoid"', '"sigmold"'),
+        ('"hay"', '"zay"'),
+        ('"class_factors": null', '"class_factors": [1] '),
+        ('"offset": [', '"offset": 7 , "x":['),
+    ],
+)
+def test_a_file_that_was_tampered_with_is_damaged(old, new, tmp_path):
+    X, y = rows()
+    classifier().fit(X, y).save(tmp_path / "model.h5")
+    with h5py.File(tmp_path / "model.h5", "r+") as file:
+        card = file["card"][()].decode()
+        changed = card.replace(old, new)
+        assert changed != card
+        del file["card"]
+        encoded = changed.encode()
+        file["card"] = np.array(encoded, h5py.string_dtype("utf-8", len(encoded)))
+    with pytest.raises(ModelFileError, match="is a damaged model"):
+        streamkern.load(tmp_path / "model.h5")
+
+
+def test_moments_are_solved_as_rows_are_fitted(tmp_path):
+    X, y = rows()
+    options = {"calibration": None, "alpha": "cv", "class_weight": "balanced"}
+    found = classifier(**options).moments(X, y)
+    found.save(tmp_path / "m.h5")
+    fitted = classifier(**options).fit(X, y)
+    solved = classifier(**options).solve(streamkern.load_moments(tmp_path / "m.h5"))
+    assert np.abs(solved.predict_proba(X) - fitted.predict_proba(X)).max() < 1e-9
+    with pytest.raises(ParameterError, match="calibration 'sigmoid' needs rows"):
+        classifier().solve(found)
+
+
+def test_moments_merge_where_one_has_not_all_classes():
+    X, y = rows()
+    few, options = y != "hay", {"calibration": None}
+    first = classifier(**options).moments(X[:150], y[:150])
+    second = classifier(**options).moments(X[150:][few[150:]], y[150:][few[150:]], like=first)
+    model = classifier(**options).solve(first.merge(second))
+    used = few | (np.arange(len(y)) < 150)
+    expected = classifier(**options).fit(X[used], y[used], like=first)
+    assert np.abs(model.predict_proba(X) - expected.predict_proba(X)).max() < 1e-6
+    left = first.merge(second).forget(X[150:][few[150:]], y[150:][few[150:]])
+    again = classifier(**options).solve(left)
+    assert np.abs(again.coef_ - classifier(**options).solve(first).coef_).max() < 1e-6
+
+
+def test_moments_of_other_classes_do_not_merge():
+    X, y = rows()
+    first = classifier().moments(X[:150], y[:150])
+    renamed = np.where(y == "hay", "rye", y)
+    second = classifier().moments(X[150:], renamed[150:])
+    with pytest.raises(DataError, match="the classes 'hay', 'oats', 'straw'"):
+        first.merge(second)
+    with pytest.raises(DataError, match="has the label 'rye'"):
+        classifier().moments(X[150:], renamed[150:], like=first)
+
+
+def test_moments_of_a_regression_make_no_classifier():
+    X, _ = rows()
+    moments = RandomFeatureRidge(n_components=8).moments(X, X[:, 0])
+    with pytest.raises(ParameterError, match="moments that know classes"):
+        classifier(calibration=None).solve(moments)
+
+
+def test_a_fit_like_another_has_its_map_and_classes(tmp_path):
+    X, y = rows()
+    first = classifier(calibration=None).fit(X, y)
+    first.save(tmp_path / "model.h5")
+    few = y != "hay"
+    for like in (first, tmp_path / "model.h5"):
+        model = classifier(calibration=None).fit(X[few], y[few], like=like)
+        assert model.classes_.tolist() == NAMES.tolist()
+        np.testing.assert_array_equal(model.transform(X), first.transform(X))
+
+
+def test_length_scales_are_searched():
+    X, y = rows()
+    model = classifier(kernel=Gaussian("median"), alpha="cv").tune(X, y)
+    assert len(model.report_["tuning"]) >= 13
+    assert model.rule_.calibrator.name == "sigmoid"
+    assert model.score(X, y) > 0.75
+
+
+def test_one_label_alone_is_refused():
+    X, y = rows()
+    with pytest.raises(DataError, match="every label is 'a', but a classifier needs at least two"):
+        classifier().fit(X, np.full(len(y), "a"))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_one_class_that_weighs_anything_is_refused(n_classes):
+    X, y = rows(n_classes=n_classes)
+    with pytest.raises(DataError, match="weighs anything is of the class 'oats'"):
+        classifier().fit(X, y, 1.0 * (y == "oats"))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"calibration": "temperature"}, "calibration must be one of"),
+        ({"class_weight": "even"}, "class_weight must be None"),
+        ({"n_folds": 1}, "needs at least 2 folds"),
+        ({"n_components": 7}, "n_components"),
+    ],
+)
+def test_parameters_that_cannot_be_are_refused_before_rows_are_read(options, said):
+    with pytest.raises(ParameterError, match=said):
+        classifier(**options).fit(None, None)
+
+
+def test_the_model_of_commands_is_the_same_without_scikit_learn():
+    X, y = rows()
+    options = {"kernel": Gaussian(2.0), "n_components": 32, "alpha": 0.1, "precision": "double"}
+    model = ClassifierModel(**options).fit(X, y)
+    np.testing.assert_array_equal(model.predict_proba(X), classifier().fit(X, y).predict_proba(X))
+
+
+def test_a_report_is_written_of_the_scores(tmp_path):
+    X, y = rows()
+    model = classifier(alpha="cv").fit(X, y, keep_moments=True)
+    streamkern.write_report(model, tmp_path / "report.html", X, y)
+    page = (tmp_path / "report.html").read_text()
+    assert "RandomFeatureClassifier(" in page
+    assert "RandomFeatureRidge" not in page
