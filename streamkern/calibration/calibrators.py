@@ -182,9 +182,10 @@ class AdditiveVotes(Calibrator):
         if self.n_targets == 1:
             return scores
         odds = np.empty_like(scores, dtype=np.float64)
-        for k in range(self.n_targets):
-            others = np.delete(scores, k, axis=1)
-            odds[:, k] = scores[:, k] - np.logaddexp.reduce(others, axis=1)
+        with np.errstate(invalid="ignore"):  # rows without a score
+            for k in range(self.n_targets):
+                others = np.delete(scores, k, axis=1)
+                odds[:, k] = scores[:, k] - np.logaddexp.reduce(others, axis=1)
         return odds
 
     def decisions(self, scores: Floats) -> Floats:

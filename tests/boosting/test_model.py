@@ -107,7 +107,7 @@ def test_a_damaged_file_is_a_sentence_and_so_is_one_of_the_wrong_kind(fitted, tm
         streamkern.load(path)
 
 
-def test_rows_that_are_not_finite_are_refused_or_left_out():
+def test_rows_that_are_not_finite_are_refused_or_left_out(tmp_path):
     X, y = rows()
     wrong = X.copy()
     wrong[7, 0] = np.nan
@@ -120,6 +120,10 @@ def test_rows_that_are_not_finite_are_refused_or_left_out():
     assert found.report_["skipped_rows"] == 1
     np.testing.assert_allclose(found.predict_proba(X), expected.predict_proba(X), atol=1e-5)
     assert found.evaluate(wrong, y)["skipped_rows"] == 1
+    assert found.predict_to_hdf5(wrong, tmp_path / "predicted.h5", probabilities=True) == 1
+    with h5py.File(tmp_path / "predicted.h5") as file:
+        assert file["y_pred"][7] == b""
+        assert np.isnan(file["y_proba"][:]).any(axis=1).nonzero()[0].tolist() == [7]
 
 
 def test_balanced_classes_weigh_the_same():
