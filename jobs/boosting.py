@@ -5,6 +5,7 @@ round: the share of training rows that is wrong, what that is at most, and the s
 Beside them a single classifier of one round's features, and one of as many as all rounds have.
 
     python jobs/boosting.py ../shared/data/adult_a9a --rounds 10 --components 512
+    python jobs/boosting.py ../shared/data/adult_a9a --length-scale 4 --no-standardize
 """
 
 from __future__ import annotations
@@ -17,7 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from streamkern import RandomFeatureAdaBoost, RandomFeatureClassifier, RandomFeatureRidge
+from streamkern import (
+    Gaussian,
+    RandomFeatureAdaBoost,
+    RandomFeatureClassifier,
+    RandomFeatureRidge,
+)
 
 ALGORITHMS = ("gentle", "real", "discrete")
 
@@ -30,6 +36,8 @@ def options() -> argparse.Namespace:
     add("folder", type=Path, help="with data.npz")
     add("--rounds", type=int, default=10)
     add("--components", type=int, default=512, help="features of a round")
+    add("--length-scale", type=float, help="of the Gaussian kernel, by default the median")
+    add("--no-standardize", action="store_true", help="take the inputs in their own units")
     add("--alpha", default="cv", help="cv, gcv, or evidence: how rounds choose the penalty")
     add("--learning-rate", type=float, default=1.0)
     add("--algorithms", default=",".join(ALGORITHMS), help="with commas between")
@@ -38,13 +46,21 @@ def options() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def choices(given: argparse.Namespace, components: int) -> dict[str, Any]:
+    """Return what one model of so many features, and a round, have in common."""
+    return {
+        "kernel": Gaussian(given.length_scale or "median"),
+        "standardize": not given.no_standardize,
+        "n_components": components,
+        "alpha": given.alpha,
+        "random_state": given.seed,
+    }
+
+
 def boosted(given: argparse.Namespace, algorithm: str, rows: Any, test: Any) -> dict[str, Any]:
     """Fit by one algorithm, and print what every round does."""
-    base = RandomFeatureRidge(
-        n_components=given.components, alpha=given.alpha, random_state=given.seed
-    )
     model = RandomFeatureAdaBoost(
-        base,
+        RandomFeatureRidge(**choices(given, given.components)),
         n_estimators=given.rounds,
         algorithm=algorithm,
         learning_rate=given.learning_rate,
@@ -69,9 +85,7 @@ def boosted(given: argparse.Namespace, algorithm: str, rows: Any, test: Any) -> 
 
 def single(given: argparse.Namespace, components: int, rows: Any, test: Any) -> dict[str, Any]:
     """Fit one model, and print how it does."""
-    model = RandomFeatureClassifier(
-        n_components=components, alpha=given.alpha, random_state=given.seed
-    )
+    model = RandomFeatureClassifier(**choices(given, components))
     begun = time.perf_counter()
     model.fit(*rows)
     seconds = time.perf_counter() - begun
