@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from streamkern.boosting.options import BoostingOptions
     from streamkern.engine import PassResult
     from streamkern.fitoptions import FitOptions
+    from streamkern.learning import LearntMetric
     from streamkern.model import RidgeModel
     from streamkern.plan import Plan
     from streamkern.sources import LabelledSource
@@ -39,13 +40,13 @@ if TYPE_CHECKING:
     from streamkern.survey import Survey
 
 # Of a solution, what is said of every round; and of a fit, what all of them have in common.
-_OF_ROUND = ("alpha", "effective_dof", "cv_rmse", "n_components")
+_OF_ROUND = ("alpha", "effective_dof", "cv_rmse", "n_components", "note")
 _IN_COMMON = (
     *("rows", "n_features", "n_targets", "skipped_rows", "dropped_columns", "data", "metric"),
     *("kernel", "kernel_parameters", "length_scale", "feature_map", "precision"),
     *("n_folds", "fold_by", "projected_worker_bytes"),
 )
-_COUNTED = ("peak_worker_bytes", "retried_shards", "resumed_shards")
+_SHARDS = ("retried_shards", "resumed_shards")
 
 
 class Boosted(NamedTuple):
@@ -104,20 +105,20 @@ def fit_rounds(
     with checkpointed(checkpoint, source, options, plan, searched=told) as saved:
         seen = survey(source, options, plan, n_sample, checkpoint=saved)
         pair = options.kernel, options.feature_map
-        (best, *_), _ = in_metric(seen, options, [pair])
-        seen, ((kernel, _), *_) = best.survey, best.pairs
-        job = _Job(source, replace(options, kernel=kernel), plan, best.survey, saved, boosting)
+        (best, *_), learnt = in_metric(seen, options, [pair])
+        options = replace(options, kernel=best.pairs[0][0])
+        job = _Job(source, options, plan, best.survey, learnt, saved, boosting)
         ensemble, rounds, stopped = Ensemble(boosting.algorithm, len(source.classes)), [], None
         while len(ensemble) < boosting.n_estimators and stopped is None:
             ensemble, found, stopped = job.next_round(ensemble, ridge)
             rounds += found
         if not len(ensemble):
             raise DataError(
-                f"the first round stopped because {stopped}, so there is nothing to boost; check "
-                f"which dataset holds the labels, or take more components."
+                f"{stopped}, so there is nothing to boost; check which dataset holds the labels, "
+                f"or take more components."
             )
         staged = job.read(StagedErrors(ensemble), "rounds")
-    report = {name: job.first[name] for name in _IN_COMMON if name in job.first}
+    report = {name: job.first[name] for name in _IN_COMMON}
     for each, error, bound in zip(
         rounds, staged.errors.tolist(), staged.error_bounds.tolist(), strict=True
     ):
@@ -148,6 +149,7 @@ class _Job:
     options: FitOptions
     plan: Plan
     seen: Survey
+    learnt: LearntMetric | None
     saved: Checkpoint | None
     boosting: BoostingOptions
 
@@ -155,7 +157,7 @@ class _Job:
         passed = self.seen.passed
         self.first: dict[str, Any] = {}
         self.seconds = {"columns": passed.seconds, "pass": 0.0, "errors": 0.0, "solve": 0.0}
-        self.counts = {name: getattr(passed, name) for name in _COUNTED}
+        self.counts = {name: getattr(passed, name) for name in ("peak_worker_bytes", *_SHARDS)}
 
     def next_round(
         self, before: Ensemble, ridge: RidgeModel
@@ -171,13 +173,15 @@ class _Job:
             checkpoint=self.saved,
             weighting=before if number else None,
         )
+        if self.learnt is not None and not number:
+            moments = self.learnt.reported(moments)
         solved = copy(ridge).solve(moments)
         report = solved.report_
         self.first = self.first or report
         for name in ("pass", "solve"):
             self.seconds[name] += report["seconds"][name]
-        for name in _COUNTED[1:]:  # the report counts the survey too
-            self.counts[name] += report[name] - getattr(self.seen.passed, name)
+        survey = self.seen.passed  # the report counts it too
+        self._count(report["peak_worker_bytes"], *(report[n] - getattr(survey, n) for n in _SHARDS))
         errors = self.read(RoundErrors(before, solved.predictor_, rate), f"round-{number + 1}")
         error = errors.wrong / errors.weight
         # Votes are to be finite: no round is further from its weights than half a row.
@@ -213,8 +217,11 @@ class _Job:
             checkpoint=self.saved,
         )
         self.seconds["errors"] += passed.seconds
-        for name in _COUNTED[1:]:
-            self.counts[name] += getattr(passed, name)
-        largest = max(self.counts["peak_worker_bytes"], passed.peak_worker_bytes)
-        self.counts["peak_worker_bytes"] = largest
+        self._count(passed.peak_worker_bytes, *(getattr(passed, name) for name in _SHARDS))
         return passed.statistic
+
+    def _count(self, peak_bytes: int, *shards: int) -> None:
+        """Count what one more pass took."""
+        for name, n_shards in zip(_SHARDS, shards, strict=True):
+            self.counts[name] += n_shards
+        self.counts["peak_worker_bytes"] = max(self.counts["peak_worker_bytes"], peak_bytes)

@@ -86,6 +86,7 @@ def boosted_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
         ("training error", f"{report['train_error']:.5g}"),
         ("training error, at most", f"{report['train_error_bound']:.5g}"),
         *pass_rows(report),
+        *[("note", note) for note in dict.fromkeys(each["note"] for each in rounds) if note],
     ]
 
 
