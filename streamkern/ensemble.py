@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 # What least squares says of probabilities is no nearer to 0 and 1 than this in a logarithm.
 _LEAST = 0.01
+# Shares of wrong rows are no nearer to 0 and 1 than this, so that votes stay finite.
+_LEAST_ERROR = 1e-10
 # Weights that shrink by less than this are as they were, but for rounding.
 _NO_PROGRESS = 1.0 - 1e-9
 
@@ -66,7 +68,7 @@ class Algorithm(ABC):
         Parameters
         ----------
         error : float
-            The weighted share of rows that the round alone gets wrong, between 0 and 1.
+            The weighted share of rows that the round alone gets wrong, from 0 to 1.
         after : float
             The mean weight of rows after the round, over that before, if its votes are multiplied
             by the learning rate.
@@ -96,6 +98,7 @@ class Discrete(Algorithm):
 
     def step(self, error: float, after: float, learning_rate: float, n_classes: int) -> Step:  # noqa: ARG002
         """Return the learning rate times log((1 - e) / e) + log(K - 1)."""
+        error = min(max(error, _LEAST_ERROR), 1.0 - _LEAST_ERROR)
         size = learning_rate * (math.log((1.0 - error) / error) + math.log(n_classes - 1))
         right = (1.0 - error) * math.exp(-size * (1.0 - 1.0 / n_classes))
         return Step(size, right + error * math.exp(size / n_classes))

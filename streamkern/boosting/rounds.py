@@ -12,25 +12,32 @@ from __future__ import annotations
 
 import time
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from streamkern.checkpointing import checkpointed
 from streamkern.engine import accumulate
 from streamkern.ensemble import ALGORITHMS, Ensemble
 from streamkern.errors import DataError, ParameterError
+from streamkern.features import Identity, Standardized
 from streamkern.fitoptions import check_folds, plan_for
 from streamkern.fitting import moments_pass
 from streamkern.learning import check_metric_of, in_metric
+from streamkern.pattern import Pattern
 from streamkern.statistics import RoundErrors, StagedErrors
 from streamkern.survey import survey
+from streamkern.threads import blas_threads
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from streamkern.boosting.options import BoostingOptions
+    from streamkern.datamoments import DataMoments
     from streamkern.engine import PassResult
     from streamkern.fitoptions import FitOptions
+    from streamkern.kernels import Kernel
     from streamkern.learning import LearntMetric
     from streamkern.model import RidgeModel
     from streamkern.plan import Plan
@@ -153,6 +160,8 @@ class _Job:
     saved: Checkpoint | None
     boosting: BoostingOptions
 
+    kernel: Kernel = field(init=False)
+
     def __post_init__(self) -> None:
         passed = self.seen.passed
         self.first: dict[str, Any] = {}
@@ -167,14 +176,7 @@ class _Job:
         The round is left out, and nothing is said of it, where it does no better than chance.
         """
         number, rate = len(before), self.boosting.learning_rate
-        drawn = replace(self.options, random_state=self.options.random_state + number)
-        moments = moments_pass(
-            *(self.source, drawn, self.plan, self.seen),
-            checkpoint=self.saved,
-            weighting=before if number else None,
-        )
-        if self.learnt is not None and not number:
-            moments = self.learnt.reported(moments)
+        moments = self._moments(before)
         solved = copy(ridge).solve(moments)
         report = solved.report_
         self.first = self.first or report
@@ -184,13 +186,8 @@ class _Job:
         self._count(report["peak_worker_bytes"], *(report[n] - getattr(survey, n) for n in _SHARDS))
         errors = self.read(RoundErrors(before, solved.predictor_, rate), f"round-{number + 1}")
         error = errors.wrong / errors.weight
-        # Votes are to be finite: no round is further from its weights than half a row.
-        least = 0.5 / report["rows"]
         step = ALGORITHMS[before.algorithm].step(
-            min(max(error, least), 1.0 - least),
-            errors.after / errors.weight,
-            rate,
-            before.n_classes,
+            error, errors.after / errors.weight, rate, before.n_classes
         )
         if not step.is_forward:
             return before, [], f"round {number + 1} does no better than chance on its weights"
@@ -203,6 +200,28 @@ class _Job:
         }
         stopped = None if error else f"round {number + 1} gets no row wrong"
         return before.grown(solved.predictor_, step), [found], stopped
+
+    def _moments(self, before: Ensemble) -> DataMoments:
+        """Return the moments of the features of a round, on the weights of those before."""
+        common = self.source, self.options, self.plan, self.seen
+        if not len(before):
+            moments = moments_pass(*common, checkpoint=self.saved)
+            self.kernel = moments.kernel
+            return moments if self.learnt is None else self.learnt.reported(moments)
+        like = Pattern(self.options, self._drawn(len(before)), self.kernel)
+        return moments_pass(*common, like=like, checkpoint=self.saved, weighting=before)
+
+    def _drawn(self, number: int) -> Standardized:
+        """Return the map of a round after the first, with the kernel of that one."""
+        standardizer, options = self.seen.standardizer, self.options
+        if options.is_identity:
+            return Standardized(standardizer, Identity().draw(len(standardizer.columns)))
+        options = replace(options, random_state=options.random_state + number)
+        with blas_threads(1):  # frequencies are part of the result
+            # Landmarks begin at the first rows, whatever the seed.
+            rows = np.roll(standardizer(self.seen.sample.X), -number * options.n_components, axis=0)
+            inner = options.map_of(self.kernel).draw(len(standardizer.columns), rows)
+        return Standardized(standardizer, inner)
 
     def read(self, statistic: Any, label: str) -> Any:
         """Return a statistic of the rows, by one light pass."""

@@ -14,6 +14,7 @@ from streamkern import plan
 from streamkern.boosting import BoostedModel
 from streamkern.ensemble import ALGORITHMS
 from streamkern.errors import DataError
+from streamkern.metric import metric_of_map
 from streamkern.model import RidgeModel
 
 N, P, ALPHA = 600, 2, 0.1
@@ -233,6 +234,20 @@ def test_a_round_no_better_than_chance_is_left_out(algorithm):
     assert len(model.ensemble_) == len(model.report_["rounds"]) == 1
     with pytest.raises(DataError, match="round 1 does no better than chance"):
         boosted(algorithm).fit(X, y)
+
+
+@pytest.mark.parametrize("options", [{"feature_map": "nystroem"}, {"metric": "learn:1"}])
+def test_rounds_have_maps_of_their_own_with_a_kernel_and_metric_in_common(options):
+    X, y = squares(3)
+    model = boosted(n_estimators=2, ridge=base(**options)).fit(X, y)
+    first, second = (each.predictor.feature_map for each in model.ensemble_.rounds)
+    assert (first.standardizer.mean == second.standardizer.mean).all()
+    assert not np.allclose(first.transform(X), second.transform(X))
+    if "metric" in options:
+        assert (metric_of_map(first) == metric_of_map(second)).all()
+        assert len(model.report_["metric"]["rounds"]) == 2
+    rounds = model.report_["rounds"]
+    assert rounds[1]["train_error_bound"] < rounds[0]["train_error_bound"]
 
 
 def test_on_a_board_rounds_of_few_features_beat_one():
