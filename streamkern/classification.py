@@ -49,6 +49,7 @@ def calibrated_by_folds(ridge: RidgeModel, source: LabelledSource, method: str) 
         )
     unseen = unseen_by(ridge, folds)
     held_out = HeldOutScores(unseen.rule, unseen.predictors, *_reach(ridge))
+    del unseen  # and with it the normal equations of every fold
     return _calibrated(ridge, source, held_out, method)
 
 

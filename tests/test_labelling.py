@@ -202,6 +202,25 @@ def test_text_that_is_not_utf_8_is_told(tmp_path):
         labelled_source(open_hdf5(tmp_path / "a.h5", labels=True))
 
 
+def test_labels_that_cannot_be_read_are_told_or_missing(tmp_path):
+    X, y = rows()
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["X"] = X
+        codes = np.searchsorted(NAMES, y)
+        file.create_dataset("y", data=codes, chunks=(10,), fletcher32=True)
+    with h5py.File(tmp_path / "a.h5") as file:
+        offset = file["y"].id.get_chunk_info(2).byte_offset
+    with (tmp_path / "a.h5").open("r+b") as file:
+        file.seek(offset)
+        file.write(b"\x5a" * 8)
+    source = open_hdf5(tmp_path / "a.h5", labels=True)
+    with pytest.raises(DataError, match=r"labels 20 to 30 of /y cannot be read"):
+        labelled_source(source)
+    found, counts = labelled_source(source, skip_bad_rows=True)
+    assert np.flatnonzero(np.isnan(read(found)[0]).any(axis=1)).tolist() == list(range(20, 30))
+    assert counts.weights.sum() == N - 10
+
+
 def _parts(X, y):
     source, _ = labelled_source(X, y)
     return source.rows, source.labels

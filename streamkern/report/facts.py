@@ -29,6 +29,7 @@ _PHASES = {
     "pass": "second reading: moments",
     "forget": "forgetting rows",
     "solve": "choosing and solving",
+    "calibration": "third reading: calibration",
     "sparsify": "choosing features",
 }
 

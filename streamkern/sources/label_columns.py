@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from dask.base import tokenize
 
 from streamkern.errors import DataError
-from streamkern.sources.headers import opened, undamaged
+from streamkern.sources.headers import OUTAGES, opened, patiently, undamaged
 from streamkern.sources.wholeness import is_text, whole_labels_in
 
 if TYPE_CHECKING:
@@ -130,23 +131,38 @@ class HDF5LabelReader(LabelReader):
                     raise DataError(f"{piece.path} changed while it was in use; start again.")
                 for start in range(piece.start, piece.stop, _AT_ONCE):
                     rows = slice(start, min(start + _AT_ONCE, piece.stop))
-                    yield self._read(dataset, piece, rows)
+                    try:
+                        found = [_labels(dataset, rows)]
+                    except (OSError, UnicodeDecodeError):
+                        found = self._by_chunk(dataset, piece, rows)
+                    yield from found
 
-    def _read(self, dataset: h5py.Dataset, piece: Piece, rows: slice) -> Array:
-        try:
-            found: Array = np.asarray(dataset[rows]).reshape(rows.stop - rows.start)
-            return _decoded(found) if is_text(dataset) else found
-        except UnicodeDecodeError as error:
-            why = "are no text in UTF-8"
-            problem: Exception = error
-        except OSError as error:
-            why, problem = f"cannot be read ({error})", error
-        if self.is_tolerant:
-            return np.full(rows.stop - rows.start, None)
-        raise DataError(
-            f"{piece.path}: labels {rows.start:,} to {rows.stop:,} of {dataset.name} {why}; write "
-            f"the file again, or give --on-bad-rows skip to leave them out."
-        ) from problem
+    def _by_chunk(self, dataset: h5py.Dataset, piece: Piece, rows: slice) -> list[Array]:
+        """Read chunk by chunk, for the error to name the one that is damaged and no others."""
+        found = []
+        tall = dataset.chunks[0] if dataset.chunks else rows.stop - rows.start
+        for start in range(rows.start - rows.start % tall, rows.stop, tall):
+            part = slice(max(start, rows.start), min(start + tall, rows.stop))
+            try:
+                labels = patiently(partial(_labels, dataset, part), lambda _: True)
+            except (OSError, UnicodeDecodeError) as error:
+                if not self.is_tolerant or getattr(error, "errno", None) in OUTAGES:
+                    not_text = isinstance(error, UnicodeDecodeError)
+                    why = "are no text in UTF-8" if not_text else f"cannot be read ({error})"
+                    raise DataError(
+                        f"{piece.path}: labels {part.start:,} to {part.stop:,} of {dataset.name} "
+                        f"{why}; write the file again, or give --on-bad-rows skip to leave them "
+                        f"out."
+                    ) from error
+                labels = np.full(part.stop - part.start, None)
+            found.append(labels)
+        return found
+
+
+def _labels(dataset: h5py.Dataset, rows: slice) -> Array:
+    """Read some labels, texts as such."""
+    found: Array = np.asarray(dataset[rows]).reshape(rows.stop - rows.start)
+    return _decoded(found) if is_text(dataset) else found
 
 
 def _decoded(labels: Array) -> Array:
