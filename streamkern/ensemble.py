@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _LEAST = 0.01
 # Shares of wrong rows are no nearer to 0 and 1 than this, so that votes stay finite.
 _LEAST_ERROR = 1e-10
+# Exponents of rows that weigh nothing, and may be anywhere, are no larger than this.
+_LARGEST = 700.0
 # Weights that shrink by less than this are as they were, but for rounding.
 _NO_PROGRESS = 1.0 - 1e-9
 
@@ -269,8 +271,14 @@ class Ensemble(RowFunction):
         """Return the weights (n,) that the next round gives rows."""
         weights = np.ones(len(block)) if block.weights is None else block.weights
         mine = self.votes(block.X)[np.arange(len(block)), self.codes(block.y)]
-        return weights * np.exp(-mine - self.log_unit)
+        return weights * bounded_exp(-mine - self.log_unit)
 
     def reweighted(self, block: Block) -> Block:
         """Return rows with the weights that the next round gives them."""
         return replace(block, weights=self.weights(block))
+
+
+def bounded_exp(exponents: Floats) -> Floats:
+    """Return exp of every exponent, of large ones a large number that is still one."""
+    exponentials: Floats = np.exp(np.minimum(exponents, _LARGEST))
+    return exponentials

@@ -165,8 +165,8 @@ class RandomFeatureAdaBoost(BoostedModel, ClassifierMixin, BaseEstimator):  # ty
     the rounds before: nothing is kept of any row.  A round is two passes over the rows, one for
     sums and a light one for what its votes count.
 
-    It helps where a round has few features, or rows are hard in places; a single model with as many
-    features as all rounds together is often as good, and takes one pass.
+    Memory and solving take the D of one round, not of all together.  A single model of as many
+    features, where it can be had, often gets fewer rows wrong.
 
     Parameters
     ----------

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streamkern.ensemble import bounded_exp
 from streamkern.statistics.base import Statistic
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class RoundErrors(Statistic):
             mine = votes[np.arange(len(block)), codes]
             self.weight += float(weights.sum())
             self.wrong += float(weights @ (votes.argmax(axis=1) != codes))
-            self.after += float(weights @ np.exp(-self.step * mine))
+            self.after += float(weights @ bounded_exp(-self.step * mine))
 
     def merge(self, other: RoundErrors) -> RoundErrors:
         """Return the errors on both sets of rows."""
@@ -129,7 +130,7 @@ class StagedErrors(Statistic):
                 others[rows, codes] = -np.inf
                 margins = votes[rows, codes] - others.max(axis=1)
                 self.wrong[i] += weights @ (votes.argmax(axis=1) != codes)
-                self.bounds[i] += weights @ np.exp(-margins / 2.0)
+                self.bounds[i] += weights @ bounded_exp(-margins / 2.0)
 
     def merge(self, other: StagedErrors) -> StagedErrors:
         """Return the errors on both sets of rows."""

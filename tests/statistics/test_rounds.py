@@ -73,3 +73,14 @@ def test_a_new_round_is_judged_on_the_weights_of_the_ones_before():
         after += mine * np.exp(-0.5 * (scores[code] - scores.mean()))
         wrong += mine * (scores.argmax() != code)
     np.testing.assert_allclose([found.weight, found.after, found.wrong], [weights, after, wrong])
+
+
+def test_rows_far_out_that_weigh_nothing_change_nothing():
+    block, _ = rows()
+    far = Block(1e6 * block.X, block.y, 0, 0.0 * block.weights)
+    for statistic in (StagedErrors(ensemble()), RoundErrors(ensemble(), predictor(3), 0.5)):
+        expected, found = statistic.zero(), statistic.zero()
+        expected.update([block])
+        found.update([block, far])
+        for name, value in expected.detached().items():
+            np.testing.assert_array_equal(found.detached()[name], value)
