@@ -27,6 +27,7 @@ from streamkern import (
     Nystroem,
     QuasiRandomFourierFeatures,
     RandomBinning,
+    RandomFeatureAdaBoost,
     RandomFeatureClassifier,
     RandomFeaturePCA,
     RandomFeatureRidge,
@@ -94,6 +95,12 @@ CASES = (
             paired=False,
             precision="double",
             calibration=None,
+        )
+    ),
+    Case(
+        RandomFeatureAdaBoost(
+            RandomFeatureRidge(Gaussian(2.0), n_components=32, alpha=1.0, precision="double"),
+            n_estimators=3,
         )
     ),
     Case(RandomFeaturePCA(n_random_features=32), ROUNDED),

@@ -16,7 +16,12 @@ if TYPE_CHECKING:
     from streamkern.conversion import convert
     from streamkern.datamoments import DataMoments, load_moments
     from streamkern.engine import accumulate
-    from streamkern.estimators import RandomFeatureClassifier, RandomFeatureRidge, load
+    from streamkern.estimators import (
+        RandomFeatureAdaBoost,
+        RandomFeatureClassifier,
+        RandomFeatureRidge,
+        load,
+    )
     from streamkern.exact import ExactKernelRidge
     from streamkern.exchange import to_onnx
     from streamkern.features import FeatureMap
@@ -75,6 +80,7 @@ _HOMES = {
     "Polynomial": "kernels",
     "QuasiRandomFourierFeatures": "transformers",
     "RandomBinning": "transformers",
+    "RandomFeatureAdaBoost": "estimators",
     "RandomFeatureClassifier": "estimators",
     "RandomFeaturePCA": "pca.estimator",
     "RandomFeatureRidge": "estimators",
@@ -121,6 +127,7 @@ __all__ = [
     "Polynomial",
     "QuasiRandomFourierFeatures",
     "RandomBinning",
+    "RandomFeatureAdaBoost",
     "RandomFeatureClassifier",
     "RandomFeaturePCA",
     "RandomFeatureRidge",

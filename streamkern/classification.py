@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
     from streamkern.calibration import Calibrator, ClassRule
     from streamkern.model import RidgeModel
-    from streamkern.predictor import Predictor
+    from streamkern.predictor import RowFunction
     from streamkern.sources import LabelledSource, Source
 
 # The least that scores are taken to spread by, as a part of the targets' variance.
@@ -84,13 +84,13 @@ def _reach(ridge: RidgeModel) -> tuple[Floats, Floats]:
 
 
 def evaluate_classes(
-    predictor: Predictor, rule: ClassRule, source: LabelledSource, *, skip_bad_rows: bool = False
+    predictor: RowFunction, rule: ClassRule, source: LabelledSource, *, skip_bad_rows: bool = False
 ) -> dict[str, Any]:
     """Compare predicted classes and probabilities with the labels of rows, in one pass.
 
     Parameters
     ----------
-    predictor : Predictor
+    predictor : RowFunction
     rule : ClassRule
     source : LabelledSource
         Of the classes of the rule.
@@ -110,8 +110,8 @@ def evaluate_classes(
     DataError
         If the rows cannot be used.
     """
-    predictor.feature_map.check((source.n_samples, source.n_features))
-    empty, row_bytes = ClassErrors(predictor, rule), 8 * len(predictor.coef)
+    predictor.check((source.n_samples, source.n_features))
+    empty, row_bytes = ClassErrors(predictor, rule), 8 * predictor.n_components
     result, errors, _ = scored(source, empty, empty, row_bytes, "evaluate", skip_bad_rows)
     confusion = errors.confusion
     return {
@@ -132,7 +132,7 @@ def evaluate_classes(
 
 
 def predict_classes_to_hdf5(
-    predictor: Predictor,
+    predictor: RowFunction,
     rule: ClassRule,
     source: Source,
     path: str | Path,
@@ -147,7 +147,7 @@ def predict_classes_to_hdf5(
 
     Parameters
     ----------
-    predictor : Predictor
+    predictor : RowFunction
     rule : ClassRule
     source : Source
         Of n rows; one that was opened without targets saves reading them.

@@ -52,23 +52,13 @@ class KernelParameters:
         return self
 
 
-class FeatureEstimator(
-    KernelParameters,
-    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
-    TransformerMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
-):
-    """A model with a feature map that is an estimator and a transformer of scikit-learn's too.
+class TableEstimator(BaseEstimator):  # type: ignore[misc]
+    """A model that is an estimator of scikit-learn's, whose tables are checked as those are.
 
     It comes before the model among the bases of a class.
-
-    Attributes
-    ----------
-    feature_map_ : FeatureMap
     """
 
     on_bad_rows: str
-    feature_map_: FeatureMap
 
     def _tables(
         self,
@@ -84,6 +74,27 @@ class FeatureEstimator(
         if not isinstance(X, Source) and (first or y is not None):
             y = checked_targets(self, y, labels=is_classifier(self))
         return X, y, sample_weight
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.on_bad_rows == "skip"
+        return tags
+
+
+class FeatureEstimator(
+    KernelParameters,
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    TableEstimator,
+):
+    """A model with a feature map that is an estimator and a transformer of scikit-learn's too.
+
+    Attributes
+    ----------
+    feature_map_ : FeatureMap
+    """
+
+    feature_map_: FeatureMap
 
     def transform(self, X: Any) -> Any:
         """Return the features (n, D) of rows (n, p): standardised, mapped, and scaled.
@@ -102,11 +113,6 @@ class FeatureEstimator(
     @property
     def _n_features_out(self) -> int:
         return self.feature_map_.n_components
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self.on_bad_rows == "skip"
-        return tags
 
 
 def checked_rows(

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
 
+from streamkern.boosting import BoostedModel, restored_ensemble
 from streamkern.callbacks import CallbackSupportMixin, told_to_callbacks
 from streamkern.classifier import ClassifierModel, restored_classifier
-from streamkern.conventions import FeatureEstimator
+from streamkern.conventions import FeatureEstimator, TableEstimator
 from streamkern.model import RidgeModel, restored
-from streamkern.storage import read_model
+from streamkern.storage import holds_ensemble, read_ensemble, read_model
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -191,7 +192,73 @@ class RandomFeatureClassifier(
     tune = told_to_callbacks(ClassifierModel.tune)
 
 
-def load(path: str | Path) -> RandomFeatureRidge | RandomFeatureClassifier:
+class RandomFeatureAdaBoost(
+    CallbackSupportMixin,  # type: ignore[misc]
+    TableEstimator,
+    BoostedModel,
+    ClassifierMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
+    """AdaBoost with random-feature ridge regression, on rows that are weighted as they are read.
+
+    A round is ridge regression on +1 and -1, as of `RandomFeatureClassifier`, with a map of its own
+    and the standardisation and kernel that all rounds share.  Its scores become votes, the votes
+    V (n, K) of all rounds are added up, and the class with most is chosen.  The next round weighs a
+    row of class y by its own weight times exp(-V_y), which is computed where the row is read, from
+    the rounds before: nothing is kept of any row.  A round is two passes over the rows, one for
+    sums and a light one for what its votes count.
+
+    Memory and solving take the D of one round, not of all together.  A single model of as many
+    features, where it can be had, often gets fewer rows wrong.
+
+    Parameters
+    ----------
+    estimator : RandomFeatureRidge, optional
+        What every round is, by default of 512 features; the seed of its map is `random_state` in
+        the first round and one more in each after it.
+    n_estimators : int
+        T, the most rounds there may be.  There are fewer where one does no better than chance on
+        its weights, or gets no row wrong: `report_["stopped"]` says so.
+    algorithm : {'gentle', 'real', 'discrete'}
+        How scores become votes: as they are, which is Gentle AdaBoost; by the logarithms of the
+        probabilities that they estimate, which is Real AdaBoost, or SAMME.R; or as one class, with
+        a weight that follows from how many rows are wrong, which is AdaBoost, or SAMME.
+    learning_rate : float
+        What votes are multiplied by besides, above 0 and at most 1.
+    class_weight : 'balanced', or mapping of label to float, optional
+        As of `RandomFeatureClassifier`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+    ensemble_ : Ensemble
+        The predictors of the rounds, with what their votes are multiplied by.
+    report_ : dict
+        Rows, seconds and memory of the fit, and `rounds`: of each its weighted error, and the
+        training error after it with its bound, the mean of exp(-m / 2), m the votes of a row's
+        class less those of the best other one.  Both are means with the weights of rows.
+    n_features_in_ : int
+
+    Notes
+    -----
+    Probabilities are those of the additive model that the rounds fit: p_k is in proportion to
+    exp(V_k).
+
+    References
+    ----------
+    Freund and Schapire (1997), "A decision-theoretic generalization of on-line learning and an
+    application to boosting", for AdaBoost and the bound.
+    Friedman, Hastie and Tibshirani (2000), "Additive logistic regression: a statistical view of
+    boosting", for Real and Gentle AdaBoost, and probabilities.
+    Zhu, Zou, Rosset and Hastie (2009), "Multi-class AdaBoost".
+    """
+
+    fit = told_to_callbacks(BoostedModel.fit)
+
+
+def load(
+    path: str | Path,
+) -> RandomFeatureRidge | RandomFeatureClassifier | RandomFeatureAdaBoost:
     """Read a model that `save`, `streamkern fit` or `streamkern tune` wrote.
 
     Raises
@@ -199,6 +266,9 @@ def load(path: str | Path) -> RandomFeatureRidge | RandomFeatureClassifier:
     ModelFileError
         If the file is missing, is not a model, is damaged, or has a newer format.
     """
+    if holds_ensemble(path):
+        boosted = read_ensemble(path)
+        return restored_ensemble(RandomFeatureAdaBoost, RandomFeatureRidge, boosted, path)
     file = read_model(path)
     if "classifier" in file.card:
         return restored_classifier(RandomFeatureClassifier, file, path)

@@ -221,6 +221,7 @@ def plan_for(
     fixed_alpha: bool = False,
     needs_targets: bool = True,
     n_left_out: int = 0,
+    n_maps: int = 1,
 ) -> Plan:
     """Plan a fit on what the current scheduler offers, tell it, and refuse what does not fit."""
     if needs_targets and not source.n_targets:
@@ -232,6 +233,7 @@ def plan_for(
         indexed=indexed,
         fixed_alpha=fixed_alpha,
         n_left_out=n_left_out,
+        n_maps=n_maps,
         n_workers=resources.n_workers,
         n_threads=resources.n_threads,
         allowed_bytes=resources.worker_bytes,

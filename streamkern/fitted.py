@@ -305,10 +305,15 @@ class FittedRidge(TakesRows):
             "options": options,
             "option_kernel": {"name": kernel.name, "parameters": kernel.parameters()},
             "report": self.report_,
-            "versions": {"streamkern": __version__} | {name: version(name) for name in LIBRARIES},
+            "versions": versions(),
             "feature_names": self.feature_names(),
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
         }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of this library, and of those that it computes with."""
+    return {"streamkern": __version__} | {name: version(name) for name in LIBRARIES}
 
 
 def _deviations(X: Array, deviation: Deviation) -> Floats:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from streamkern.engine import PassResult
+    from streamkern.ensemble import Ensemble
     from streamkern.features import FeatureMap
     from streamkern.fitoptions import FitOptions
     from streamkern.pattern import Pattern
@@ -130,8 +131,28 @@ def moments_pass(
     *,
     like: Pattern | None = None,
     checkpoint: Checkpoint | None = None,
+    weighting: Ensemble | None = None,
 ) -> DataMoments:
-    """Read the rows once for the moments, after the survey that says how."""
+    """Read the rows once for the moments, after the survey that says how.
+
+    Parameters
+    ----------
+    source : Source
+    options : FitOptions
+    plan : Plan
+    seen : Survey
+    like : Pattern, optional
+        Whose map is taken.
+    checkpoint : Checkpoint, optional
+        Where the sums are saved.
+    weighting : Ensemble, optional
+        Whose weights rows are given where they are read.
+
+    Raises
+    ------
+    DataError
+        If a fold has no rows.
+    """
     begun = time.perf_counter()
     with blas_threads(1):  # frequencies and shift are part of the result
         if like is None:
@@ -149,7 +170,7 @@ def moments_pass(
     passes = [
         accumulate(
             source,
-            ByFold(rule, strip),
+            ByFold(rule, strip, weighting),
             shard_rows=plan.shard_rows,
             block_rows=plan.block_rows,
             skip_bad_rows=options.on_bad_rows == "skip",

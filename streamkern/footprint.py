@@ -56,6 +56,8 @@ class Footprint:
         Rows that are to be known again.
     weighted : bool
         Whether rows have weights.
+    n_maps : int
+        Maps that are held: more than the one of the pass where others weigh its rows.
     """
 
     n_components: int
@@ -74,6 +76,7 @@ class Footprint:
     from_rows: bool
     n_indexed: int
     weighted: bool = False
+    n_maps: int = 1
 
     @property
     def index(self) -> int:
@@ -89,7 +92,8 @@ class Footprint:
     def map(self) -> int:
         """The frequencies or landmarks, as drawn and in the precision of the features."""
         D, p = self.n_components, self.n_features
-        return 16 * D * p + (8 * _SQUARES_OF_LANDMARKS * D**2 if self.from_rows else 0)
+        one = 16 * D * p + (8 * _SQUARES_OF_LANDMARKS * D**2 if self.from_rows else 0)
+        return self.n_maps * one
 
     @property
     def drawing(self) -> int:

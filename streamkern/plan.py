@@ -171,6 +171,7 @@ def plan_fit(
     n_left_out: int = 0,
     can_strip: bool = False,
     from_rows: bool = False,
+    n_maps: int = 1,
     n_workers: int | None = None,
     n_threads: int | None = None,
     allowed_bytes: int | None = None,
@@ -198,6 +199,8 @@ def plan_fit(
         The map has leading parts, so that the products can be made in several readings.
     from_rows : bool
         The map is made from rows of the sample, and what it sums is turned.
+    n_maps : int
+        Maps that are held: more than one where rounds before weigh the rows.
     n_workers : int, optional
         Worker processes there are, or 0 for this process; chosen where it is not given.
     n_threads : int, optional
@@ -240,6 +243,7 @@ def plan_fit(
         from_rows=from_rows,
         n_indexed=n if indexed else 0,
         weighted=weighted,
+        n_maps=n_maps,
     )
 
     def process_bytes(threads: int, n_strips: int = 1) -> int:

@@ -12,8 +12,10 @@ from streamkern.engine import accumulate
 from streamkern.errors import DataError
 from streamkern.mapping import map_shards
 from streamkern.plan import cut
-from streamkern.predictor import PredictionBuffers
+from streamkern.predictor import Predictor
 from streamkern.scheduling import kept, shared, task
+from streamkern.sources import ArraySource, Source
+from streamkern.sources.lazy import is_dask_array
 from streamkern.statistics import (
     ColumnStatistics,
     GradientOuterProduct,
@@ -29,10 +31,10 @@ if TYPE_CHECKING:
 
     from streamkern._typing import Floats
     from streamkern.engine import PassResult
-    from streamkern.predictor import Predictor
+    from streamkern.predictor import RowFunction
     from streamkern.scratch import Scratch
     from streamkern.solve import NormalEquations
-    from streamkern.sources import Block, Shard, Source
+    from streamkern.sources import Block, Shard
     from streamkern.statistics import Statistic
 
 # What the predictions of one shard may take on their way to the writer.
@@ -41,19 +43,19 @@ _SHARD_BYTES = 32 << 20
 
 @dataclass(frozen=True)
 class _PredictShard:
-    predictor: Predictor
+    predictor: RowFunction
     block_rows: int
     deviation: Deviation | None = None
 
     def __call__(self, blocks: Iterator[Block], n_rows: int, scratch: Scratch) -> dict[str, Floats]:
-        q = self.predictor.coef.shape[1]
+        q = self.predictor.n_targets
         names = ("y_pred",) if self.deviation is None else ("y_pred", "y_std")
         made = {name: np.empty((n_rows, q)) for name in names}
-        buffers = PredictionBuffers(self.predictor, min(n_rows, self.block_rows), scratch)
+        write = self.predictor.buffered(min(n_rows, self.block_rows), scratch)
         done = 0
         for block in blocks:
             rows = slice(done, done + len(block))
-            buffers.predict(block.X, made["y_pred"][rows])
+            write(block.X, made["y_pred"][rows])
             if self.deviation is not None:
                 deviations = self.deviation.standard_deviations(block.X)
                 made["y_std"][rows] = deviations.reshape(len(block), q)
@@ -63,7 +65,7 @@ class _PredictShard:
 
 
 def predicted_shards(
-    predictor: Predictor, source: Source, equations: NormalEquations | None = None
+    predictor: RowFunction, source: Source, equations: NormalEquations | None = None
 ) -> Iterator[tuple[Shard, dict[str, Floats]]]:
     """Yield every shard of a source with its predictions, in order.
 
@@ -75,14 +77,15 @@ def predicted_shards(
     DataError
         If the rows have another number of columns than the model was fitted on.
     """
-    predictor.feature_map.check((source.n_samples, source.n_features))
+    predictor.check((source.n_samples, source.n_features))
     # Blocks of 2 MiB, if that is not too few rows: two are held, one of them to be read ahead.
     shard_rows, block_rows = cut(source, 64 * source.row_bytes)
-    made_bytes = 8 * predictor.coef.shape[1] * (1 if equations is None else 2)
+    made_bytes = 8 * predictor.n_targets * (1 if equations is None else 2)
     most_rows = max(_SHARD_BYTES // made_bytes, 1)
     block_rows = min(block_rows, most_rows)
     function: Any = _PredictShard(predictor, block_rows)
     if equations is not None:
+        assert isinstance(predictor, Predictor)  # noqa: S101  for the type checker
         arguments = predictor.feature_map, shared(equations), predictor.flat
         deviation = task(Deviation.of, *arguments, name="deviation")
         function = kept(task(_PredictShard, predictor, block_rows, deviation, name="predict"))
@@ -93,6 +96,30 @@ def predicted_shards(
         block_rows=block_rows,
         most_rows=most_rows,
         label="predict",
+    )
+
+
+def predicted_rows(predictor: RowFunction, X: Any) -> Any:
+    """Return predictions (n,) or (n, q) of an array, a source, or lazily of a Dask array.
+
+    Raises
+    ------
+    DataError
+        If X has another number of columns than the model was fitted on.
+    """
+    if isinstance(X, Source):
+        return np.concatenate([made["y_pred"] for _, made in predicted_shards(predictor, X)])
+    rows: Any = X if is_dask_array(X) else ArraySource(X).X
+    predictor.check(rows.shape)
+    if not is_dask_array(rows):
+        return predictor.predict(rows)
+    targets = () if predictor.flat else (predictor.n_targets,)
+    return rows.rechunk({1: -1}).map_blocks(
+        predictor.predict,
+        dtype=float,
+        drop_axis=None if targets else 1,
+        chunks=(rows.chunks[0], *((q,) for q in targets)),
+        meta=np.empty((0,) * (1 + len(targets))),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,6 +13,8 @@ from streamkern.features import Standardized
 from streamkern.scratch import Scratch
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from streamkern._typing import Array, Floats
     from streamkern.features import FeatureMap
 
@@ -43,8 +46,42 @@ class Form(NamedTuple):
     dtype: np.dtype[Any]
 
 
+class RowFunction(ABC):
+    """What is sent to workers to predict with.
+
+    Attributes
+    ----------
+    flat : bool
+        Whether predictions are (n,), of a single target.
+    """
+
+    flat: bool
+
+    @property
+    @abstractmethod
+    def n_targets(self) -> int:
+        """The number of values a row, q."""
+
+    @property
+    @abstractmethod
+    def n_components(self) -> int:
+        """How many features of a row are held at a time."""
+
+    @abstractmethod
+    def check(self, shape: tuple[int, ...]) -> None:
+        """Raise DataError unless rows of that shape can be predicted."""
+
+    @abstractmethod
+    def predict(self, X: Array) -> Floats:
+        """Return predictions (n, q) for rows (n, p), or (n,) where they are flat."""
+
+    @abstractmethod
+    def buffered(self, n_rows: int, scratch: Scratch) -> Callable[[Array, Floats], None]:
+        """Return what writes the predictions (n, q) of up to so many rows into an array."""
+
+
 @dataclass(frozen=True)
-class Predictor:
+class Predictor(RowFunction):
     """The function intercept + phi(x)^T coef.
 
     Parameters
@@ -65,6 +102,24 @@ class Predictor:
     intercept: Floats
     precision: str = "single"
     flat: bool = False
+
+    @property
+    def n_targets(self) -> int:
+        """The number of targets, q."""
+        return int(self.coef.shape[1])
+
+    @property
+    def n_components(self) -> int:
+        """The number of features, D."""
+        return len(self.coef)
+
+    def check(self, shape: tuple[int, ...]) -> None:
+        """Raise DataError unless rows have as many columns as the model was fitted on."""
+        self.feature_map.check(shape)
+
+    def buffered(self, n_rows: int, scratch: Scratch) -> Callable[[Array, Floats], None]:
+        """Return what predicts rows with memory that is taken once."""
+        return PredictionBuffers(self, n_rows, scratch).predict
 
     def predict(self, X: Array) -> Floats:
         """Return predictions (n, q) for rows (n, p), or (n,) where the predictor is flat.

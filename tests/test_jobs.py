@@ -136,6 +136,23 @@ def test_contenders_are_compared_on_a_set(tmp_path):
     assert (tmp_path / "accuracy" / "accuracy.png").stat().st_size > 10_000
 
 
+def test_boosting_is_compared_with_one_model_of_as_many_features(tmp_path):
+    rng = np.random.default_rng(0)
+    X, X_test = rng.uniform(0, 4, (2, 500, 2))
+    y, y_test = (rows.astype(int).sum(axis=1) % 2 for rows in (X, X_test))
+    (tmp_path / "some").mkdir()
+    np.savez(tmp_path / "some" / "data.npz", X=X, y=y, X_test=X_test, y_test=y_test)
+    options = ("--rounds", 3, "--components", 16, "--length-scale", 0.5, "--alpha", "gcv")
+    said = job(tmp_path, "boosting.py", "some", *options, "--json", "found.json")
+    assert "one model of 48 features" in said
+    found = {one["model"]: one for one in json.loads((tmp_path / "found.json").read_text())}
+    assert {"gentle", "real", "discrete"} < set(found)
+    for name in ("gentle", "real", "discrete"):
+        errors = [each["test_error"] for each in found[name]["rounds"]]
+        assert len(errors) == 3
+        assert f"{errors[-1]:9.4f}\n" in said
+
+
 def test_maps_are_compared_by_their_kernels_and_on_a_field(tmp_path):
     (tmp_path / "some").mkdir()
     np.savez(tmp_path / "some" / "data.npz", X=np.random.default_rng(0).standard_normal((600, 3)))

@@ -27,6 +27,7 @@ PUBLIC = {
     "Polynomial",
     "QuasiRandomFourierFeatures",
     "RandomBinning",
+    "RandomFeatureAdaBoost",
     "RandomFeatureClassifier",
     "RandomFeaturePCA",
     "RandomFeatureRidge",

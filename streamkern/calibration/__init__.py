@@ -2,6 +2,7 @@
 
 from streamkern.calibration.calibrators import (
     CALIBRATORS,
+    AdditiveVotes,
     Calibrator,
     IsotonicSteps,
     PlainRule,
@@ -13,6 +14,7 @@ from streamkern.calibration.rule import ClassRule
 __all__ = [
     "CALIBRATORS",
     "METHODS",
+    "AdditiveVotes",
     "Calibrator",
     "ClassRule",
     "IsotonicSteps",

@@ -159,8 +159,51 @@ class PlainRule(Calibrator):
         return cls(n_targets)
 
 
+@dataclass(frozen=True)
+class AdditiveVotes(Calibrator):
+    """Of votes V, p_k in proportion to exp(V_k); for two classes, of one score, its log-odds.
+
+    Parameters
+    ----------
+    n_targets : int
+
+    References
+    ----------
+    Friedman, Hastie and Tibshirani (2000), "Additive logistic regression: a statistical view of
+    boosting".
+    """
+
+    n_targets: int
+
+    name: ClassVar[str] = "votes"
+
+    def log_odds(self, scores: Floats) -> Floats:
+        """Return log p / (1 - p)."""
+        if self.n_targets == 1:
+            return scores
+        odds = np.empty_like(scores, dtype=np.float64)
+        with np.errstate(invalid="ignore"):  # rows without a score
+            for k in range(self.n_targets):
+                others = np.delete(scores, k, axis=1)
+                odds[:, k] = scores[:, k] - np.logaddexp.reduce(others, axis=1)
+        return odds
+
+    def decisions(self, scores: Floats) -> Floats:
+        """Return the scores."""
+        return scores
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return nothing: there are no parameters."""
+        return {}
+
+    @classmethod
+    def from_dict(cls, parameters: dict[str, Any], n_targets: int) -> AdditiveVotes:  # noqa: ARG003
+        """Return the rule."""
+        return cls(n_targets)
+
+
 CALIBRATORS: dict[str, type[Calibrator]] = {
-    each.name: each for each in (PlattSigmoid, IsotonicSteps, PlainRule)
+    each.name: each for each in (PlattSigmoid, IsotonicSteps, PlainRule, AdditiveVotes)
 }
 
 

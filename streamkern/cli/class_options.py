@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from click.core import ParameterSource
@@ -12,8 +12,10 @@ from streamkern.errors import ParameterError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from streamkern.boosting import BoostedModel
     from streamkern.classifier import ClassifierModel
     from streamkern.model import RidgeModel
+    from streamkern.solve import NormalEquations
     from streamkern.storage import ModelFile
 
 # Classes whose confusions are printed.
@@ -83,6 +85,40 @@ def classifier_of(file: ModelFile, path: str | Path) -> ClassifierModel | None:
     from streamkern.classifier import ClassifierModel, restored_classifier
 
     return restored_classifier(ClassifierModel, file, path)
+
+
+class Opened(NamedTuple):
+    """A model of any kind, as commands use it.
+
+    Parameters
+    ----------
+    predictor : Predictor or Ensemble
+    classifier : ClassifierModel or BoostedModel, optional
+        None for a regression.
+    equations : NormalEquations, optional
+    card : dict
+        Of its file.
+    """
+
+    predictor: Any
+    classifier: ClassifierModel | BoostedModel | None
+    equations: NormalEquations | None
+    card: dict[str, Any]
+
+
+def opened_model(path: str | Path, *, with_equations: bool = False) -> Opened:
+    """Read a model of any kind, its normal equations only if they are wanted."""
+    from streamkern.storage import holds_ensemble, read_ensemble, read_model
+
+    if holds_ensemble(path):
+        from streamkern.boosting import BoostedModel, restored_ensemble
+        from streamkern.model import RidgeModel
+
+        stored = read_ensemble(path)
+        boosted = restored_ensemble(BoostedModel, RidgeModel, stored, path)
+        return Opened(boosted.ensemble_, boosted, None, stored.card)
+    file = read_model(path, with_equations=with_equations)
+    return Opened(file.predictor, classifier_of(file, path), file.equations, file.card)
 
 
 def class_rows(report: dict[str, Any]) -> list[tuple[str, str]]:

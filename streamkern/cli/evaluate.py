@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from streamkern.cli.class_options import classifier_of, confusion_rows, error_rows
+from streamkern.cli.class_options import confusion_rows, error_rows, opened_model
 from streamkern.cli.options import Say, bad_rows_option, common, data_options, place_options
 
 
@@ -26,18 +26,17 @@ def evaluate(say: Say, **options: Any) -> None:
     from streamkern.cli.place import Place
     from streamkern.cli.rows import opened_rows
     from streamkern.prediction import evaluate as evaluate_source
-    from streamkern.storage import read_model
 
-    file, place = read_model(options["model"], with_equations=False), Place.of(options)
-    classifier, skip = classifier_of(file, options["model"]), options["on_bad_rows"] == "skip"
+    (predictor, classifier, _, card), place = opened_model(options["model"]), Place.of(options)
     opening = {"weights": options["weights"], "labels": classifier is not None}
-    opened = opened_rows(options, file.card, options["y"], **opening)
+    opened = opened_rows(options, card, options["y"], **opening)
+    skip = options["on_bad_rows"] == "skip"
     with opened as source, place.entered(say):
         if classifier is not None:
             classifier.on_bad_rows = options["on_bad_rows"]
             found = classifier.evaluate(source)
         else:
-            found = evaluate_source(file.predictor, source, skip_bad_rows=skip)
+            found = evaluate_source(predictor, source, skip_bad_rows=skip)
     rows = [("rows", f"{found['rows']:,}")]
     if found["skipped_rows"]:
         rows.append(("rows skipped", f"{found['skipped_rows']:,}"))

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from streamkern.cli.boosting import boost_option, fit_boosted
 from streamkern.cli.class_options import class_options, class_rows, regression_of
 from streamkern.cli.model_options import (
     check_like,
@@ -42,6 +43,7 @@ _NAMED = 5
 @penalty_options
 @sparse_options
 @class_options
+@boost_option
 @click.option("--no-intercept", is_flag=True, help="Fit through the origin.")
 @bad_rows_option
 @checkpoint_option
@@ -59,7 +61,11 @@ def fit(say: Say, **options: Any) -> None:
 
     check_like(options["like"])
     choices = penalty_of(options) | sparse_of(options)
-    model = model_of(options, **choices, fit_intercept=not options["no_intercept"])
+    choices["fit_intercept"] = not options["no_intercept"]
+    if options["boost"] is not None:
+        fit_boosted(say, options, **choices)
+        return
+    model = model_of(options, **choices)
     like, ridge = pattern_of(options["like"]), regression_of(model)
     job = prepared(
         say,

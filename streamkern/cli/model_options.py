@@ -332,6 +332,7 @@ def prepared(
     indexed: bool = False,
     fixed_alpha: bool = False,
     n_left_out: int = 0,
+    n_maps: int = 1,
 ) -> tuple[HDF5Source, Place, Plan] | None:
     """Return the rows of a job, its place and its plan, when nothing is in its way.
 
@@ -353,6 +354,7 @@ def prepared(
         indexed=indexed,
         fixed_alpha=fixed_alpha,
         n_left_out=n_left_out,
+        n_maps=n_maps,
         n_workers=place.workers,
     )
     if options["dry_run"]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from streamkern.cli.class_options import classifier_of
+from streamkern.cli.class_options import opened_model
 from streamkern.cli.options import Say, bad_rows_option, common, force_option, place_options
 from streamkern.errors import ModelFileError, ParameterError
 
@@ -40,20 +40,20 @@ def predict(say: Say, **options: Any) -> None:
     from streamkern.cli.place import Place
     from streamkern.cli.rows import opened_rows
     from streamkern.prediction import predict_to_hdf5
-    from streamkern.storage import check_output, exported, read_model
+    from streamkern.storage import check_output, exported
 
-    file = read_model(options["model"], with_equations=options["std"])
-    predictor, classifier = file.predictor, classifier_of(file, options["model"])
+    opened = opened_model(options["model"], with_equations=options["std"])
+    predictor, classifier, equations, card = opened
     _check_kind(options, is_classifier=classifier is not None)
-    if options["std"] and file.equations is None:
+    if options["std"] and equations is None:
         raise ModelFileError(
             f"--std needs the normal equations, but {options['model']} was saved without them; fit "
             f"it again without --compact."
         )
     out, force = options["out"], options["force"]
     begun = time.perf_counter()
-    with opened_rows(options, file.card, y=None) as source:
-        predictor.feature_map.check((source.n_samples, source.n_features))
+    with opened_rows(options, card, y=None) as source:
+        predictor.check((source.n_samples, source.n_features))
         inputs = [options["model"], *(file.path for file in source.files)]
         check_output(out, force=force, inputs=inputs)
         place = Place.of(options)
@@ -68,7 +68,7 @@ def predict(say: Say, **options: Any) -> None:
                     predictor,
                     source,
                     path,
-                    equations=file.equations,
+                    equations=equations,
                     skip_bad_rows=options["on_bad_rows"] == "skip",
                     force=force,
                 )

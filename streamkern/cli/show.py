@@ -21,12 +21,14 @@ def show(say: Say, model: str) -> None:
     Of a file of moments or of principal components, show which rows it is of, and how they were
     read.
     """
-    from streamkern.storage import holds_components, holds_moments
+    from streamkern.storage import holds_components, holds_ensemble, holds_moments
 
     if holds_moments(model):
         _show_moments(say, model)
     elif holds_components(model):
         _show_components(say, model)
+    elif holds_ensemble(model):
+        _show_boosted(say, model)
     else:
         _show_model(say, model)
 
@@ -37,16 +39,8 @@ def _show_model(say: Say, path: str) -> None:
     from streamkern.storage import read_model
 
     card = read_model(path, with_equations=False).card
-    report, options = card["report"], card["options"]
-    rows = [
-        ("made", f"{card['created']} by streamkern {card['versions']['streamkern']}"),
-        *card_rows(report),
-        ("feature map", f"{report['feature_map']}, seed {options['random_state']}"),
-        ("data", _named(report["data"])),
-        *_table_rows(report),
-        ("libraries", ", ".join(f"{k} {v}" for k, v in card["versions"].items())),
-    ]
-    say.table(f"Model {path}", rows)
+    report = card["report"]
+    say.table(f"Model {path}", _card_rows(card, card_rows(report), card["options"]))
     if report.get("tuning"):
         tell_search(say, report)
     say.result(card)
@@ -62,6 +56,32 @@ def _table_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
     names = [column.name for column in recipe.columns]
     more = f", ... ({len(names)})" if len(names) > _NAMED else ""
     return [("columns of a table", ", ".join(names[:_NAMED]) + more)]
+
+
+def _show_boosted(say: Say, path: str) -> None:
+    from streamkern.cli.boosting import boosted_rows, tell_rounds
+    from streamkern.storage import read_ensemble
+
+    card = read_ensemble(path).card
+    report = card["report"]
+    say.table(f"Model {path}", _card_rows(card, boosted_rows(report), card["base"]))
+    tell_rounds(say, report)
+    say.result(card)
+
+
+def _card_rows(
+    card: dict[str, Any], rows: list[tuple[str, str]], options: dict[str, Any]
+) -> list[tuple[str, str]]:
+    """Return what a card says beside the rows that say what was fitted."""
+    report, versions = card["report"], card["versions"]
+    return [
+        ("made", f"{card['created']} by streamkern {versions['streamkern']}"),
+        *rows,
+        ("feature map", f"{report['feature_map']}, seed {options['random_state']}"),
+        ("data", _named(report["data"])),
+        *_table_rows(report),
+        ("libraries", ", ".join(f"{k} {v}" for k, v in versions.items())),
+    ]
 
 
 def _show_moments(say: Say, path: str) -> None:

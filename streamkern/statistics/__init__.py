@@ -19,6 +19,7 @@ from streamkern.statistics.held_out import HeldOutPairs, PairBins
 from streamkern.statistics.leave_one_out import LeaveOneOut
 from streamkern.statistics.moments import Moments
 from streamkern.statistics.penalty_errors import PenaltyErrors
+from streamkern.statistics.rounds import RoundErrors, StagedErrors
 from streamkern.statistics.row_index import RowIndex
 from streamkern.statistics.sample import RowSample
 from streamkern.statistics.scores import PredictionErrors
@@ -40,10 +41,12 @@ __all__ = [
     "PairBins",
     "PenaltyErrors",
     "PredictionErrors",
+    "RoundErrors",
     "RowFolds",
     "RowIndex",
     "RowSample",
     "ScoreTable",
+    "StagedErrors",
     "Statistic",
     "Together",
     "Triangle",

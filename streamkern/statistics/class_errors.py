@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from streamkern._typing import Array, Floats
     from streamkern.calibration import ClassRule
-    from streamkern.predictor import Predictor
+    from streamkern.predictor import RowFunction
     from streamkern.sources import Block
 
 # Of the confidence in the predicted class, equally wide between 0 and 1.
@@ -30,7 +30,7 @@ class ClassErrors(Statistic):
 
     Parameters
     ----------
-    predictor : Predictor
+    predictor : RowFunction
         Of scores.
     rule : ClassRule
         From scores to classes and probabilities.
@@ -47,7 +47,7 @@ class ClassErrors(Statistic):
 
     stays_behind = ("predictor", "rule")
 
-    def __init__(self, predictor: Predictor, rule: ClassRule) -> None:
+    def __init__(self, predictor: RowFunction, rule: ClassRule) -> None:
         K = len(rule.classes)
         self.predictor = predictor
         self.rule = rule

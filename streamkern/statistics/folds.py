@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from streamkern._typing import Array
+    from streamkern.ensemble import Ensemble
     from streamkern.sources import Block, Shard
     from streamkern.statistics.work import Work
 
@@ -132,6 +133,8 @@ class ByFold(Statistic):
     rule : Folds
     empty : Statistic
         Its parameters are those of every fold's.
+    weighting : Ensemble, optional
+        Whose weights rows are given before they are dealt.
 
     Attributes
     ----------
@@ -141,9 +144,10 @@ class ByFold(Statistic):
         Folds whose part another statistic holds too, so that it is copied before it changes.
     """
 
-    def __init__(self, rule: Folds, empty: Statistic) -> None:
+    def __init__(self, rule: Folds, empty: Statistic, weighting: Ensemble | None = None) -> None:
         self.rule = rule
         self.empty = empty
+        self.weighting = weighting
         self.parts: dict[int, Statistic] = {}
         self.shared: set[int] = set()
 
@@ -154,7 +158,7 @@ class ByFold(Statistic):
 
     def zero(self) -> ByFold:
         """Return the statistics of no rows."""
-        return ByFold(self.rule, self.empty)
+        return ByFold(self.rule, self.empty, self.weighting)
 
     def update(self, blocks: Iterable[Block]) -> None:
         """Add rows, each to its fold's statistic; consecutive blocks of a fold go together."""
@@ -169,9 +173,10 @@ class ByFold(Statistic):
 
     def _dealt(self, blocks: Iterable[Block]) -> Iterator[tuple[int, Block]]:
         for block in blocks:
-            folds = self.rule.of(block.places())
+            rows = block if self.weighting is None else self.weighting.reweighted(block)
+            folds = self.rule.of(rows.places())
             for fold in np.unique(folds).tolist():
-                yield fold, block.where(folds == fold)
+                yield fold, rows.where(folds == fold)
 
     def merge(self, other: ByFold) -> ByFold:
         """Merge fold by fold; what only one side has is passed on as it is."""

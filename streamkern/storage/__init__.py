@@ -5,6 +5,7 @@ from streamkern.storage.cards import (
     MOMENTS,
     damaged,
     holds_components,
+    holds_ensemble,
     holds_moments,
     opened_card,
 )
@@ -15,6 +16,7 @@ from streamkern.storage.checkpoints import (
     remove_checkpoint,
 )
 from streamkern.storage.components import read_components, write_components
+from streamkern.storage.ensembles import EnsembleFile, read_ensemble, write_ensemble
 from streamkern.storage.exports import exported
 from streamkern.storage.models import ModelFile, read_model, write_model
 from streamkern.storage.moments import MomentsFile, read_moments, write_moments
@@ -26,6 +28,7 @@ __all__ = [
     "COMPONENTS",
     "MOMENTS",
     "Checkpoint",
+    "EnsembleFile",
     "ModelFile",
     "MomentsFile",
     "RowWriter",
@@ -34,11 +37,13 @@ __all__ = [
     "damaged",
     "exported",
     "holds_components",
+    "holds_ensemble",
     "holds_moments",
     "make_folder",
     "opened_card",
     "opened_checkpoint",
     "read_components",
+    "read_ensemble",
     "read_model",
     "read_moments",
     "read_recipe",
@@ -47,6 +52,7 @@ __all__ = [
     "replacing",
     "texts_of",
     "write_components",
+    "write_ensemble",
     "write_model",
     "write_moments",
 ]

@@ -46,9 +46,10 @@ class Kind:
 MODEL = Kind("model", "streamkern-model", 1, "streamkern fit")
 MOMENTS = Kind("moments file", "streamkern-moments", 2, "streamkern moments")
 COMPONENTS = Kind("PCA", "streamkern-pca", 1, "streamkern pca")
+BOOSTED = Kind("boosted classifier", "streamkern-boosted-model", 1, "streamkern fit --boost")
 # A map has two or three; one array by many names would be read as many times.
 _MOST_ARRAYS = 16
-_KINDS = {kind.format: kind for kind in (MODEL, MOMENTS, COMPONENTS)}
+_KINDS = {kind.format: kind for kind in (MODEL, MOMENTS, COMPONENTS, BOOSTED)}
 
 
 def write_card(file: h5py.File, kind: Kind, card: dict[str, Any], feature_map: FeatureMap) -> None:
@@ -57,8 +58,13 @@ def write_card(file: h5py.File, kind: Kind, card: dict[str, Any], feature_map: F
     file.attrs["format_version"] = kind.version
     card = {**card, "map": feature_map.name, "map_parameters": feature_map.parameters()}
     file["card"] = fixed(json.dumps(card, indent=1, default=plain))
+    write_map(file, feature_map)
+
+
+def write_map(group: h5py.Group, feature_map: FeatureMap) -> None:
+    """Write what a feature map drew."""
     for name, array in feature_map.arrays().items():
-        file[f"map/{name}"] = array
+        group[f"map/{name}"] = array
 
 
 def plain(value: Any) -> Any:
@@ -127,15 +133,20 @@ def damaged(where: str | Path, kind: Kind, error: Exception) -> ModelFileError:
 
 def holds_moments(path: str | Path) -> bool:
     """Say whether a file calls itself a moments file."""
-    return _calls_itself(path, MOMENTS)
+    return _holds(path, MOMENTS)
 
 
 def holds_components(path: str | Path) -> bool:
     """Say whether a file calls itself one of principal components."""
-    return _calls_itself(path, COMPONENTS)
+    return _holds(path, COMPONENTS)
 
 
-def _calls_itself(path: str | Path, kind: Kind) -> bool:
+def holds_ensemble(path: str | Path) -> bool:
+    """Say whether a file calls itself a boosted model."""
+    return _holds(path, BOOSTED)
+
+
+def _holds(path: str | Path, kind: Kind) -> bool:
     try:
         with h5py.File(path, "r", locking="best-effort") as file:
             return mark(file, "format") == kind.format
@@ -143,10 +154,10 @@ def _calls_itself(path: str | Path, kind: Kind) -> bool:
         return False
 
 
-def restored_map(file: h5py.File, card: dict[str, Any]) -> FeatureMap:
+def restored_map(group: h5py.Group, card: dict[str, Any]) -> FeatureMap:
     """Return the feature map that `write_card` wrote."""
-    group = file.get("map", {})
-    if len(group) > _MOST_ARRAYS:
-        raise ValueError(f"{len(group)} arrays of a feature map")
-    arrays = {name: finite_array(group, name) for name in group}
+    drawn = group.get("map", {})
+    if len(drawn) > _MOST_ARRAYS:
+        raise ValueError(f"{len(drawn)} arrays of a feature map")
+    arrays = {name: finite_array(drawn, name) for name in drawn}
     return MAPS[card["map"]].restore(card["map_parameters"], arrays)

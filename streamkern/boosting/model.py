@@ -1,0 +1,245 @@
+"""AdaBoost on arrays, Dask arrays and files: its fit, its predictions and its file."""
+
+from __future__ import annotations
+
+from copy import copy
+from datetime import UTC, datetime
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import numpy as np
+
+from streamkern.boosting.options import BoostingOptions
+from streamkern.boosting.rounds import boosting_options, fit_rounds
+from streamkern.calibration import AdditiveVotes, ClassRule
+from streamkern.errors import ModelFileError, ParameterError
+from streamkern.fitted import versions
+from streamkern.kernels import kernel_from
+from streamkern.labelling import checked_class_weight, labelled_source
+from streamkern.metric import described_metric, with_metric
+from streamkern.model import RidgeModel
+from streamkern.observing import job
+from streamkern.prediction import predicted_rows, scored
+from streamkern.scored_classes import ScoredClasses
+from streamkern.statistics import StagedErrors
+from streamkern.storage import EnsembleFile, write_ensemble
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from streamkern._typing import Floats
+    from streamkern.ensemble import Ensemble
+    from streamkern.predictor import RowFunction
+
+_Model = TypeVar("_Model", bound="BoostedModel")
+
+# Of a round, where none is given: several small maps do what one large map does.
+_COMPONENTS = 512
+
+
+class BoostedModel(ScoredClasses):
+    """AdaBoost with random-feature ridge, without what scikit-learn adds to it.
+
+    Commands take this one.  Parameters and attributes are those of `RandomFeatureAdaBoost`.
+    """
+
+    report_: dict[str, Any]
+    ensemble_: Ensemble
+
+    def __init__(
+        self,
+        estimator: RidgeModel | None = None,
+        *,
+        n_estimators: int = 10,
+        algorithm: str = "gentle",
+        learning_rate: float = 1.0,
+        class_weight: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.n_estimators = n_estimators
+        self.algorithm = algorithm
+        self.learning_rate = learning_rate
+        self.class_weight = class_weight
+
+    @property
+    def on_bad_rows(self) -> str:
+        """What to do about rows that are not finite, or have no label, as `estimator` says."""
+        return self.ridge().on_bad_rows
+
+    @on_bad_rows.setter
+    def on_bad_rows(self, what: str) -> None:
+        self.estimator = self.ridge()
+        self.estimator.on_bad_rows = what
+
+    @property
+    def predictor_(self) -> RowFunction:
+        """What gives the scores of rows."""
+        return self.ensemble_
+
+    def ridge(self) -> RidgeModel:
+        """Return what every round is, not fitted.
+
+        Raises
+        ------
+        ParameterError
+            If the estimator is no random-feature ridge regression.
+        """
+        if self.estimator is None:
+            return RidgeModel(n_components=_COMPONENTS)
+        if not isinstance(self.estimator, RidgeModel):
+            raise ParameterError(
+                f"estimator must be a RandomFeatureRidge, not {self.estimator!r}; give one, or "
+                f"None."
+            )
+        return copy(self.estimator)
+
+    def boosting(self) -> BoostingOptions:
+        """Return the checked options of the rounds.
+
+        Raises
+        ------
+        ParameterError
+            If an option has a value that it cannot have.
+        """
+        checked_class_weight(self.class_weight)
+        boosting_options(self.ridge())
+        return BoostingOptions(self.n_estimators, self.algorithm, self.learning_rate)
+
+    @job("fit")
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        checkpoint: str | Path | None = None,
+    ) -> Self:
+        """Fit the model: the labels are read for their classes, then the rows.
+
+        A light pass comes first, and another last; every round is a pass of sums and a light one.
+
+        Parameters
+        ----------
+        X : Source, array_like or dask.array.Array, of shape (n, p)
+            A source, such as `open_hdf5` returns, brings its own labels.
+        y : array_like or dask.array.Array of shape (n,)
+            Labels: text, bytes, booleans or whole numbers.  NaN, None and empty texts are missing.
+        sample_weight : array_like of shape (n,), optional
+        checkpoint : path, optional
+            As in `RandomFeatureRidge.fit`: it goes on in the round where it was stopped.
+
+        Raises
+        ------
+        DataError
+            If the rows or their labels cannot be used, or the first round does no better than
+            chance.
+        ParameterError, CheckpointError, InsufficientMemoryError, SingularSystemError
+            As `RandomFeatureRidge.fit` does.
+        """
+        boosting, ridge = self.boosting(), self.ridge()
+        X, y, sample_weight = self._tables(X, y, sample_weight, first=True, fewest=2)
+        source, counts = labelled_source(
+            *(X, y, sample_weight),
+            class_weight=self.class_weight,
+            skip_bad_rows=ridge.on_bad_rows == "skip",
+        )
+        ensemble, report = fit_rounds(source, ridge, boosting, checkpoint)
+        factors = source.class_weight
+        self.report_ = report | {
+            "classes": source.classes.as_dict(),
+            "class_factors": None if factors is None else factors.tolist(),
+            "class_counts": counts.weights.tolist(),
+        }
+        rule = ClassRule(source.classes, AdditiveVotes(source.classes.n_targets))
+        self.take(ensemble, rule, factors)
+        return self
+
+    def take(self, ensemble: Ensemble, rule: ClassRule, class_factors: Floats | None) -> None:
+        """Set the fitted attributes besides the report."""
+        self.ensemble_, self.rule_, self.class_factors_ = ensemble, rule, class_factors
+        self.n_features_in_ = ensemble.n_features
+
+    def staged_evaluate(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
+        """Say how the first rounds do, for every number of them, in one pass.
+
+        Parameters are those of `fit`.
+
+        Returns
+        -------
+        dict
+            `rows`, `errors`, the share of rows that is wrong after every round, and
+            `error_bounds`, what that is at most.
+        """
+        self._check_fitted()
+        source, ensemble = self.labelled(X, y, sample_weight), self.ensemble_
+        ensemble.check((source.n_samples, source.n_features))
+        empty, row_bytes = StagedErrors(ensemble), 8 * ensemble.n_components
+        skip = self.on_bad_rows == "skip"
+        result, found, _ = scored(source, empty, empty, row_bytes, "rounds", skip)
+        return {
+            "rows": result.n_rows,
+            "errors": found.errors.tolist(),
+            "error_bounds": found.error_bounds.tolist(),
+        }
+
+    def _scores(self, X: Any) -> Any:
+        return predicted_rows(self.ensemble_, X)
+
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write the fitted model to an HDF5 file, which `streamkern.load` reads.
+
+        Raises
+        ------
+        OutputError
+            If the file exists and `force` is not given, or cannot be written.
+        """
+        self._check_fitted()
+        ridge, factors = self.ridge(), self.class_factors_
+        base = {name: getattr(ridge, name) for name in signature(RidgeModel).parameters}
+        kernel = base.pop("kernel")
+        base["metric"] = described_metric(base["metric"])
+        weight = self.class_weight
+        if weight is not None and not isinstance(weight, str):
+            weight = np.asarray(factors).tolist()  # by class
+        card = {
+            "kind": "RandomFeatureAdaBoost",
+            "options": self.boosting().as_dict() | {"class_weight": weight},
+            "base": base,
+            "base_kernel": {"name": kernel.name, "parameters": kernel.parameters()},
+            "classifier": self.rule_.as_dict(),
+            "report": self.report_,
+            "versions": versions(),
+            "feature_names": self.feature_names(),
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        write_ensemble(path, EnsembleFile(self.ensemble_, card), force=force)
+
+
+def restored_ensemble(
+    model_class: type[_Model], base_class: type[RidgeModel], file: EnsembleFile, path: str | Path
+) -> _Model:
+    """Return the model of a file, or raise ModelFileError if that is damaged."""
+    card = file.card
+    try:
+        kernel, rounds = card["base_kernel"], file.ensemble.rounds
+        base = with_metric(card["base"], rounds[0].predictor.feature_map)
+        estimator = base_class(kernel_from(kernel["name"], kernel["parameters"]), **base)
+        rule = ClassRule.from_dict(card["classifier"])
+        options = dict(card["options"])
+        weight = options.pop("class_weight")
+        if isinstance(weight, list):
+            weight = dict(zip(rule.classes.values.tolist(), weight, strict=True))
+        model = model_class(estimator, class_weight=checked_class_weight(weight), **options)
+        if len(rule.classes) != file.ensemble.n_classes or model.algorithm != (
+            file.ensemble.algorithm
+        ):
+            raise ValueError(f"{len(rule.classes)} classes")  # noqa: TRY301
+        model.boosting()
+        factors = card["report"]["class_factors"]
+        factors = None if factors is None else np.array(factors, dtype=np.float64)
+        model.report_ = card["report"]
+        model.take(file.ensemble, rule, factors)
+        model.name_features(card.get("feature_names"))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ModelFileError(f"{path} is a damaged model ({error}); copy it again.") from error
+    return model

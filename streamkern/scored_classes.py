@@ -1,0 +1,185 @@
+"""Classes and their probabilities, by whatever gives scores of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern.classification import evaluate_classes, predict_classes_to_hdf5
+from streamkern.inputs import TakesRows
+from streamkern.sources import LabelledSource, as_source, labelled_rows
+from streamkern.sources.lazy import is_dask_array
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from streamkern._typing import Array, Floats
+    from streamkern.calibration import ClassRule
+    from streamkern.predictor import RowFunction
+
+
+class ScoredClasses(TakesRows, ABC):
+    """Predicted classes, their probabilities and errors.
+
+    A class that fits sets `rule_` and `class_factors_`.
+    """
+
+    fitted_by = "rule_"
+    rule_: ClassRule
+    class_factors_: Floats | None
+    on_bad_rows: str
+
+    @property
+    @abstractmethod
+    def predictor_(self) -> RowFunction:
+        """Return what gives the scores of rows."""
+
+    @abstractmethod
+    def _scores(self, X: Any) -> Any:
+        """Return the scores (n,) or (n, q) of an array, a source, or lazily a Dask array."""
+
+    @property
+    def classes_(self) -> Array:
+        """The classes, in ascending order, (K,)."""
+        self._check_fitted()
+        return self.rule_.classes.values
+
+    def predict(self, X: Any) -> Any:
+        """Predict classes.
+
+        Parameters
+        ----------
+        X : array_like, dask.array.Array or Source, of shape (n, p)
+
+        Returns
+        -------
+        ndarray of shape (n,), of the type of the labels; a lazy Dask array for one
+
+        Raises
+        ------
+        DataError
+            If X has another number of columns than the rows that were fitted, or a row has no
+            finite score.
+        """
+        self._check_fitted()
+        return self._by_score(X, self.rule_.labels, None, self.classes_.dtype)
+
+    def decision_function(self, X: Any) -> Any:
+        """Return what classes are chosen by: above 0 for the second of two, else the largest.
+
+        It is the log-odds of a class against the rest, as calibrated; without calibration the
+        score itself.
+
+        Returns
+        -------
+        ndarray of shape (n,) for two classes, else (n, K); a lazy Dask array for one
+        """
+        self._check_fitted()
+        K = len(self.classes_)
+        return self._by_score(X, self._decisions, None if K == 2 else K)
+
+    def _decisions(self, scores: Floats) -> Floats:
+        decisions = self.rule_.decisions(scores)
+        return decisions[:, 0] if len(self.classes_) == 2 else decisions
+
+    def predict_proba(self, X: Any) -> Any:
+        """Return the probabilities of the classes, (n, K); lazy for a Dask array."""
+        self._check_fitted()
+        return self._by_score(X, self.rule_.probabilities, len(self.classes_))
+
+    def predict_log_proba(self, X: Any) -> Any:
+        """Return the logarithms of the probabilities, (n, K); lazy for a Dask array."""
+        self._check_fitted()
+        return self._by_score(X, self.rule_.log_probabilities, len(self.classes_))
+
+    def _by_score(
+        self, X: Any, function: Callable[[Floats], Any], n_columns: int | None, dtype: Any = float
+    ) -> Any:
+        """Apply a function of scores (n, q), lazily to a Dask array."""
+        X, *_ = self._tables(X)
+        scores = self._scores(X)
+        of_scores = partial(_of_scores, function)
+        if not is_dask_array(scores):
+            return of_scores(scores)
+        wide, shape = n_columns is not None, (0,) if n_columns is None else (0, n_columns)
+        return scores.map_blocks(
+            of_scores,
+            dtype=dtype,
+            drop_axis=1 if scores.ndim == 2 and not wide else None,
+            new_axis=1 if scores.ndim == 1 and wide else None,
+            chunks=(scores.chunks[0], *((n_columns,) if wide else ())),
+            meta=np.empty(shape, dtype=dtype),
+        )
+
+    def labelled(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, weighted: bool = False
+    ) -> LabelledSource:
+        """Return rows whose targets stand for labels of this model's classes.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+        weighted : bool
+            Weigh them as the rows of the fit were, by class.
+        """
+        self._check_fitted()
+        rows, labels = labelled_rows(*self._tables(X, y, sample_weight))
+        factors = self.class_factors_ if weighted else None
+        return LabelledSource(rows, labels, self.rule_.classes, factors)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return the accuracy, in one pass; parameters are those of `fit`."""
+        return float(self.evaluate(X, y, sample_weight)["accuracy"])
+
+    def evaluate(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
+        """Compare predictions with labels, in one pass; parameters are those of `fit`.
+
+        Returns
+        -------
+        dict
+            `rows`, `skipped_rows`, `accuracy`, `balanced_accuracy`, `log_loss`, `brier_score`,
+            `auc`, `auc_error`, `expected_calibration_error`, `classes` and `confusion_matrix`.
+            The area under the curve is counted in bins; the exact one is within `auc_error` of it.
+            For more than two classes it is the mean of each against the rest.  Rows of the matrix
+            are classes, and columns what was predicted.
+
+        Raises
+        ------
+        DataError
+            If the rows cannot be used, or a label is none of the classes.
+        """
+        self._check_fitted()
+        return evaluate_classes(
+            *(self.predictor_, self.rule_, self.labelled(X, y, sample_weight)),
+            skip_bad_rows=self.on_bad_rows == "skip",
+        )
+
+    def predict_to_hdf5(
+        self, X: Any, path: str | Path, *, probabilities: bool = False, force: bool = False
+    ) -> int:
+        """Predict the rows of a source or an array into the dataset `y_pred` of a new HDF5 file.
+
+        A dataset `classes` holds the classes; with `probabilities`, `y_proba` (n, K) those.
+
+        Returns
+        -------
+        int
+            How many rows have no class, because `on_bad_rows` is 'skip'.
+        """
+        self._check_fitted()
+        X, *_ = self._tables(X)
+        return predict_classes_to_hdf5(
+            *(self.predictor_, self.rule_, as_source(X), path),
+            probabilities=probabilities,
+            skip_bad_rows=self.on_bad_rows == "skip",
+            force=force,
+        )
+
+
+def _of_scores(function: Callable[[Floats], Any], scores: Floats) -> Any:
+    return function(scores[:, None] if scores.ndim == 1 else scores)

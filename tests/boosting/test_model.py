@@ -1,0 +1,169 @@
+"""A boosted classifier is a classifier as any other: on arrays, Dask arrays and files."""
+
+from __future__ import annotations
+
+import re
+
+import dask
+import dask.array as da
+import h5py
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import log_loss
+
+import streamkern
+from streamkern import RandomFeatureAdaBoost, RandomFeatureClassifier, RandomFeatureRidge
+from streamkern.errors import DataError, ModelFileError, ParameterError
+from streamkern.fitoptions import plan_for
+from streamkern.sources import ArraySource
+from streamkern.storage import read_model
+
+N = 300
+
+
+@pytest.fixture(autouse=True)
+def in_this_thread():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def rows(K=3, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(0, 4, (N, 2))
+    return X, np.array(["ash", "beech", "oak"])[X.astype(int).sum(axis=1) % K]
+
+
+def model(**options):
+    ridge = RandomFeatureRidge(streamkern.Gaussian(0.5), n_components=16, alpha=0.1)
+    return RandomFeatureAdaBoost(**({"estimator": ridge, "n_estimators": 2} | options))
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    with dask.config.set(scheduler="synchronous"):
+        return {K: model().fit(*rows(K)) for K in (2, 3)}
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_probabilities_are_those_of_the_additive_model(K, fitted):
+    X, y = rows(K)
+    votes = fitted[K].ensemble_.votes(X)
+    expected = np.exp(votes) / np.exp(votes).sum(axis=1)[:, None]
+    found = fitted[K].predict_proba(X)
+    np.testing.assert_allclose(found, expected)
+    np.testing.assert_allclose(np.exp(fitted[K].predict_log_proba(X)), expected)
+    labels = fitted[K].classes_[votes.argmax(axis=1)]
+    assert (fitted[K].predict(X) == labels).all()
+    decisions = fitted[K].decision_function(X)
+    assert decisions.shape == ((N,) if K == 2 else (N, 3))
+    report = fitted[K].evaluate(X, y)
+    assert report["accuracy"] == np.mean(labels == y) == fitted[K].score(X, y)
+    assert report["log_loss"] == pytest.approx(log_loss(y, expected, labels=fitted[K].classes_))
+
+
+def test_dask_arrays_and_sources_give_what_arrays_give(fitted):
+    X, y = rows()
+    lazy = da.from_array(X, chunks=(100, 2))
+    proba = fitted[3].predict_proba(lazy)
+    assert isinstance(proba, da.Array)
+    assert proba.shape == (N, 3)
+    np.testing.assert_allclose(proba.compute(), fitted[3].predict_proba(X))
+    assert (fitted[3].predict(lazy).compute() == fitted[3].predict(ArraySource(X))).all()
+    again = model().fit(lazy, da.from_array(y, chunks=100))
+    np.testing.assert_allclose(again.predict_proba(X), fitted[3].predict_proba(X), atol=1e-5)
+
+
+@pytest.mark.parametrize("weight", [None, {"ash": 2.0, "beech": 1.0, "oak": 0.5}])
+def test_a_file_gives_the_same_model_back(weight, tmp_path):
+    X, y = rows()
+    found = model(algorithm="discrete", learning_rate=0.5, class_weight=weight).fit(X, y)
+    found.save(tmp_path / "model.h5")
+    loaded = streamkern.load(tmp_path / "model.h5")
+    assert (loaded.predict_proba(X) == found.predict_proba(X)).all()
+    assert loaded.report_["rounds"] == found.report_["rounds"]
+    assert loaded.class_weight == weight
+    assert repr(loaded.get_params()) == repr(found.get_params())
+    assert loaded.n_features_in_ == 2
+    assert (clone(loaded).fit(X, y).decision_function(X) == found.decision_function(X)).all()
+
+
+def test_a_damaged_file_is_a_sentence_and_so_is_one_of_the_wrong_kind(fitted, tmp_path):
+    path = tmp_path / "model.h5"
+    fitted[2].save(path)
+    with pytest.raises(ModelFileError, match="boosted classifier, not a model"):
+        read_model(path)
+    with h5py.File(path, "r+") as file:
+        del file["rounds/1/coef"]
+    with pytest.raises(ModelFileError, match="is a damaged boosted classifier"):
+        streamkern.load(path)
+    fitted[2].save(path, force=True)
+    with h5py.File(path, "r+") as file:
+        text = file["card"][()].decode().replace('"n_classes": 2', '"n_classes": 3')
+        del file["card"]
+        file["card"] = np.bytes_(text)
+    with pytest.raises(ModelFileError, match="damaged"):
+        streamkern.load(path)
+
+
+def test_rows_that_are_not_finite_are_refused_or_left_out(tmp_path):
+    X, y = rows()
+    wrong = X.copy()
+    wrong[7, 0] = np.nan
+    with pytest.raises(DataError, match=r"1 of 300 rows have no label, or hold NaN"):
+        model().fit(wrong, y)
+    found = model()
+    found.estimator.on_bad_rows = "skip"
+    found.fit(wrong, y)
+    expected = model().fit(np.delete(X, 7, axis=0), np.delete(y, 7))
+    assert found.report_["skipped_rows"] == 1
+    np.testing.assert_allclose(found.predict_proba(X), expected.predict_proba(X), atol=1e-5)
+    assert found.evaluate(wrong, y)["skipped_rows"] == 1
+    assert found.predict_to_hdf5(wrong, tmp_path / "predicted.h5", probabilities=True) == 1
+    with h5py.File(tmp_path / "predicted.h5") as file:
+        assert file["y_pred"][7] == b""
+        assert np.isnan(file["y_proba"][:]).any(axis=1).nonzero()[0].tolist() == [7]
+
+
+def test_balanced_classes_weigh_the_same():
+    X, y = rows(2)
+    few = (y == "ash") | (np.arange(N) % 4 == 0)
+    found = model(class_weight="balanced").fit(X[few], y[few])
+    _, counts = np.unique(y[few], return_counts=True)
+    weights = (few.sum() / 2 / counts)[(y[few] == "beech").astype(int)]
+    expected = model().fit(X[few], y[few], weights)
+    np.testing.assert_allclose(found.predict_proba(X), expected.predict_proba(X), atol=1e-6)
+    assert found.report_["train_error"] == pytest.approx(expected.report_["train_error"])
+
+
+WRONG = {
+    "n_estimators": (0, "n_estimators must be a whole number of at least 1, not 0"),
+    "algorithm": ("logit", "algorithm must be one of gentle, real, discrete, not 'logit'"),
+    "learning_rate": (1.5, "learning_rate must be above 0 and at most 1, not 1.5"),
+    "class_weight": ("equal", "class_weight must be None, 'balanced' or a dictionary"),
+    "estimator": (RandomFeatureClassifier(), "estimator must be a RandomFeatureRidge, not"),
+}
+
+
+@pytest.mark.parametrize("name", list(WRONG))
+def test_an_option_that_cannot_be_is_refused_before_rows_are_read(name):
+    value, said = WRONG[name]
+    with pytest.raises(ParameterError, match=re.escape(said)):
+        model(**{name: value}).fit(None)
+    with pytest.raises(ParameterError, match="n_components 'auto' is chosen once"):
+        RandomFeatureAdaBoost(RandomFeatureRidge(n_components="auto")).fit(None)
+
+
+def test_what_is_not_fitted_says_so():
+    with pytest.raises(NotFittedError):
+        model().predict(np.zeros((1, 2)))
+    with pytest.raises(NotFittedError):
+        model().staged_evaluate(*rows())
+
+
+def test_a_plan_counts_the_maps_of_all_rounds():
+    source = ArraySource(np.zeros((N, 784)), np.zeros(N))
+    options, _ = RandomFeatureRidge(n_components=512, alpha=1.0).options()
+    one, ten = (plan_for(source, options, n_maps=n).worker_bytes for n in (1, 11))
+    assert ten - one == 10 * 16 * 512 * 784

@@ -1,0 +1,74 @@
+"""`streamkern fit --boost`, and what other commands do with the classifier that it writes."""
+
+from __future__ import annotations
+
+import h5py
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from commandline import report_of, streamkern
+
+from streamkern.cli import main
+
+SMALL = ("--components", 16, "--length-scale", 0.5, "--alpha", 0.1)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("boosted")
+    X = np.random.default_rng(0).uniform(0, 4, (300, 2))
+    with h5py.File(folder / "data.h5", "w") as file:
+        file["X"] = X
+        file["y"] = np.array([b"ash", b"beech"])[X.astype(int).sum(axis=1) % 2]
+    options = ("--classify", "--boost", "3:discrete", *SMALL, "--quiet")
+    said = streamkern("fit", folder / "data.h5", "--out", folder / "model.h5", *options)
+    (folder / "said.txt").write_text(said.stdout)
+    return folder
+
+
+def test_a_fit_prints_the_bound_beside_the_error_of_every_round(folder):
+    report = report_of("show", folder / "model.h5")["report"]
+    assert [each["round"] for each in report["rounds"]] == [1, 2, 3]
+    lines = [line.split() for line in (folder / "said.txt").read_text().splitlines()]
+    for each in report["rounds"]:
+        found = [line for line in lines if line[:1] == [str(each["round"])]]
+        assert found[0][-2:] == [
+            f"{each[name]:.4f}" for name in ("train_error", "train_error_bound")
+        ]
+    assert "3 by discrete AdaBoost" in streamkern("show", folder / "model.h5").stdout
+
+
+def test_predictions_and_their_errors_are_those_of_the_model(folder):
+    found = report_of("evaluate", folder / "model.h5", folder / "data.h5")
+    out = folder / "predicted.h5"
+    streamkern("predict", folder / "model.h5", folder / "data.h5", "--out", out, "--proba")
+    with h5py.File(out) as file, h5py.File(folder / "data.h5") as data:
+        right = np.mean(file["y_pred"][:] == data["y"][:])
+        assert found["accuracy"] == pytest.approx(right)
+        np.testing.assert_allclose(file["y_proba"][:].sum(axis=1), 1)
+    rounds = report_of("show", folder / "model.h5")["report"]["rounds"]
+    assert 1 - found["accuracy"] == pytest.approx(rounds[-1]["train_error"])
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--boost", 3), "--boost is for classes"),
+        (("--classify", "--boost", "many"), "--boost must be a number of rounds"),
+        (("--classify", "--boost", "3:x"), "algorithm must be one of gentle, real, discrete"),
+        (("--classify", "--boost", 3, "--calibration", "none"), "--calibration is not for rounds"),
+        (("--classify", "--boost", 3, "--report", "r.html"), "--report is not for rounds"),
+    ],
+)
+def test_what_does_not_go_with_rounds_is_refused(options, said, folder):
+    given = ["fit", folder / "data.h5", "--out", folder / "other.h5", *options]
+    result = CliRunner().invoke(main, [str(each) for each in given])
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert not (folder / "other.h5").exists()
+
+
+def test_a_dry_run_counts_the_maps_of_all_rounds(folder):
+    given = ("fit", folder / "data.h5", "--out", folder / "other.h5", "--classify", *SMALL)
+    one, many = (report_of(*given, "--dry-run", "--boost", n)["worker_bytes"] for n in (1, 1001))
+    assert many - one == 1000 * 16 * 16 * 2  # frequencies, twice
