@@ -14,7 +14,8 @@ from streamkern.mapping import map_shards
 from streamkern.plan import cut
 from streamkern.predictor import Predictor
 from streamkern.scheduling import kept, shared, task
-from streamkern.sources import ArraySource, Source
+from streamkern.sources import Source
+from streamkern.sources.arrays import as_rows
 from streamkern.sources.lazy import is_dask_array
 from streamkern.statistics import (
     ColumnStatistics,
@@ -109,7 +110,7 @@ def predicted_rows(predictor: RowFunction, X: Any) -> Any:
     """
     if isinstance(X, Source):
         return np.concatenate([made["y_pred"] for _, made in predicted_shards(predictor, X)])
-    rows: Any = X if is_dask_array(X) else ArraySource(X).X
+    rows = as_rows(X)
     predictor.check(rows.shape)
     if not is_dask_array(rows):
         return predictor.predict(rows)

@@ -256,7 +256,7 @@ def test_they_are_not_passed_on_unless_that_was_asked_for():
 
 def test_weights_that_are_all_zero_are_refused():
     X, y = rows()
-    with pytest.raises(DataError, match="every sample weight is zero"):
+    with pytest.raises(DataError, match="120 have the weight zero in sample_weight"):
         ridge().fit(X, y, sample_weight=np.zeros(len(X)))
 
 

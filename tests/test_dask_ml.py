@@ -107,7 +107,7 @@ def client():
     """A worker with one thread, which a task that waits for others holds for ever."""
     from distributed import Client
 
-    options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
+    options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": ":0"}
     with Client(processes=False, memory_limit="2 GB", **options) as client:
         yield client
 

@@ -101,7 +101,7 @@ ALLOWED = {
         "estimators.py",
         "exact/",
         "features/landmarks.py",
-        "fitted.py",
+        "inputs.py",
         "sparse.py",
         "pca/estimator.py",
         "sparse_models.py",
