@@ -86,7 +86,7 @@ CASES = (
         ),
         GROWING,
     ),
-    Case(RandomFeatureClassifier(n_components=32), PAIRS | WEIGHTS),
+    Case(RandomFeatureClassifier(n_components=32), PAIRS | WEIGHTS | GROWING),
     Case(
         RandomFeatureClassifier(
             Gaussian(2.0),
@@ -95,7 +95,8 @@ CASES = (
             paired=False,
             precision="double",
             calibration=None,
-        )
+        ),
+        GROWING,
     ),
     Case(
         RandomFeatureAdaBoost(

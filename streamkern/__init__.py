@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         Polynomial,
         RationalQuadratic,
     )
-    from streamkern.local import LocalModel
+    from streamkern.local import LocalClassifier, LocalModel
     from streamkern.monitor import progress
     from streamkern.pca.estimator import RandomFeaturePCA, load_pca
     from streamkern.recipes import Recipe
@@ -72,6 +72,7 @@ _HOMES = {
     "Kernel": "kernels",
     "Laplacian": "kernels",
     "Linear": "kernels",
+    "LocalClassifier": "local",
     "LocalModel": "local",
     "Matern": "kernels",
     "Moments": "statistics",
@@ -119,6 +120,7 @@ __all__ = [
     "Kernel",
     "Laplacian",
     "Linear",
+    "LocalClassifier",
     "LocalModel",
     "Matern",
     "Moments",

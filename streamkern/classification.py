@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamkern.calibration import fitted_calibrator
+from streamkern.calibration import ScoreSums, fitted_calibrator, normal_sigmoid
 from streamkern.errors import DataError
 from streamkern.prediction import predicted_shards, scored
+from streamkern.scheduling import run_all, task
+from streamkern.solving import part_of
 from streamkern.statistics import ClassErrors, HeldOutScores, block_folds
 from streamkern.storage import RowWriter, texts_of
 from streamkern.unseen import folds_of, unseen_by
@@ -20,7 +22,9 @@ if TYPE_CHECKING:
     from streamkern.calibration import Calibrator, ClassRule
     from streamkern.model import RidgeModel
     from streamkern.predictor import RowFunction
+    from streamkern.solving import LeftOut
     from streamkern.sources import LabelledSource, Source
+    from streamkern.statistics import ByFold
 
 # The least that scores are taken to spread by, as a part of the targets' variance.
 _LEAST_SPREAD = 1e-6
@@ -41,16 +45,58 @@ def calibrated_by_folds(ridge: RidgeModel, source: LabelledSource, method: str) 
     DataError
         If there are fewer than 2 folds with rows.
     """
+    unseen = unseen_by(ridge, _folds(ridge))
+    held_out = HeldOutScores(unseen.rule, unseen.predictors, *_reach(ridge))
+    del unseen  # and with it the normal equations of every fold
+    return _calibrated(ridge, source, held_out, method)
+
+
+def calibrated_by_moments(ridge: RidgeModel) -> Calibrator:
+    """Return the sigmoid of scores of every fold by the model without it, and read no rows.
+
+    Parameters
+    ----------
+    ridge : RidgeModel
+        Fitted, with its moments.
+
+    Raises
+    ------
+    DataError
+        If there are fewer than 2 folds with rows.
+    """
+    folds = _folds(ridge)
+    left_out = unseen_by(ridge, folds).left_out
+    size = ridge.report_["sparse_of"] or len(ridge.predictor_.coef)
+    sums = [task(_sums, folds, k, size, left, name=f"sums-{k}") for k, left in left_out.items()]
+    return normal_sigmoid(run_all(sums))
+
+
+def _sums(folds: ByFold, fold: int, size: int, left: LeftOut) -> ScoreSums:
+    """Return the sums of the scores of a fold by the model without it, as its moments tell them."""
+    held, coef = part_of(folds, fold, size).centred(), left.solution.coef
+    if left.support is not None:
+        held = held.subset(left.support)
+    means = left.solution.intercept + held.feature_mean @ coef
+    squares = np.einsum("dq,dq->q", coef, held.gram @ coef)
+    products = np.einsum("dq,dq->q", coef, held.cross)
+    return ScoreSums(
+        weight=held.weight,
+        targets=held.weight * held.target_mean,
+        scores=held.weight * means,
+        squares=squares + held.weight * means**2,
+        products=products + held.weight * means * held.target_mean,
+    )
+
+
+def _folds(ridge: RidgeModel) -> Any:
+    """Return the kept moments of folds, or raise DataError where there are no 2 with rows."""
     folds = folds_of(ridge)
     if folds is None:
         raise DataError(
             "calibration needs 2 folds with rows, which there are not; give more rows, or take "
             "calibration None."
         )
-    unseen = unseen_by(ridge, folds)
-    held_out = HeldOutScores(unseen.rule, unseen.predictors, *_reach(ridge))
-    del unseen  # and with it the normal equations of every fold
-    return _calibrated(ridge, source, held_out, method)
+    return folds
 
 
 def calibrated_by_rows(ridge: RidgeModel, source: LabelledSource, method: str) -> Calibrator:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from streamkern.calibration import ClassRule, PlainRule, checked_method
 from streamkern.classification import calibrated_by_rows
+from streamkern.local import LocalClassifier
 from streamkern.scored_classes import ScoredClasses
 from streamkern.storage import ModelFile, write_model
 
@@ -25,18 +26,30 @@ class FittedClassifier(ScoredClasses):
     A class that fits calls `take`.
     """
 
+    fitted_by = "ridge_"
     ridge_: RidgeModel
     class_weight: Any
     calibration: Any
 
     def take(self, ridge: RidgeModel, rule: ClassRule, class_factors: Floats | None) -> None:
         """Set the fitted attributes from a regression, a rule, and weights of classes."""
-        self.ridge_, self.rule_, self.class_factors_ = ridge, rule, class_factors
+        self.take_ridge(ridge, class_factors)
+        self.set_rule(rule)
+
+    def take_ridge(self, ridge: RidgeModel, class_factors: Floats | None) -> None:
+        """Set all but what turns scores into classes and probabilities."""
+        self.ridge_, self.class_factors_ = ridge, class_factors
         self.n_features_in_ = ridge.n_features_in_
+
+    def set_rule(self, rule: ClassRule) -> None:
+        """Set what turns scores into classes and probabilities, and note what it is."""
+        self.rule_ = rule
+        self.ridge_.report_["calibration"] = rule.calibrator.name
 
     @property
     def report_(self) -> dict[str, Any]:
         """Rows, seconds, memory and diagnostics of the fit; errors are those of the scores."""
+        self.rule_  # noqa: B018  notes the calibration, where rows have come or gone
         return self.ridge_.report_
 
     @property
@@ -97,14 +110,18 @@ class FittedClassifier(ScoredClasses):
             calibrator: Any = PlainRule(source.n_targets)
         else:
             calibrator = calibrated_by_rows(self.ridge_, source, str(method))
-        self.rule_ = ClassRule(self.rule_.classes, calibrator)
-        self.ridge_.report_["calibration"] = calibrator.name
+        self.set_rule(ClassRule(self.rule_.classes, calibrator))
         return self
 
     @property
     def predictor_(self) -> RowFunction:
         """What gives the scores of rows."""
         return self.ridge_.predictor_
+
+    def to_local(self) -> LocalClassifier:
+        """Return a small model that predicts classes with NumPy alone, to be shipped."""
+        self._check_fitted()
+        return LocalClassifier(self.ridge_.predictor_, self.rule_)
 
     def _scores(self, X: Any) -> Any:
         return self.ridge_.predict(X)
@@ -115,12 +132,12 @@ class FittedClassifier(ScoredClasses):
         Parameters and errors are those of `RandomFeatureRidge.save`.
         """
         self._check_fitted()
-        factors = self.class_factors_
+        rule, factors = self.rule_, self.class_factors_
         card = self.ridge_.card() | {
             "kind": "RandomFeatureClassifier",
             "feature_names": self.feature_names(),
             "classifier": {
-                **self.rule_.as_dict(),
+                **rule.as_dict(),
                 "class_factors": None if factors is None else factors.tolist(),
                 "option_class_weight": self._described_weight(),
                 "option_calibration": self.calibration,

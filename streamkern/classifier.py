@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from streamkern.calibration import ClassRule, PlainRule, checked_method
 from streamkern.classification import calibrated_by_folds
-from streamkern.classified import FittedClassifier
 from streamkern.datamoments import DataMoments, moments_header
 from streamkern.errors import ModelFileError, ParameterError
+from streamkern.growing_classifier import GrowingClassifier
 from streamkern.kernels import Gaussian, Kernel
 from streamkern.labelling import (
     checked_class_weight,
@@ -39,7 +39,7 @@ _Model = TypeVar("_Model", bound="ClassifierModel")
 _OWN = ("class_weight", "calibration")
 
 
-class ClassifierModel(FittedClassifier):
+class ClassifierModel(GrowingClassifier):
     """Kernel classification by random features, without what scikit-learn adds to it.
 
     Commands take this one.  Parameters and attributes are those of `RandomFeatureClassifier`.
@@ -274,9 +274,14 @@ class ClassifierModel(FittedClassifier):
 
     def _take(self, ridge: RidgeModel, rule: ClassRule, factors: Floats | None) -> Self:
         """Set the fitted attributes."""
-        ridge.report_ |= {"calibration": rule.calibrator.name}
         self.take(ridge, rule, factors)
         return self
+
+    def _ridge_of(self, like: Any) -> Any:
+        return _ridge_of(like)
+
+    def _classes_of(self, like: Any) -> tuple[Classes, Floats | None] | None:
+        return _classes_of(like)
 
 
 def restored_classifier(model_class: type[_Model], file: ModelFile, path: str | Path) -> _Model:
@@ -323,7 +328,7 @@ def _classes_of(like: Any) -> tuple[Classes, Floats | None] | None:
             if "classifier" not in file.card:
                 return None
             like = restored_classifier(ClassifierModel, file, like)
-    if isinstance(like, ClassifierModel) and hasattr(like, "rule_"):
+    if isinstance(like, ClassifierModel) and hasattr(like, "ridge_"):
         return like.rule_.classes, like.class_factors_
     if isinstance(like, DataMoments):
         return classes_of_report(like.report)

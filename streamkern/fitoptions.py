@@ -208,7 +208,7 @@ def check_folds(options: FitOptions, source: Source) -> None:
     if options.n_folds > source.n_samples:
         raise ParameterError(
             f"{options.n_folds} folds need as many rows, but there are {source.n_samples:,}; take "
-            f"fewer folds, or alpha 'gcv' or a number."
+            f"fewer folds, or alpha 'gcv' or a number, and of classes calibration None."
         )
 
 

@@ -64,7 +64,7 @@ class GrowingRidge(FittedRidge, ABC):
         """
         is_new = self.moments_ is None and not hasattr(self, "predictor_")
         if is_new:
-            return self._keep(self.moments_like(X, y, sample_weight, like=like))
+            return self.keep(self.moments_like(X, y, sample_weight, like=like))
         if like is not None:
             raise ParameterError(
                 "the model has its map already, from the first rows; leave like out, or begin with "
@@ -115,7 +115,7 @@ class GrowingRidge(FittedRidge, ABC):
             If a row was never in, or not as often as it is here, or if none would be left.
         """
         kept = self.kept_moments()
-        return self._keep(kept.forget(*self._tables(X, y, sample_weight)))
+        return self.keep(kept.forget(*self._tables(X, y, sample_weight)))
 
     def kept_moments(self) -> DataMoments:
         """Return the moments of a model that grows, or raise ParameterError if there are none."""
@@ -133,9 +133,9 @@ class GrowingRidge(FittedRidge, ABC):
     def _add(self, X: Any, y: Any, sample_weight: Any, *, repeated_rows: bool) -> Self:
         before = self.kept_moments()
         more = self.moments_like(X, y, sample_weight, like=before)
-        return self._keep(before.merge(more, repeated_rows=repeated_rows))
+        return self.keep(before.merge(more, repeated_rows=repeated_rows))
 
-    def _keep(self, moments: DataMoments) -> Self:
+    def keep(self, moments: DataMoments) -> Self:
         """Take moments for those of all rows, and what was solved before for out of date."""
         self.moments_ = moments.gathered()
         self.n_features_in_ = moments.feature_map.n_features

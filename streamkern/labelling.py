@@ -112,7 +112,7 @@ def labelled_source(
             f"{found}, but a classifier needs at least two classes; check which dataset holds the "
             f"labels."
         )
-    weights = _weights_of(class_weight, counts)
+    weights = weights_of_classes(class_weight, counts)
     return LabelledSource(rows, labels, counts.classes, weights), counts
 
 
@@ -158,7 +158,7 @@ def _weighed(rows: Reader, labels: LabelReader, start: int) -> ClassCounts:
     return ClassCounts(classes, weights)
 
 
-def _weights_of(class_weight: Any, counts: ClassCounts) -> Floats | None:
+def weights_of_classes(class_weight: Any, counts: ClassCounts) -> Floats | None:
     """Return what rows of every class are multiplied by, or None where that is 1."""
     if class_weight is None:
         return None

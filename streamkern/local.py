@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +12,12 @@ from streamkern.errors import DataError
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
+    from streamkern.calibration import ClassRule
     from streamkern.predictor import Predictor
 
 
 @dataclass(frozen=True)
-class LocalModel:
+class Local(ABC):
     """What a fitted model predicts, in the calling thread; made by `to_local`.
 
     It has neither the moments nor the normal equations of the model, so it pickles in about
@@ -34,14 +36,18 @@ class LocalModel:
         """The number of inputs, p."""
         return self.predictor.feature_map.n_features
 
-    def predict(self, X: Any) -> Floats:
-        """Return predictions (n,) or (n, q) for rows (n, p), NaN for a row that is not finite.
+    @abstractmethod
+    def predict(self, X: Any) -> Array:
+        """Return predictions for rows (n, p).
 
         Raises
         ------
         DataError
             If `X` is no table of numbers with the columns that the model was fitted on.
         """
+
+    def predicted(self, X: Any) -> Floats:
+        """Return the function (n,) or (n, q) of rows (n, p), NaN for a row that is not finite."""
         rows = _table(X)
         self.predictor.feature_map.check(rows.shape)
         return self.predictor.predict(rows)
@@ -55,6 +61,62 @@ class LocalModel:
             As `predict`.
         """
         return self.predictor.feature_map.transform(_table(X))
+
+
+@dataclass(frozen=True)
+class LocalModel(Local):
+    """What a fitted regression predicts; the rest is as in `Local`."""
+
+    def predict(self, X: Any) -> Floats:
+        """Return predictions (n,) or (n, q) for rows (n, p), NaN for a row that is not finite."""
+        return self.predicted(X)
+
+
+@dataclass(frozen=True)
+class LocalClassifier(Local):
+    """Classes that a fitted classifier predicts, and their probabilities.
+
+    Parameters
+    ----------
+    predictor : Predictor
+        Of scores.
+    rule : ClassRule
+        From scores to classes and probabilities.
+    """
+
+    rule: ClassRule
+
+    @property
+    def classes_(self) -> Array:
+        """The classes, in ascending order, (K,)."""
+        return self.rule.classes.values
+
+    def predict(self, X: Any) -> Array:
+        """Return classes (n,) for rows (n, p).
+
+        Raises
+        ------
+        DataError
+            If `X` is no table of numbers with the columns that the model was fitted on, or a row
+            has no finite score.
+        """
+        return self.rule.labels(self._scores(X))
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return what classes are chosen by, (n,) for two classes, else (n, K)."""
+        return self.rule.plain_decisions(self._scores(X))
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probabilities of the classes, (n, K), NaN for a row that is not finite."""
+        return self.rule.probabilities(self._scores(X))
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Return the logarithms of the probabilities, (n, K)."""
+        return self.rule.log_probabilities(self._scores(X))
+
+    def _scores(self, X: Any) -> Floats:
+        scores = self.predicted(X)
+        return scores.reshape(len(scores), -1)
 
 
 def _table(X: Any) -> Array:

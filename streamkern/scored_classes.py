@@ -80,11 +80,7 @@ class ScoredClasses(TakesRows, ABC):
         """
         self._check_fitted()
         K = len(self.classes_)
-        return self._by_score(X, self._decisions, None if K == 2 else K)
-
-    def _decisions(self, scores: Floats) -> Floats:
-        decisions = self.rule_.decisions(scores)
-        return decisions[:, 0] if len(self.classes_) == 2 else decisions
+        return self._by_score(X, self.rule_.plain_decisions, None if K == 2 else K)
 
     def predict_proba(self, X: Any) -> Any:
         """Return the probabilities of the classes, (n, K); lazy for a Dask array."""

@@ -13,13 +13,13 @@ import numpy as np
 from streamkern.datamoments import load_moments, moments_header
 from streamkern.errors import DataError, ParameterError
 from streamkern.metric import GivenMetric
+from streamkern.model import RidgeModel
 from streamkern.observing import job
 from streamkern.sources import HDF5Source
 from streamkern.storage import make_folder
 
 if TYPE_CHECKING:
     from streamkern.datamoments import DataMoments
-    from streamkern.model import RidgeModel
 
     _Model = TypeVar("_Model", bound=RidgeModel)
 
@@ -63,12 +63,18 @@ def fit_window(model: _Model, source: HDF5Source, folder: str | Path, *, n_files
     Raises
     ------
     ParameterError
-        If the folder was made with other options, or `n_files` is not positive.
+        If the folder was made with other options, `n_files` is not positive, or the model is a
+        classifier.
     DataError
         If rows cannot be used, or files have other columns than those before.
     ModelFileError
         If moments in the folder are damaged.
     """
+    if not isinstance(model, RidgeModel):
+        raise ParameterError(
+            f"a window is of a RandomFeatureRidge, not of {type(model).__name__}; move that over "
+            f"files by partial_fit and forget."
+        )
     window = last_files(source, n_files)
     days = [replace(window, files=(file,)) for file in window.files]
     kept = make_folder(folder)

@@ -7,6 +7,7 @@ import dask.array as da
 import h5py
 import naive
 import numpy as np
+import pandas as pd
 import pytest
 from distributed import Client
 from real import load, needs_data
@@ -327,6 +328,17 @@ def test_classes_of_every_kind_are_saved(labels, tmp_path):
     again = streamkern.load(tmp_path / "model.h5")
     assert again.classes_.dtype == model.classes_.dtype
     assert again.classes_.tolist() == model.classes_.tolist()
+
+
+def test_names_of_columns_are_saved(tmp_path):
+    (X, y), names = rows(), ["a", "b", "c"]
+    frame = pd.DataFrame(X, columns=names)
+    for fit in ("fit", "partial_fit"):
+        getattr(classifier(), fit)(frame, y).save(tmp_path / "model.h5", force=True)
+        again = streamkern.load(tmp_path / "model.h5")
+        assert again.feature_names_in_.tolist() == names
+        with pytest.raises(DataError, match="feature names should match"):
+            again.predict(frame[names[::-1]])
 
 
 def test_a_regression_is_loaded_as_one(tmp_path):

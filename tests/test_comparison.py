@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 from hearing import Passes
 
-from streamkern import ExactKernelRidge, Gaussian, Linear, Matern, RandomFeatureRidge, compare
+from streamkern import (
+    ExactKernelRidge,
+    Gaussian,
+    Linear,
+    Matern,
+    RandomFeatureClassifier,
+    RandomFeatureRidge,
+    compare,
+)
 from streamkern.errors import (
     DataError,
     InsufficientMemoryError,
@@ -17,7 +25,7 @@ from streamkern.errors import (
     StreamkernWarning,
 )
 from streamkern.observing import observed
-from streamkern.sources.arrays import ArraySource
+from streamkern.sources.arrays import ArraySource, as_source
 
 
 def rows(n=300, seed=0, q=None):
@@ -298,6 +306,14 @@ def test_the_same_seed_gives_the_same_errors():
 def test_the_linear_kernel_is_refused():
     with pytest.raises(ParameterError, match="linear kernel has no random features"):
         compare(ArraySource(*rows()), model(Linear()))
+
+
+def test_classes_are_not_compared():
+    source = as_source(rows()[0], None)
+    with pytest.raises(ParameterError, match="not of RandomFeatureClassifier; compare the regress"):
+        compare(source, RandomFeatureClassifier())
+    with pytest.raises(DataError, match="a comparison needs targets that are numbers"):
+        compare(source, model())
 
 
 def test_too_few_rows_are_refused():

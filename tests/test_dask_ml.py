@@ -13,7 +13,7 @@ from sklearn.linear_model import SGDRegressor
 from sklearn.metrics import r2_score
 from sklearn.pipeline import make_pipeline
 
-from streamkern import Gaussian, RandomFeatureRidge, mended_searches
+from streamkern import Gaussian, RandomFeatureClassifier, RandomFeatureRidge, mended_searches
 from streamkern.resources import current_client, current_resources
 from streamkern.scheduling import is_task
 
@@ -79,6 +79,45 @@ def test_r2_of_dask_ml_itself_fails_with_every_model():
             wrapped.score(ROWS, TARGETS)
 
 
+# Wrappers of classifiers.
+
+NAMES = np.array(["hay", "oats", "straw"])
+LABELS = NAMES[np.digitize(Y, [0.0, 0.9])]
+LAZY_LABELS = da.from_array(LABELS, chunks=150)
+
+
+def classifier(**options):
+    return RandomFeatureClassifier(
+        Gaussian(1.5), **{"n_components": 48, "alpha": 0.1, "precision": "double"} | options
+    )
+
+
+def test_labels_and_probabilities_of_blocks_are_lazy_and_of_their_own_types():
+    model = classifier().fit(X, LABELS)
+    for wrapped in (
+        ParallelPostFit(classifier()).fit(X, LABELS),
+        ParallelPostFit(model.to_local()),
+    ):
+        labels, p = wrapped.predict(ROWS), wrapped.predict_proba(ROWS)
+        assert (labels.dtype, labels.shape, labels.numblocks) == (LABELS.dtype, (1200,), (8,))
+        assert (p.dtype, p.shape, p.numblocks[0]) == (np.float64, (1200, 3), 8)
+        assert labels.compute().dtype == LABELS.dtype
+        assert (labels.compute() == model.predict(X)).all()
+        assert np.allclose(p.compute(), model.predict_proba(X), rtol=1e-9)
+    assert ParallelPostFit(model).score(ROWS, LAZY_LABELS) == model.score(X, LABELS)
+
+
+def test_labelled_blocks_added_one_after_the_other_are_one_fit():
+    model = classifier(standardize=False, calibration=None)
+    added = Incremental(model, random_state=0).fit(ROWS, LAZY_LABELS, classes=NAMES)
+    expected = classifier(standardize=False, calibration=None).fit(X, LABELS)
+    p = added.predict_proba(ROWS).compute()
+    assert np.abs(p - expected.predict_proba(X)).max() < 1e-9
+    assert added.score(ROWS, LAZY_LABELS) == expected.score(X, LABELS)
+    assert added.predict(ROWS).dtype == LABELS.dtype
+    assert not hasattr(model, "ridge_")
+
+
 # Pipelines.
 
 
@@ -100,6 +139,12 @@ def test_a_search_fits_models_side_by_side(kind, data):
     found = getattr(searches, kind)(ridge(), GRID, cv=3, **options).fit(*data)
     assert found.best_params_ == {"alpha": 0.1}
     assert np.allclose(found.predict(X), ridge().fit(X, Y).predict(X), rtol=1e-9)
+
+
+def test_a_search_fits_classifiers():
+    found = searches.GridSearchCV(classifier(), GRID, cv=3).fit(ROWS, LAZY_LABELS)
+    assert found.best_params_ == {"alpha": 0.1}
+    assert (found.predict(X) == classifier().fit(X, LABELS).predict(X)).all()
 
 
 @pytest.fixture(scope="module")
@@ -179,6 +224,18 @@ def test_models_are_searched_while_blocks_are_added(client, kind):
     assert found.best_params_ == {"alpha": 0.1}
     assert found.best_estimator_.report_["rows"] > 100
     assert np.allclose(found.predict(ROWS).compute(), found.best_estimator_.predict(X))
+
+
+@few_penalties
+def test_classifiers_are_searched_while_labelled_blocks_are_added(client):
+    with mended_searches():
+        found = search("HyperbandSearchCV", classifier())
+        found.fit(ROWS, LAZY_LABELS, classes=NAMES)
+    assert found.best_score_ > 0.85
+    assert found.best_params_ == {"alpha": 0.1}
+    labels = found.predict(ROWS)
+    assert labels.dtype == LABELS.dtype
+    assert (labels.compute() == found.best_estimator_.predict(X)).all()
 
 
 @few_penalties

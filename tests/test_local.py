@@ -9,7 +9,14 @@ import sys
 import numpy as np
 import pytest
 
-from streamkern import Gaussian, Laplacian, Matern, RandomFeatureRidge
+from streamkern import (
+    Gaussian,
+    Laplacian,
+    LocalClassifier,
+    Matern,
+    RandomFeatureClassifier,
+    RandomFeatureRidge,
+)
 from streamkern.errors import DataError
 
 rng = np.random.default_rng(0)
@@ -52,6 +59,38 @@ def test_predictions_need_neither_dask_nor_hdf5_nor_anything_but_numpy(tmp_path)
         (tmp_path / f"{name}.pickle").write_bytes(pickle.dumps(parts))
     done = subprocess.run(
         [sys.executable, "-c", CODE, tmp_path, *MODELS], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+LABELS = np.array(["hay", "oats", "straw"])[np.digitize(Y[:, 0], [-0.4, 0.6])]
+SAYS = ("predict", "decision_function", "predict_proba", "predict_log_proba", "transform")
+CLASSES_CODE = (
+    CODE.partition("        X, local")[0]
+    + """\
+        X, local, said = pickle.load(file)
+    for method, expected in said.items():
+        assert np.array_equal(getattr(local, method)(X), expected), (name, method)
+    assert np.array_equal(local.classes_, np.unique(said["predict"]))
+"""
+)
+
+
+def test_classes_need_nothing_but_numpy_either(tmp_path):
+    kinds = [(K, how) for K in (2, 3) for how in ("sigmoid", "isotonic", None)]
+    for K, how in kinds:
+        labels = LABELS if K == 3 else LABELS == "oats"
+        model = RandomFeatureClassifier(n_components=32, alpha=0.1, calibration=how).fit(X, labels)
+        local = model.to_local()
+        assert isinstance(local, LocalClassifier)
+        parts = X, local, {method: getattr(model, method)(X) for method in SAYS}
+        (tmp_path / f"{K} {how}.pickle").write_bytes(pickle.dumps(parts))
+    names = [f"{K} {how}" for K, how in kinds]
+    done = subprocess.run(
+        [sys.executable, "-c", CLASSES_CODE, tmp_path, *names],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
 

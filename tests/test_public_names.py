@@ -19,6 +19,7 @@ PUBLIC = {
     "Kernel",
     "Laplacian",
     "Linear",
+    "LocalClassifier",
     "LocalModel",
     "Matern",
     "Moments",

@@ -10,7 +10,15 @@ import numpy as np
 import pytest
 from commandline import report_of, streamkern
 
-from streamkern import Gaussian, RandomFeatureRidge, fit_window, load, load_moments, open_hdf5
+from streamkern import (
+    Gaussian,
+    RandomFeatureClassifier,
+    RandomFeatureRidge,
+    fit_window,
+    load,
+    load_moments,
+    open_hdf5,
+)
 from streamkern.errors import DataError, OutputError, ParameterError
 
 
@@ -148,6 +156,14 @@ def test_what_cannot_be_is_refused():
     day(1, width=4)
     with pytest.raises(DataError, match="same columns"):
         slide()
+
+
+def test_a_classifier_has_no_window_of_files():
+    day(0)
+    with pytest.raises(
+        ParameterError, match="not of RandomFeatureClassifier; move that over files"
+    ):
+        slide(RandomFeatureClassifier())
 
 
 def test_moments_of_something_else_are_not_taken_for_those_of_a_file():

@@ -9,6 +9,7 @@ from streamkern.calibration.calibrators import (
     PlattSigmoid,
 )
 from streamkern.calibration.fitting import METHODS, checked_method, fitted_calibrator
+from streamkern.calibration.normal import ScoreSums, normal_sigmoid
 from streamkern.calibration.rule import ClassRule
 
 __all__ = [
@@ -20,6 +21,8 @@ __all__ = [
     "IsotonicSteps",
     "PlainRule",
     "PlattSigmoid",
+    "ScoreSums",
     "checked_method",
     "fitted_calibrator",
+    "normal_sigmoid",
 ]

@@ -11,7 +11,7 @@ import numpy as np
 if TYPE_CHECKING:
     from streamkern._typing import Floats
 
-_LEAST = float(np.finfo(np.float64).eps)
+LEAST = float(np.finfo(np.float64).eps)
 
 
 class Calibrator(ABC):
@@ -141,7 +141,7 @@ class PlainRule(Calibrator):
 
     def log_odds(self, scores: Floats) -> Floats:
         """Return the log-odds of the cut off probabilities."""
-        p = np.clip((1.0 + scores) / 2.0, _LEAST, 1.0 - _LEAST)
+        p = np.clip((1.0 + scores) / 2.0, LEAST, 1.0 - LEAST)
         odds: Floats = np.log(p) - np.log1p(-p)
         return odds
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.calibration.calibrators import CALIBRATORS, Calibrator
+from streamkern.classes import Classes
 from streamkern.errors import DataError
-from streamkern.sources import Classes
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
@@ -34,6 +34,11 @@ class ClassRule:
     def decisions(self, scores: Floats) -> Floats:
         """Return what classes are chosen by, (n, q)."""
         return self.calibrator.decisions(scores)
+
+    def plain_decisions(self, scores: Floats) -> Floats:
+        """Return the same as scikit-learn does: (n,) for two classes, else (n, K)."""
+        decisions = self.decisions(scores)
+        return decisions[:, 0] if len(self.classes) == 2 else decisions
 
     def codes(self, scores: Floats) -> Array:
         """Return the place of the chosen class among the classes, (n,)."""

@@ -23,20 +23,26 @@ from streamkern.cli.options import Say, common, force_option
 def export(say: Say, **options: Any) -> None:
     """Write the predictions of MODEL.h5 as an ONNX graph, for runtimes without Python.
 
-    It takes rows X and gives y_pred; of a file of principal components it gives scores.
+    It takes rows X and gives y_pred; of a classifier the probabilities of classes as y_proba, of a
+    file of principal components scores.
     """
+    from streamkern.cli.class_options import classifier_of
     from streamkern.exchange import write_onnx
     from streamkern.memory import in_words
     from streamkern.storage import check_output, holds_components, read_components, read_model
 
     path, out = options["model"], options["out"]
     check_output(out, force=options["force"], inputs=[path])
+    rule = None
     if holds_components(path):
         predictor, output = read_components(path)[0].projection, "scores"
     else:
-        predictor, output = read_model(path, with_equations=False).predictor, "y_pred"
+        file = read_model(path, with_equations=False)
+        classifier = classifier_of(file, path)
+        rule = None if classifier is None else classifier.rule_
+        predictor, output = file.predictor, "y_pred" if rule is None else "y_proba"
     precision = options["precision"] or predictor.precision
-    write_onnx(out, predictor, output, precision=precision, force=options["force"])
+    write_onnx(out, predictor, output, rule=rule, precision=precision, force=options["force"])
     n_bytes = Path(out).stat().st_size
     say.line(f"{output} of X in {out}, {precision} precision, {in_words(n_bytes)}")
     say.result({"onnx": out, "output": output, "precision": precision, "bytes": n_bytes})

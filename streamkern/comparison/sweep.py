@@ -14,12 +14,13 @@ import numpy as np
 
 from streamkern.comparison.split import check_split, sampled_split
 from streamkern.comparison.trials import Comparison, Run, Trial
-from streamkern.errors import ParameterError, StreamkernWarning
+from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.estimators import RandomFeatureRidge
 from streamkern.exact import ExactKernelRidge
 from streamkern.features import FAMILIES, Standardized
 from streamkern.fitoptions import plan_for
 from streamkern.kernels import Kernel, Linear, ShiftInvariantKernel, length_scale_of
+from streamkern.model import RidgeModel
 from streamkern.observing import current_listener, observed, passing, tell, unheard
 from streamkern.scheduling import run, task
 from streamkern.sources import ArraySource
@@ -92,6 +93,11 @@ def compare(
         If there are fewer than ten rows, or rows that are not finite.
     """
     penalty = checked_comparison(model, n_components, maps, n_seeds)
+    if not source.n_targets:
+        raise DataError(
+            "a comparison needs targets that are numbers, but the source has none; name a dataset "
+            "of them with y."
+        )
     exact = ExactKernelRidge(
         alpha=penalty.grid or ("loo" if isinstance(penalty.alpha, str) else penalty.alpha),
         fit_intercept=model.fit_intercept,
@@ -164,6 +170,11 @@ def checked_comparison(
     model: RandomFeatureRidge, n_components: Sequence[int], maps: Sequence[str], n_seeds: Any
 ) -> PenaltyOptions:
     """Return how alpha is chosen, or raise ParameterError; parameters are those of `compare`."""
+    if not isinstance(model, RidgeModel):
+        raise ParameterError(
+            f"a comparison is of a RandomFeatureRidge, not of {type(model).__name__}; compare the "
+            f"regression on labels that are numbers, such as 1 and -1."
+        )
     if not isinstance(model.kernel, ShiftInvariantKernel) or model.feature_map == "identity":
         is_other = isinstance(model.kernel, Kernel) and model.feature_map != "identity"
         name = model.kernel.name if is_other else "linear"

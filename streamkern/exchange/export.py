@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamkern.classifier import ClassifierModel
 from streamkern.errors import ParameterError
+from streamkern.exchange.classes import probabilities
 from streamkern.exchange.features import feature_parts, is_of_landmarks
 from streamkern.exchange.graph import Graph
 from streamkern.model import RidgeModel
@@ -16,6 +19,7 @@ from streamkern.storage import replacing
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from streamkern.calibration import ClassRule
     from streamkern.predictor import Predictor
 
 _PRECISIONS: dict[str, np.dtype[Any]] = {
@@ -29,13 +33,14 @@ def to_onnx(
 ) -> None:
     """Write the predictions of a fitted model, or the scores of principal components, as ONNX.
 
-    The graph takes rows `X` (n, p) and gives `y_pred`, as `predict` does, or `scores` (n, K).  It
-    is of Fourier features of any kind, of landmarks with a kernel of the Euclidean distance or of
-    products, or of the identity map.
+    The graph takes rows `X` (n, p) and gives `y_pred`, as `predict` does; of a classifier `y_proba`
+    (n, K), as `predict_proba` does, with the labels of its columns as JSON in the file's metadata
+    `classes`; of components `scores` (n, K).  It is of Fourier features of any kind, of landmarks
+    with a kernel of the Euclidean distance or of products, or of the identity map.
 
     Parameters
     ----------
-    model : RandomFeatureRidge or RandomFeaturePCA
+    model : RandomFeatureRidge, RandomFeatureClassifier or RandomFeaturePCA
         Fitted.
     path : path
     precision : {'single', 'double'}, optional
@@ -51,16 +56,19 @@ def to_onnx(
     OutputError
         If the file exists and `force` is not given, or cannot be written, or onnx is missing.
     """
-    if isinstance(model, RidgeModel) and hasattr(model, "predictor_"):
+    rule = None
+    if isinstance(model, ClassifierModel) and hasattr(model, "ridge_"):
+        predictor, output, rule = model.ridge_.predictor_, "y_proba", model.rule_
+    elif isinstance(model, RidgeModel) and hasattr(model, "predictor_"):
         predictor, output = model.predictor_, "y_pred"
     elif hasattr(model, "principal_"):
         predictor, output = model.principal_.projection, "scores"
     else:
         raise ParameterError(
-            f"an ONNX file is of a fitted RandomFeatureRidge or RandomFeaturePCA, not of "
-            f"{type(model).__name__}; fit one first."
+            f"an ONNX file is of a fitted RandomFeatureRidge, RandomFeatureClassifier or "
+            f"RandomFeaturePCA, not of {type(model).__name__}; fit one first."
         )
-    write_onnx(path, predictor, output, precision=precision, force=force)
+    write_onnx(path, predictor, output, rule=rule, precision=precision, force=force)
 
 
 def write_onnx(
@@ -68,6 +76,7 @@ def write_onnx(
     predictor: Predictor,
     output: str,
     *,
+    rule: ClassRule | None = None,
     precision: str | None = None,
     force: bool = False,
 ) -> None:
@@ -79,6 +88,8 @@ def write_onnx(
     predictor : Predictor
     output : str
         What the predictions are called.
+    rule : ClassRule, optional
+        What makes probabilities of predictions that are scores of classes.
     precision : {'single', 'double'}, optional
     force : bool
     """
@@ -88,13 +99,16 @@ def write_onnx(
         )
     if precision is not None:
         predictor = replace(predictor, precision=precision)
-    model = onnx_model(predictor, output)
+    model = onnx_model(predictor, output, rule)
     with replacing(path, force=force) as temporary:
         temporary.write_bytes(model.SerializeToString())
 
 
-def onnx_model(predictor: Predictor, output: str) -> Any:
-    """Return the graph constant + (phi(x) / scale - shift)^T coef, as `predict` computes it."""
+def onnx_model(predictor: Predictor, output: str, rule: ClassRule | None = None) -> Any:
+    """Return the graph constant + (phi(x) / scale - shift)^T coef, as `predict` computes it.
+
+    With the rule of a classifier it goes on to the probabilities of classes.
+    """
     form, p, q = predictor.form, predictor.feature_map.n_features, predictor.coef.shape[1]
     outside = inside = _PRECISIONS[predictor.precision]
     if is_of_landmarks(form.feature_map):
@@ -111,10 +125,13 @@ def onnx_model(predictor: Predictor, output: str) -> Any:
             features = graph.cast(features, form.coef.dtype)
         coef = graph.constant(form.coef[columns], form.coef.dtype)
         sums.append(graph.cast(graph("MatMul", features, coef), np.float64))
-    total = graph.cast(graph("Sum", *sums), outside)
-    shape: list[Any] = ["n", q]
-    if predictor.flat:
+    total, shape, facts = graph("Sum", *sums), ["n", q], {}
+    if rule is not None:
+        total, shape = probabilities(graph, rule, total), ["n", len(rule.classes)]
+        facts = {"classes": json.dumps(rule.classes.as_dict()["values"])}
+    total = graph.cast(total, outside)
+    if predictor.flat and rule is None:
         total, shape = graph("Squeeze", total, graph.constant([1], np.int64)), ["n"]
     graph.nodes.append(graph.onnx.helper.make_node("Identity", [total], [output], name=output))
-    facts = {"map": form.feature_map.name, "precision": predictor.precision}
+    facts |= {"map": form.feature_map.name, "precision": predictor.precision}
     return graph.model(output, outside, (["n", p], shape), facts)

@@ -1,9 +1,9 @@
 """Where rows come from: HDF5 files and arrays, cut into shards and read in blocks."""
 
+from streamkern.classes import Classes
 from streamkern.sources.ahead import reading_ahead
 from streamkern.sources.arrays import ArraySource, as_source, labelled_rows
 from streamkern.sources.base import Block, Reader, Shard, Source
-from streamkern.sources.classes import Classes
 from streamkern.sources.derived import DerivedSource
 from streamkern.sources.hdf5 import HDF5Source, open_hdf5
 from streamkern.sources.labelled import LabelledSource

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamkern.classes import UNKNOWN, plain_labels
 from streamkern.errors import DataError
 from streamkern.sources.arrays import made_of
 from streamkern.sources.base import Reader
-from streamkern.sources.classes import UNKNOWN, plain_labels
 from streamkern.sources.derived import DerivedSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from streamkern._typing import Array, Floats
+    from streamkern.classes import Classes
     from streamkern.sources.base import Block, Shard, Source
-    from streamkern.sources.classes import Classes
     from streamkern.sources.label_columns import LabelColumn, LabelReader
 
 
@@ -79,7 +79,8 @@ class LabelledSource(DerivedSource):
     def changes(self) -> dict[str, Any]:
         """Return the classes and their weights, and where the labels are."""
         weights = None if self.class_weight is None else self.class_weight.tolist()
-        return {**self.labels.describe(), "classes": self.classes.as_dict(), "weights": weights}
+        described = {"classes": self.classes.as_dict(), "class_weight": weights}
+        return self.labels.describe() | described
 
     def token(self) -> str | None:
         """Return what stands for all values, or None where reading them all takes too long."""

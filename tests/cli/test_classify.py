@@ -169,6 +169,26 @@ def test_rows_left_out_one_by_one_are_those_of_the_scores():
     assert len(report_of("diagnose", "model.h5", "train.h5")["loo_rmse"]) == 3
 
 
+def test_weights_of_rows_and_of_classes_are_multiplied_and_named():
+    X, y = rows()
+    weights = np.random.default_rng(5).random(len(X))
+    with h5py.File("train.h5", "a") as file:
+        file["s"] = weights
+    options = ("--weights", "s", "--class-weight", "balanced")
+    fitted(*options, "--report", "report.html")
+    expected = RandomFeatureClassifier(n_components=32, class_weight="balanced")
+    expected.fit(X, y, weights)
+    np.testing.assert_array_equal(load("model.h5").predict_proba(X), expected.predict_proba(X))
+    report = fitted(*options, command="moments", name="m.h5")
+    assert report["weights"] == "s"
+    arguments = ("m.h5", "m.h5", "--repeated-rows", "--out", "both.h5")
+    assert report_of("merge", *arguments)["rows"] == 480
+    arguments = ("both.h5", "train.h5", "--weights", "s", "--out", "left.h5")
+    assert report_of("forget", *arguments)["rows"] == 240
+    found = report_of("evaluate", "model.h5", "train.h5", "--weights", "s")
+    assert found == load("model.h5").evaluate(X, y, weights)
+
+
 def test_a_report_of_a_classifier_is_written():
     fitted("--report", "report.html")
     assert "--classify" in Path("report.html").read_text()

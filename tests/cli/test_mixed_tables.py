@@ -89,6 +89,42 @@ def test_the_card_names_the_columns_of_the_table(folder):
     assert "age, workclass, hours" in said
 
 
+def test_text_labels_of_a_raw_table_are_predicted_and_evaluated(folder):
+    rng = np.random.default_rng(0)
+    age, hours = rng.integers(18, 80, 200), rng.integers(10, 60, 200)
+    work = rng.choice(["Private", "State-gov"], 200)
+    high = age + hours + 20 * (work == "Private") > 90
+    frame = pd.DataFrame({"age": age, "work": work, "hours": hours})
+    frame["income"] = np.where(high, ">50K", "\N{LESS-THAN OR EQUAL TO}50K")
+    frame.to_csv("people.csv", index=False)
+    for command in (
+        "convert people.csv people.h5 --target income",
+        "fit people.h5 --classify --out classes.h5 --components 32 --quiet",
+        "predict classes.h5 people.csv --out pred.csv --proba",
+        "predict classes.h5 people.h5 --out rows.csv",
+    ):
+        done = run(*command.split())
+        assert done.exit_code == 0, done.output
+    predicted = pd.read_csv("pred.csv")
+    names = sorted(frame["income"].unique())
+    assert list(predicted) == ["y_pred", *(f"y_proba_{name}" for name in names)]
+    assert predicted["y_pred"].tolist() == pd.read_csv("rows.csv")["y_pred"].tolist()
+    found = run("evaluate", "classes.h5", "people.csv", "--json")
+    assert found.exit_code == 0, found.output
+    errors = json.loads(found.stdout.splitlines()[-1])
+    assert errors["classes"] == names
+    right = predicted["y_pred"] == frame["income"]
+    assert errors["accuracy"] == pytest.approx(right.mean())
+    assert right.mean() > 0.9
+    p = predicted[[f"y_proba_{name}" for name in names]].to_numpy()
+    mine = p[np.arange(200), [names.index(label) for label in frame["income"]]]
+    assert errors["log_loss"] == pytest.approx(-np.log(mine).mean(), rel=1e-6)
+    frame.assign(income="none").to_csv("others.csv", index=False)
+    refused = run("evaluate", "classes.h5", "others.csv")
+    assert refused.exit_code == 1
+    assert "target 'income' is 'none' in a row, but was one of '>50K', " in refused.stderr
+
+
 @pytest.mark.parametrize(
     ("command", "why"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 
 import numpy as np
@@ -18,6 +19,7 @@ from streamkern import (
     Linear,
     Matern,
     Polynomial,
+    RandomFeatureClassifier,
     RandomFeaturePCA,
     RandomFeatureRidge,
     RationalQuadratic,
@@ -118,6 +120,35 @@ def test_scores_along_principal_components_have_a_graph(tmp_path):
     X, _ = rows()
     pca = RandomFeaturePCA(n_components=5, n_random_features=64, precision="double").fit(X)
     assert apart(pca, tmp_path / "pca.onnx", X, "double") < 1e-9
+
+
+@pytest.mark.parametrize("calibration", ["sigmoid", "isotonic", None])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_classifier_gives_the_probabilities_of_its_classes(n_classes, calibration, tmp_path):
+    X, y = rows()
+    cuts = np.quantile(y[:, 1], [0.3, 0.6][: n_classes - 1])
+    labels = np.array(["hay", "oats", "straw"])[np.digitize(y[:, 1], cuts)]
+    options = {"n_components": 64, "alpha": 0.1, "calibration": calibration}
+    model = RandomFeatureClassifier(Gaussian(1.5), precision="double", **options).fit(X, labels)
+    new = rows(50, seed=1)[0] * 2  # further out, where probabilities are cut off
+    for precision, tolerance in (("double", 1e-9), ("single", 1e-4)):
+        path = tmp_path / f"{precision}.onnx"
+        streamkern.to_onnx(model, path, precision=precision)
+        inputs = new.astype(TYPES[precision])
+        answer, said = answers(path, inputs), model.predict_proba(inputs)
+        assert answer.shape == (50, n_classes)
+        assert answer.dtype == inputs.dtype
+        assert np.abs(answer - said).max() < tolerance
+        inputs[3, 0] = np.nan
+        assert np.flatnonzero(np.isnan(answers(path, inputs)).all(axis=1)).tolist() == [3]
+    facts = {each.key: each.value for each in onnx.load(path).metadata_props}
+    assert json.loads(facts["classes"]) == model.classes_.tolist()
+    model.save(tmp_path / "model.h5")
+    report = report_of("export", tmp_path / "model.h5", "--out", tmp_path / "again.onnx")
+    assert report["output"] == "y_proba"
+    assert np.array_equal(
+        answers(tmp_path / "again.onnx", new), answers(tmp_path / "double.onnx", new)
+    )
 
 
 def test_a_row_that_is_not_finite_has_no_prediction(tmp_path):

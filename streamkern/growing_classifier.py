@@ -1,0 +1,231 @@
+"""Rows with labels that come to a fitted classifier, and rows that leave it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from streamkern.calibration import ClassRule, PlainRule
+from streamkern.classification import calibrated_by_moments
+from streamkern.classified import FittedClassifier
+from streamkern.errors import DataError, ParameterError
+from streamkern.labelling import (
+    ClassCounts,
+    class_facts,
+    classes_of_report,
+    count_classes,
+    weights_of_classes,
+)
+from streamkern.observing import job
+from streamkern.sources import Classes, LabelledSource, labelled_rows
+
+if TYPE_CHECKING:
+    from streamkern._typing import Floats
+    from streamkern.datamoments import DataMoments
+    from streamkern.model import RidgeModel
+
+    Known = tuple[Classes, Floats | None]
+
+
+class GrowingClassifier(FittedClassifier, ABC):
+    """Labelled rows added to the moments of a classifier, and taken out again.
+
+    A class that fits says which regression it is of, and what classes another model has.
+    """
+
+    @job("partial_fit")
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any = None,
+        classes: Any = None,
+        sample_weight: Any = None,
+        *,
+        like: Any = None,
+    ) -> Self:
+        """Add rows to those that the model was made of, which are not read again.
+
+        The regression on +1 and -1 grows as `RandomFeatureRidge.partial_fit` says: all calls
+        together, in any order after the first, are `fit` on all rows, like the first ones, up to
+        rounding.  A call may have rows of one class alone.
+
+        Rows are not read again to calibrate by, so the sigmoid of `calibration` 'sigmoid' is
+        another one than that of `fit`: of scores that are normal and spread alike in a class and
+        in the rest.  What it needs of the scores of every fold, by the model without it, the
+        moments tell, whatever rows came and went.  Where scores are skewed it is coarser than that
+        of `fit`; `calibrate` on rows held out takes another one, until rows come or go again.
+
+        Parameters
+        ----------
+        X, y
+            As in `fit`.
+        classes : array_like of shape (K,), optional
+            All labels that there will be; by default those of `like`, or of the rows of the first
+            call.  Later calls need not repeat them.
+        sample_weight : array_like of shape (n,), optional
+        like : DataMoments, RandomFeatureClassifier, or path of either, optional
+            In the first call, whose map and standardisation are taken, and whose classes and their
+            weights if `classes` names none.
+
+        Raises
+        ------
+        ParameterError
+            If `classes` are not those of the first call, `class_weight` is 'balanced' or
+            `calibration` 'isotonic', if the model was fitted without its moments, or has a map and
+            is given another.
+        DataError
+            If the rows cannot be used, or a label is none of the classes.
+        InsufficientMemoryError
+            If the job cannot fit, before the first read.
+        """
+        if hasattr(self, "ridge_"):
+            if like is not None:
+                raise ParameterError(
+                    "the model has its map already, from the first rows; leave like out, or begin "
+                    "with a clone."
+                )
+            return self._add(X, y, sample_weight, classes, repeated_rows=True)
+        ridge = self._growing_ridge()
+        if self.class_weight == "balanced":
+            raise ParameterError(
+                "class_weight 'balanced' would weigh earlier rows anew whenever rows come; give a "
+                "dictionary of weights by label, or sample_weight."
+            )
+        rows = labelled_rows(*self._tables(X, y, sample_weight, first=True))
+        known = self._classes_of(like) if classes is None else None
+        if known is None:
+            known = self._named_or_found(classes, rows)
+        source, pattern = LabelledSource(*rows, *known), self._ridge_of(like)
+        return self._keep(ridge, _moments(ridge, source, like=pattern))
+
+    @job("update")
+    def update(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, repeated_rows: bool = False
+    ) -> Self:
+        """Add rows that are not in yet to a model that keeps its moments, as `partial_fit` does.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+        repeated_rows : bool
+            Rows with the values of others that are in are other observations, and count too.
+
+        Raises
+        ------
+        ParameterError, DataError, InsufficientMemoryError
+            As `RandomFeatureRidge.update`, and if a label is none of the classes.
+        """
+        return self._add(X, y, sample_weight, repeated_rows=repeated_rows)
+
+    @job("forget")
+    def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Take rows out of a model that keeps its moments, as if they had never been in.
+
+        The map and the classes stay as they were chosen when they were in.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            The rows, with the labels and weights that they have in the model.
+
+        Raises
+        ------
+        ParameterError, DataError
+            As `RandomFeatureRidge.forget`.
+        """
+        ridge, before = self._growing_ridge(), self._kept_moments()
+        return self._keep(ridge, before.forget(*self._tables(X, y, sample_weight)))
+
+    def _add(
+        self, X: Any, y: Any, sample_weight: Any, classes: Any = None, *, repeated_rows: bool
+    ) -> Self:
+        ridge, before = self._growing_ridge(), self._kept_moments()
+        known = _known(before)
+        if classes is not None and Classes.of(classes).values.tolist() != known[0].values.tolist():
+            raise ParameterError(
+                f"classes were {known[0]} in the first call, but are {Classes.of(classes)} now; "
+                f"leave them out, or begin with a clone."
+            )
+        source = LabelledSource(*labelled_rows(*self._tables(X, y, sample_weight)), *known)
+        ridge.moments_ = before
+        more = _moments(ridge, source, like=before)
+        return self._keep(ridge, before.merge(more, repeated_rows=repeated_rows))
+
+    def _growing_ridge(self) -> RidgeModel:
+        """Return the regression of these parameters, or raise ParameterError if it cannot grow."""
+        ridge = self.ridge()
+        if self.calibration == "isotonic":
+            raise ParameterError(
+                "calibration 'isotonic' reads the rows again, but rows that come and go are read "
+                "once; take 'sigmoid' or None, or calibrate the model on rows held out."
+            )
+        return ridge
+
+    def _kept_moments(self) -> DataMoments:
+        self._check_fitted()
+        return self.ridge_.kept_moments()
+
+    def _named_or_found(self, classes: Any, rows: Any) -> Known:
+        """Return the classes that were named, or those among the labels of rows."""
+        named = None if classes is None else Classes.of(classes)
+        counts = count_classes(*rows) if named is None else ClassCounts(named, np.empty(0))
+        if len(counts.classes) < 2:
+            raise DataError(
+                f"a classifier needs at least two classes, but there are {len(counts.classes)} in "
+                f"the first call; name all labels that there will be as classes."
+            )
+        return counts.classes, weights_of_classes(self.class_weight, counts)
+
+    def _keep(self, ridge: RidgeModel, moments: DataMoments) -> Self:
+        """Take moments for those of all rows, and what was solved before for out of date."""
+        ridge.keep(moments)
+        self.take_ridge(ridge, _known(moments)[1])
+        vars(self).pop("rule_", None)
+        return self
+
+    def _grown_rule(self) -> ClassRule:
+        """Solve, and return the rule that follows from the moments."""
+        classes, _ = _known(self.ridge_.kept_moments())
+        calibrator: Any = PlainRule(classes.n_targets)
+        if self.calibration is not None:
+            calibrator = calibrated_by_moments(self.ridge_)
+        return ClassRule(classes, calibrator)
+
+    @abstractmethod
+    def ridge(self) -> RidgeModel:
+        """Return the regression on +1 and -1 that the parameters are of, not fitted."""
+
+    @abstractmethod
+    def _ridge_of(self, like: Any) -> Any:
+        """Return the regression of a classifier, or what else the map is taken from."""
+
+    @abstractmethod
+    def _classes_of(self, like: Any) -> Known | None:
+        """Return the classes and their weights that moments or a classifier have, or None."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Calibrate when it is asked for after rows have come or gone."""
+            if name == "rule_" and "ridge_" in vars(self):
+                self.set_rule(self._grown_rule())
+                return self.rule_
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self
+            )
+
+
+def _known(moments: DataMoments) -> Known:
+    """Return the classes of moments, which have some."""
+    found: Any = classes_of_report(moments.report)
+    return found  # type: ignore[no-any-return]
+
+
+def _moments(ridge: RidgeModel, source: LabelledSource, *, like: Any) -> DataMoments:
+    """Return moments of rows that know them and their classes."""
+    found = ridge.moments_like(source, None, None, like=like)
+    return replace(found, report=found.report | class_facts(source))

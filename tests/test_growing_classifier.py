@@ -1,0 +1,256 @@
+"""Labelled rows that come and go: the same classifier as one fit on the rows that are in."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import dask
+import dask.array as da
+import naive
+import numpy as np
+import pytest
+from real import load, needs_data
+from sklearn.base import clone
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.exceptions import NotFittedError
+
+import streamkern
+from streamkern import Gaussian, RandomFeatureClassifier
+from streamkern.errors import DataError, ParameterError
+
+NAMES = np.array(["hay", "oats", "straw"])
+
+
+@pytest.fixture(autouse=True)
+def _in_this_thread():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def rows(n=240, n_classes=3, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 3))
+    level = np.sin(2 * X[:, 0]) + X[:, 1] + 0.4 * rng.standard_normal(n)
+    cuts = [-0.4, 0.6] if n_classes == 3 else [0.5]
+    return X, NAMES[np.digitize(level, cuts)]
+
+
+def classifier(**options):
+    chosen = {
+        "n_components": 32,
+        "alpha": 0.1,
+        "standardize": False,
+        "precision": "double",
+        "calibration": None,
+    }
+    return RandomFeatureClassifier(options.pop("kernel", Gaussian(2.0)), **chosen | options)
+
+
+def grown(model, X, y, parts, *, classes=NAMES, weights=None):
+    for part in parts:
+        mine = None if weights is None else weights[part]
+        model.partial_fit(X[part], y[part], classes, mine)
+        classes = None
+    return model
+
+
+def chunks(n, n_chunks, seed=0):
+    parts = np.array_split(np.arange(n), n_chunks)
+    return [parts[i] for i in np.random.default_rng(seed).permutation(n_chunks)]
+
+
+def apart(model, expected, X):
+    return np.abs(model.predict_proba(X) - expected.predict_proba(X)).max()
+
+
+@pytest.mark.parametrize("class_weight", [None, {"oats": 3.0}])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_twenty_chunks_in_any_order_are_one_fit(n_classes, class_weight):
+    X, y = rows(n_classes=n_classes)
+    order = np.argsort(y, kind="stable")  # most chunks have rows of one class alone
+    X, y = X[order], y[order]
+    weights = np.random.default_rng(1).random(len(X))
+    options, classes = {"class_weight": class_weight}, NAMES[:n_classes]
+    whole = classifier(**options).fit(X, y, weights)
+    for seed in (0, 1):
+        model = classifier(**options)
+        grown(model, X, y, chunks(len(X), 20, seed), classes=classes, weights=weights)
+        assert apart(model, whole, X) < 1e-9
+        assert (model.predict(X) == whole.predict(X)).all()
+    assert model.report_["rows"] == len(X)
+    assert model.classes_.tolist() == classes.tolist()
+
+
+def sigmoid_of_scores(model, X, y, parts, K):
+    """Slope and offset by the plain formula, of every row's score by the others' folds."""
+    Phi = model.transform(X)
+    targets = np.where(y[:, None] == model.classes_, 1.0, -1.0)
+    targets = targets[:, 1:] if len(model.classes_) == 2 else targets
+    folds = np.empty(len(X), dtype=int)
+    for part in parts:  # rows of every call are dealt by their places in it
+        folds[part] = [naive.fold_of_row(i, K, 0) for i in range(len(part))]
+    scores = np.empty_like(targets)
+    for k in range(K):
+        out = folds == k
+        w, mu = naive.weighted_ridge(
+            *(Phi[~out], targets[~out], np.ones((~out).sum()), 0.1), intercept=True
+        )
+        scores[out] = Phi[out] @ w + mu
+    found = []
+    for s, t in zip(scores.T, targets.T, strict=True):
+        up, low = s[t > 0], s[t < 0]
+        variance = (up.var() * len(up) + low.var() * len(low)) / len(s)
+        slope = (up.mean() - low.mean()) / variance
+        level = np.log((len(up) + 1) / (len(low) + 1))
+        found.append([slope, level - slope * (up.mean() + low.mean()) / 2])
+    return np.transpose(found), scores, targets
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_sigmoid_follows_from_moments_of_folds_as_from_scores_of_rows_left_out(n_classes):
+    X, y = rows(n_classes=n_classes)
+    parts = np.array_split(np.arange(len(X)), 4)
+    options = {"calibration": "sigmoid", "n_folds": 4}
+    model = grown(classifier(**options), X, y, parts, classes=NAMES[:n_classes])
+    (slope, offset), scores, targets = sigmoid_of_scores(model, X, y, parts, 4)
+    found = model.rule_.calibrator
+    np.testing.assert_allclose(found.slope, slope, rtol=1e-8)
+    np.testing.assert_allclose(found.offset, offset, rtol=1e-8, atol=1e-8)
+    # Another formulation of the slope: linear discriminant analysis.
+    known = LinearDiscriminantAnalysis().fit(scores[:, :1], targets[:, 0])
+    assert found.slope[0] == pytest.approx(known.coef_[0, 0], rel=1e-6)
+    again = grown(classifier(**options), X, y, parts[::-1], classes=NAMES[:n_classes])
+    assert apart(model, again, X) < 1e-9
+    assert model.report_["calibration"] == "sigmoid"
+
+
+def test_rows_that_are_forgotten_were_never_in():
+    X, y = rows()
+    options = {"calibration": "sigmoid", "class_weight": {"hay": 2.0}}
+    model = grown(classifier(**options), X, y, chunks(len(X), 4))
+    before = model.predict_proba(X)
+    new, labels = rows(60, seed=1)
+    model.update(new, labels)
+    assert np.abs(model.predict_proba(X) - before).max() > 1e-4
+    model.forget(new, labels)
+    assert np.abs(model.predict_proba(X) - before).max() < 1e-9
+    with pytest.raises(DataError, match="60 of 60 rows were never in"):
+        model.forget(new, labels)
+    with pytest.raises(DataError, match="9 of the 9 rows to be merged are in already"):
+        model.update(X[:9], y[:9])
+
+
+def test_a_calibration_on_rows_held_out_lasts_until_rows_come():
+    X, y = rows()
+    model = classifier().partial_fit(X, y, NAMES)
+    assert model.report_["calibration"] == "none"
+    assert model.calibrate(*rows(seed=1)).report_["calibration"] == "sigmoid"
+    calibrated = model.predict_proba(X)
+    model.partial_fit(*rows(20, seed=2))
+    assert model.report_["calibration"] == "none"
+    assert np.abs(model.predict_proba(X) - calibrated).max() > 0.01
+
+
+def test_classes_are_those_of_the_first_rows_unless_they_are_named():
+    X, y = rows()
+    model = classifier().partial_fit(X, y)
+    assert model.classes_.tolist() == NAMES.tolist()
+    with pytest.raises(DataError, match="row 4 has the label 'rye', which is none of the 3"):
+        model.partial_fit(X[:9], np.where(np.arange(9) == 4, "rye", y[:9]))
+    with pytest.raises(ParameterError, match="classes were 'hay', 'oats', 'straw' in the first"):
+        model.partial_fit(X[:9], y[:9], classes=["hay", "oats"])
+    assert model.partial_fit(X[:9], y[:9], classes=NAMES[::-1]).report_["rows"] == 249
+    with pytest.raises(DataError, match="there are 1 in the first call; name all labels"):
+        classifier().partial_fit(X[y == "hay"], y[y == "hay"])
+    wider = classifier().partial_fit(X, y, classes=[*NAMES, "rye"])
+    assert wider.predict_proba(X).shape == (240, 4)
+
+
+def test_what_would_need_earlier_rows_again_is_refused():
+    X, y = rows()
+    with pytest.raises(ParameterError, match="'balanced' would weigh earlier rows anew"):
+        classifier(class_weight="balanced").partial_fit(X, y)
+    with pytest.raises(ParameterError, match="'isotonic' reads the rows again"):
+        classifier(calibration="isotonic").partial_fit(X, y)
+    for method in (classifier().update, classifier().forget):
+        with pytest.raises(NotFittedError):
+            method(X, y)
+    for method in ("partial_fit", "update", "forget"):
+        with pytest.raises(ParameterError, match="begin with partial_fit instead of fit"):
+            getattr(classifier().fit(X, y), method)(X, y)
+
+
+def test_rows_that_cannot_be_used_leave_the_model_as_it_was():
+    X, y = rows()
+    model = classifier(calibration="sigmoid").partial_fit(X, y)
+    before = model.predict_proba(X)
+    for wrong in ((X[:, :2], y), (np.full((9, 3), np.nan), y[:9]), (X[:9], ["rye"] * 9)):
+        with pytest.raises(DataError):
+            model.partial_fit(*wrong)
+    assert (model.predict_proba(X) == before).all()
+
+
+def test_a_map_and_classes_can_be_taken_from_another_model():
+    X, y = rows()
+    like = classifier(standardize=True, class_weight={"hay": 2.0}).fit(X, y)
+    few = y != "hay"
+    model = classifier().partial_fit(X[few], y[few], like=like)
+    assert model.classes_.tolist() == NAMES.tolist()
+    assert apart(model.partial_fit(X[~few], y[~few]), like, X) < 1e-9
+    with pytest.raises(ParameterError, match="has its map already"):
+        model.partial_fit(X, y, like=like)
+
+
+def test_moments_are_solved_to_a_model_that_grows_on(tmp_path):
+    X, y = rows()
+    options = {"class_weight": "balanced"}
+    classifier(**options).moments(X[:200], y[:200]).save(tmp_path / "m.h5")
+    moments = streamkern.load_moments(tmp_path / "m.h5")
+    model = classifier(**options).solve(moments, keep_moments=True).update(X[200:], y[200:])
+    expected = classifier().fit(X, y, like=moments)  # with the weights of the first rows' classes
+    assert apart(model, expected, X) < 1e-9
+
+
+def test_copies_pickles_and_files_are_the_same(tmp_path):
+    X, y = rows()
+    model = classifier(calibration="sigmoid").partial_fit(X[:200], y[:200])
+    others = [copy.deepcopy(model), pickle.loads(pickle.dumps(model))]  # noqa: S301  our own
+    model.save(tmp_path / "model.h5")
+    loaded = streamkern.load(tmp_path / "model.h5")
+    assert (loaded.predict_proba(X) == model.predict_proba(X)).all()
+    assert loaded.report_["calibration"] == "sigmoid"
+    model.partial_fit(X[200:], y[200:])
+    for other in others:
+        other.partial_fit(X[200:], y[200:])
+        assert (other.predict_proba(X) == model.predict_proba(X)).all()
+    assert not [name for name in vars(clone(model)) if name.endswith("_")]
+
+
+def test_blocks_of_dask_arrays_can_be_added():
+    X, y = rows()
+    lazy = da.from_array(X, (60, 3)), da.from_array(y, 60)
+    model = classifier().partial_fit(lazy[0][:120], lazy[1][:120], NAMES)
+    model.partial_fit(lazy[0][120:], lazy[1][120:])
+    assert apart(model, classifier().fit(X, y), X) < 1e-9
+
+
+def test_a_fit_begins_anew():
+    X, y = rows()
+    model = classifier(calibration="sigmoid").partial_fit(X[:100], y[:100])
+    model.fit(X, y)
+    assert apart(model, classifier(calibration="sigmoid").fit(X, y), X) == 0
+
+
+@needs_data
+def test_a_real_table_in_chunks_is_one_fit_and_is_calibrated():
+    data = load("adult_a9a")
+    X, y = data["X"], data["y"]
+    options = {"kernel": Gaussian(4.0), "n_components": 256, "alpha": 1.0, "precision": "single"}
+    model = grown(
+        classifier(calibration="sigmoid", **options), X, y, chunks(len(X), 3), classes=[-1, 1]
+    )
+    found = model.evaluate(data["X_test"], data["y_test"])
+    assert found["accuracy"] > 0.845
+    assert found["log_loss"] < 0.35  # that of Platt's sigmoid is 0.336, of no calibration 0.387
+    assert found["expected_calibration_error"] < 0.045
