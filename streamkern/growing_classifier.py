@@ -171,8 +171,12 @@ class GrowingClassifier(FittedClassifier, ABC):
 
     def _named_or_found(self, classes: Any, rows: Any) -> Known:
         """Return the classes that were named, or those among the labels of rows."""
-        named = None if classes is None else Classes.of(classes)
-        counts = count_classes(*rows) if named is None else ClassCounts(named, np.empty(0))
+        if classes is not None:
+            counts = ClassCounts(Classes.of(classes), np.empty(0))
+        elif self.on_bad_rows == "skip":
+            counts = count_classes(*(part.tolerant() for part in rows))
+        else:
+            counts = count_classes(*rows)
         if len(counts.classes) < 2:
             raise DataError(
                 f"a classifier needs at least two classes, but there are {len(counts.classes)} in "

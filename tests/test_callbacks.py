@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from streamkern import Gaussian, RandomFeatureRidge
+from streamkern import Gaussian, RandomFeatureClassifier, RandomFeatureRidge
 from streamkern.observing import observed
 
 pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from 1.9 on")
@@ -70,6 +70,15 @@ def test_a_fit_is_a_task_with_a_pass_below_it_and_a_shard_below_that():
     assert y is Y
     assert np.array_equal(ready.predict(X), fitted.predict(X))
     assert told.is_torn_down
+
+
+def test_a_classifier_tells_of_its_passes_too():
+    told = Recorder()
+    options = {"n_components": 8, "alpha": 0.1}
+    RandomFeatureClassifier(Gaussian(1.0), **options).set_callbacks(told).fit(X, Y > 0)
+    assert list(dict(told.begun))[:2] == ["fit", "columns"]
+    assert {"moments", "calibration"} < set(told.ended)
+    assert told.last[0] == "fit"
 
 
 def test_callbacks_change_no_bits_and_leave_no_trace():

@@ -167,6 +167,17 @@ def test_classes_are_those_of_the_first_rows_unless_they_are_named():
     assert wider.predict_proba(X).shape == (240, 4)
 
 
+def test_rows_without_a_label_are_left_out_where_that_is_said():
+    X, y = rows()
+    labels = y.astype(object)
+    labels[[3, 50]] = None
+    model = classifier(on_bad_rows="skip").partial_fit(X[:120], labels[:120])
+    model.partial_fit(X[120:], labels[120:])
+    assert (model.report_["rows"], model.report_["skipped_rows"]) == (238, 2)
+    with pytest.raises(DataError, match="2 of 240 rows have no label"):
+        classifier().partial_fit(X, labels)
+
+
 def test_what_would_need_earlier_rows_again_is_refused():
     X, y = rows()
     with pytest.raises(ParameterError, match="'balanced' would weigh earlier rows anew"):
