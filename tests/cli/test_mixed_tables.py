@@ -129,7 +129,7 @@ def test_text_labels_of_a_raw_table_are_predicted_and_evaluated(folder):
     ("command", "why"),
     [
         ("evaluate model.h5 new.csv", "new.csv has no column 'income', which the recipe needs"),
-        ("evaluate model.h5 train.csv --y z", "--x and --y name datasets of HDF5"),
+        ("evaluate model.h5 train.csv --y z", "--x, --y and --weights name datasets of HDF5"),
         ("predict model.h5 short.csv --out o.h5", "short.csv has no column 'workclass'"),
         ("predict model.h5 words.csv --out o.h5", "words.csv: column 'hours' must hold numbers, "),
         ("predict model.h5 new.csv train.h5 --out o.h5", "train.h5 is no CSV or Parquet, but new"),
