@@ -353,6 +353,7 @@ PARAMETERS = {
     "kernel": Laplacian(2.0),
     "n_components": 32,
     "alpha": 0.7,
+    "alphas": (0.1, 1.0),
     "n_folds": 3,
     "fold_by": "blocks",
     "per_target": True,
@@ -371,7 +372,7 @@ PARAMETERS = {
 
 
 # Of a penalty that is chosen.
-CHOICES = {"n_folds", "fold_by", "per_target", "one_standard_error"}
+CHOICES = {"alphas", "n_folds", "fold_by", "per_target", "one_standard_error"}
 
 
 def test_parameters_are_got_as_they_were_given():
@@ -405,7 +406,7 @@ def test_no_parameter_is_ignored(name):
 
 
 def test_a_clone_has_the_parameters_and_is_not_fitted():
-    model = RandomFeatureRidge(**PARAMETERS | {"alpha": [0.1, 0.7]}).fit(*rows())
+    model = RandomFeatureRidge(**PARAMETERS | {"alpha": [0.1, 0.7], "alphas": None}).fit(*rows())
     copy = clone(model)
     assert copy.get_params() == model.get_params()
     with pytest.raises(NotFittedError):
