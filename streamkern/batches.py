@@ -117,7 +117,7 @@ def csv_opener(source: Path, piece_bytes: int, *, header: bool = True) -> Callab
     read = csv.ReadOptions(
         block_size=piece_bytes // 2, use_threads=False, autogenerate_column_names=not header
     )
-    parse = csv.ParseOptions(delimiter="\t" if tabs else ",")
+    parse = csv.ParseOptions(delimiter="\t" if tabs else ",", newlines_in_values=True)
 
     def opened(convert: Any = None) -> Any:
         return csv.open_csv(pa.input_stream(str(source)), read, parse, convert)

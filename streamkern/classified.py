@@ -121,7 +121,8 @@ class FittedClassifier(ScoredClasses):
     def to_local(self) -> LocalClassifier:
         """Return a small model that predicts classes with NumPy alone, to be shipped."""
         self._check_fitted()
-        return LocalClassifier(self.ridge_.predictor_, self.rule_)
+        names = self.feature_names()
+        return LocalClassifier(self.ridge_.predictor_, self.rule_, feature_names=names)
 
     def _scores(self, X: Any) -> Any:
         return self.ridge_.predict(X)
@@ -147,8 +148,10 @@ class FittedClassifier(ScoredClasses):
         write_model(path, ModelFile(self.ridge_.predictor_, card, kept), force=force)
 
     def _described_weight(self) -> Any:
-        """Return the option `class_weight` as plain JSON values: by class where it is a mapping."""
+        """Return the option `class_weight` as plain JSON values: a mapping as pairs."""
         if self.class_weight is None or isinstance(self.class_weight, str):
             return self.class_weight
-        factors: Any = self.class_factors_
-        return factors.tolist()
+        return [
+            [getattr(label, "item", lambda label=label: label)(), float(weight)]
+            for label, weight in self.class_weight.items()
+        ]

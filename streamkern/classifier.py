@@ -35,9 +35,6 @@ if TYPE_CHECKING:
 
 _Model = TypeVar("_Model", bound="ClassifierModel")
 
-# What a ridge regression does not take.
-_OWN = ("class_weight", "calibration")
-
 
 class ClassifierModel(GrowingClassifier):
     """Kernel classification by random features, without what scikit-learn adds to it.
@@ -100,7 +97,7 @@ class ClassifierModel(GrowingClassifier):
         """
         checked_class_weight(self.class_weight)
         checked_method(self.calibration)
-        names = [name for name in signature(RidgeModel).parameters if name not in _OWN]
+        names = signature(RidgeModel).parameters
         ridge = RidgeModel(**{name: getattr(self, name) for name in names})
         ridge.keeps_folds = self.calibration is not None
         return ridge
@@ -301,7 +298,7 @@ def restored_classifier(model_class: type[_Model], file: ModelFile, path: str | 
         factors = factors_of(described["class_factors"], rule.classes)
         weight = described["option_class_weight"]
         if isinstance(weight, list):
-            weight = dict(zip(rule.classes.values.tolist(), weight, strict=True))
+            weight = dict(map(tuple, weight))
         model = model_class(
             **{name: getattr(ridge, name) for name in names},
             class_weight=checked_class_weight(weight),

@@ -163,7 +163,7 @@ class FittedRidge(TakesRows):
     def to_local(self) -> LocalModel:
         """Return a small model that predicts and transforms with NumPy alone, to be shipped."""
         self._check_fitted()
-        return LocalModel(self.predictor_)
+        return LocalModel(self.predictor_, feature_names=self.feature_names())
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the coefficient of determination, averaged over targets, in one pass.

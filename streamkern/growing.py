@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
+from threading import RLock
 from typing import TYPE_CHECKING, Any, Self
+from weakref import WeakKeyDictionary
 
 from streamkern.errors import ParameterError
 from streamkern.fitted import FittedRidge
@@ -17,6 +20,16 @@ _SOLVED = (
     *("report_", "equations_", "penalty_curve_", "predictor_", "feature_map_", "coef_"),
     *("intercept_", "kernel_", "alpha_"),
 )
+
+
+_LOCKS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+_LOCK = RLock()
+
+
+def _lock_of(model: Any) -> Any:
+    """Return the lock of a model, which is not part of it, so that it can be pickled."""
+    with _LOCK:
+        return _LOCKS.setdefault(model, RLock())
 
 
 class GrowingRidge(FittedRidge, ABC):
@@ -143,6 +156,18 @@ class GrowingRidge(FittedRidge, ABC):
             vars(self).pop(name, None)
         return self
 
+    def _solved(self, name: str) -> Any:
+        """Return what a solution sets, made once for all threads that ask."""
+        with _lock_of(self):
+            if name in vars(self):
+                return vars(self)[name]
+            # Rows may come in another thread meanwhile, and must not be lost.
+            solved, given = copy(self), self.moments_
+            solved._solve_kept()  # noqa: SLF001  its own class
+            if self.moments_ is given:
+                vars(self).update({key: vars(solved)[key] for key in (*_SOLVED, "_deviation")})
+            return vars(solved)[name]
+
     @abstractmethod
     def moments_like(self, X: Any, y: Any, sample_weight: Any, *, like: Any) -> DataMoments:
         """Return moments of rows that know them, of the map of `like` if that is given."""
@@ -156,8 +181,7 @@ class GrowingRidge(FittedRidge, ABC):
         def __getattr__(self, name: str) -> Any:
             """Solve when what a solution sets is asked for after rows have come or gone."""
             if name in _SOLVED and vars(self).get("moments_") is not None:
-                self._solve_kept()
-                return vars(self)[name]
+                return self._solved(name)
             raise AttributeError(
                 f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self
             )

@@ -216,8 +216,10 @@ class GrowingClassifier(FittedClassifier, ABC):
         def __getattr__(self, name: str) -> Any:
             """Calibrate when it is asked for after rows have come or gone."""
             if name == "rule_" and "ridge_" in vars(self):
-                self.set_rule(self._grown_rule())
-                return self.rule_
+                ridge, rule = self.ridge_, self._grown_rule()
+                if self.ridge_ is ridge:  # no rows came meanwhile
+                    self.set_rule(rule)
+                return rule
             raise AttributeError(
                 f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self
             )

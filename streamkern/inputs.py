@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class TakesRows:
@@ -41,12 +44,16 @@ class TakesRows:
         """
         return X, y, sample_weight
 
-    def feature_names(self) -> list[str] | None:
+    def feature_names(self) -> tuple[str, ...] | None:
         """Return the names of the columns, where they were fitted as a data frame."""
         names = getattr(self, "feature_names_in_", None)
-        return None if names is None else names.tolist()
+        return None if names is None else tuple(names.tolist())
 
-    def name_features(self, names: list[str] | None) -> None:
+    def forget_names(self) -> None:
+        """Note that columns may have any names, as those of moments."""
+        self.__dict__.pop("feature_names_in_", None)
+
+    def name_features(self, names: Sequence[str] | None) -> None:
         """Note the names that predictions ask columns to have, or None for any."""
         if names is None:
             return

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,7 +48,7 @@ class ClassCounts:
 
 def checked_class_weight(class_weight: Any) -> Any:
     """Return the weights of classes, or raise ParameterError if they can be none."""
-    if class_weight is None or class_weight == "balanced":
+    if class_weight is None or (isinstance(class_weight, str) and class_weight == "balanced"):
         return class_weight
     if not isinstance(class_weight, Mapping):
         raise ParameterError(
@@ -55,7 +56,7 @@ def checked_class_weight(class_weight: Any) -> Any:
             f"{class_weight!r}; give one of these."
         )
     for label, weight in class_weight.items():
-        if isinstance(weight, (str, bytes)) or not (np.isfinite(weight) and weight >= 0):
+        if not isinstance(weight, Real) or not 0 <= float(weight) < np.inf:
             raise ParameterError(
                 f"class_weight must hold non-negative numbers, but has {weight!r} for the class "
                 f"{label!r}; correct it."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,9 +27,12 @@ class Local(ABC):
     Parameters
     ----------
     predictor : Predictor
+    feature_names : tuple of str, optional
+        What the columns of data frames must be called, in this order.
     """
 
     predictor: Predictor
+    feature_names: tuple[str, ...] | None = field(default=None, kw_only=True)
 
     @property
     def n_features_in_(self) -> int:
@@ -48,9 +51,24 @@ class Local(ABC):
 
     def predicted(self, X: Any) -> Floats:
         """Return the function (n,) or (n, q) of rows (n, p), NaN for a row that is not finite."""
-        rows = _table(X)
+        rows = self._table(X)
         self.predictor.feature_map.check(rows.shape)
         return self.predictor.predict(rows)
+
+    def _table(self, X: Any) -> Array:
+        rows, names = np.asarray(X), getattr(X, "columns", None)
+        if rows.dtype.kind not in "fiu":
+            raise DataError(
+                f"X must hold floats or integers, but its type is {rows.dtype}; convert it to "
+                f"numbers first."
+            )
+        expected = self.feature_names
+        if names is not None and expected is not None and tuple(names) != expected:
+            raise DataError(
+                f"the columns must be {', '.join(expected)}, but are "
+                f"{', '.join(map(str, names))}; give them in that order."
+            )
+        return rows
 
     def transform(self, X: Any) -> Floats:
         """Return the features (n, D) of rows (n, p): standardised, mapped, and scaled.
@@ -60,7 +78,7 @@ class Local(ABC):
         DataError
             As `predict`.
         """
-        return self.predictor.feature_map.transform(_table(X))
+        return self.predictor.feature_map.transform(self._table(X))
 
 
 @dataclass(frozen=True)
@@ -117,13 +135,3 @@ class LocalClassifier(Local):
     def _scores(self, X: Any) -> Floats:
         scores = self.predicted(X)
         return scores.reshape(len(scores), -1)
-
-
-def _table(X: Any) -> Array:
-    rows = np.asarray(X)
-    if rows.dtype.kind not in "fiu":
-        raise DataError(
-            f"X must hold floats or integers, but its type is {rows.dtype}; convert it to numbers "
-            f"first."
-        )
-    return rows

@@ -353,6 +353,7 @@ class RidgeModel(GrowingRidge):
         SingularSystemError
             If `alpha` is 0 and the features are not independent.
         """
+        self.forget_names()
         D, size, penalty = moments.feature_map.n_components, None, self._penalty_options()
         if self.n_components != "auto" and not moments.options.is_identity:
             size = checked_n_components(self.n_components)

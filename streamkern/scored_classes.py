@@ -10,8 +10,9 @@ import numpy as np
 
 from streamkern.classification import evaluate_classes, predict_classes_to_hdf5
 from streamkern.inputs import TakesRows
-from streamkern.sources import LabelledSource, as_source, labelled_rows
-from streamkern.sources.lazy import is_dask_array
+from streamkern.sources import LabelledSource, Source, as_source, labelled_rows
+from streamkern.sources.lazy import is_dask_array, is_lazy
+from streamkern.storage import recipe_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
     from streamkern.calibration import ClassRule
     from streamkern.predictor import RowFunction
+    from streamkern.recipes import Recipe
 
 
 class ScoredClasses(TakesRows, ABC):
@@ -41,6 +43,12 @@ class ScoredClasses(TakesRows, ABC):
     @abstractmethod
     def _scores(self, X: Any) -> Any:
         """Return the scores (n,) or (n, q) of an array, a source, or lazily a Dask array."""
+
+    @property
+    def recipe_(self) -> Recipe | None:
+        """How a table became the inputs, where `convert` wrote the rows that were fitted."""
+        fitted: Any = self
+        return recipe_of(fitted.report_)
 
     @property
     def classes_(self) -> Array:
@@ -129,8 +137,15 @@ class ScoredClasses(TakesRows, ABC):
         return LabelledSource(rows, labels, self.rule_.classes, factors)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return the accuracy, in one pass; parameters are those of `fit`."""
-        return float(self.evaluate(X, y, sample_weight)["accuracy"])
+        """Return the accuracy, in one pass; parameters are those of `fit`.
+
+        Of arrays, a label that is none of the classes counts as an error.
+        """
+        if y is None or isinstance(X, Source) or is_lazy(X):
+            return float(self.evaluate(X, y, sample_weight)["accuracy"])
+        labelled_rows(*self._tables(X, y, sample_weight))  # checks lengths and weights
+        right = self.predict(X) == np.asarray(y).ravel()
+        return float(np.average(right, weights=sample_weight))
 
     def evaluate(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
         """Compare predictions with labels, in one pass; parameters are those of `fit`.

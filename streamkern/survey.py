@@ -125,7 +125,9 @@ def survey(
     if like is None:
         _check_columns(source, columns, may_be_equal=more_to_come)
         _warn_of_outliers(source, columns, sample)
-        keep_all = more_to_come and not options.standardize
+        # Inputs that are features count where they are constant, without an intercept.
+        counts = more_to_come or (options.is_identity and not options.fit_intercept)
+        keep_all = counts and not options.standardize
         standardizer, dropped = _standardizer(source, columns, options, keep_all=keep_all)
     else:
         standardizer = like.feature_map.standardizer

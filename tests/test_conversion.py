@@ -609,3 +609,11 @@ def test_memory_does_not_grow_with_the_file(tmp_path, kind):
     assert rows == (800_000 if kind == "csv" else 2_000_000)
     assert size > 140e6
     assert grown < size / 3, (size, grown)
+
+
+def test_line_breaks_in_quotes_are_part_of_a_cell(tmp_path):
+    lines = [f'{i},"some text\nand {i % 2}"' for i in range(120_000)]
+    source = tmp_path / "table.csv"
+    source.write_text("\n".join(["price,said", *lines]) + "\n")
+    assert source.stat().st_size > 2 << 20
+    assert convert(source, tmp_path / "rows.h5", targets=["price"])["rows"] == 120_000

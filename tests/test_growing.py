@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import threading
 
 import dask
 import dask.array as da
@@ -17,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 import streamkern
 from streamkern import Gaussian, RandomFeatureRidge, load_moments
 from streamkern.errors import DataError, ParameterError, SingularSystemError, StreamkernWarning
+from streamkern.model import RidgeModel
 
 
 @pytest.fixture(autouse=True)
@@ -314,3 +316,37 @@ def test_a_column_that_is_constant_at_first_is_left_out_with_a_warning():
         model = ridge().partial_fit(X[:500], y[:500])
     with pytest.warns(StreamkernWarning, match="but not here: 1"):
         model.partial_fit(X[500:], y[500:])
+
+
+def test_rows_that_come_while_another_thread_solves_are_not_lost(monkeypatch):
+    X, y = rows(400)
+    model = ridge().partial_fit(X[:200], y[:200])
+    solves, held, go = RidgeModel._solve, threading.Event(), threading.Event()
+
+    def slowly(*arguments, **options):
+        held.set()
+        assert go.wait(60)
+        return solves(*arguments, **options)
+
+    monkeypatch.setattr(RidgeModel, "_solve", slowly)
+    asking = threading.Thread(target=lambda: model.coef_)
+    asking.start()
+    assert held.wait(60)
+    model.partial_fit(X[200:], y[200:])
+    go.set()
+    asking.join()
+    assert model.report_["rows"] == 400
+    assert_predicts_like(model, ridge().fit(X, y, like=ridge().fit(X[:200], y[:200])), X)
+
+
+def test_many_threads_that_ask_solve_once(monkeypatch):
+    X, y = rows(200)
+    model, solves = ridge().partial_fit(X, y), []
+    solve = RidgeModel._solve
+    monkeypatch.setattr(RidgeModel, "_solve", lambda *a, **k: (solves.append(1), solve(*a, **k))[1])
+    asking = [threading.Thread(target=lambda: model.predict(X)) for _ in range(6)]
+    for thread in asking:
+        thread.start()
+    for thread in asking:
+        thread.join()
+    assert len(solves) == 1

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from streamkern import (
@@ -113,3 +114,13 @@ def test_tables_of_other_shapes_and_types_are_refused():
             method(X[0])
         with pytest.raises(DataError, match="must hold floats or integers"):
             method([["a", "b", "c"]])
+
+
+@pytest.mark.parametrize("make", [RandomFeatureRidge, RandomFeatureClassifier])
+def test_columns_of_frames_are_compared_by_name(make):
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = make(n_components=16, alpha=1.0).fit(frame, Y[:, 0] > 0)
+    local = model.to_local()
+    np.testing.assert_array_equal(local.predict(frame), model.predict(frame))
+    with pytest.raises(DataError, match="must be a, b, c, but are b, a, c"):
+        local.predict(frame[["b", "a", "c"]])

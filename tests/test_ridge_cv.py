@@ -6,7 +6,7 @@ import h5py
 import naive
 import numpy as np
 import pytest
-from sklearn.linear_model import RidgeClassifierCV, RidgeCV
+from sklearn.linear_model import Ridge, RidgeClassifierCV, RidgeCV
 from sklearn.preprocessing import StandardScaler
 
 import streamkern
@@ -178,3 +178,18 @@ def test_moments_alone_leave_no_row_out():
     model = identity(alpha="loo")
     with pytest.raises(ParameterError, match="leave-one-out reads the rows again"):
         model.solve(model.moments(X, y))
+
+
+def test_without_an_intercept_a_constant_column_counts():
+    rng = np.random.default_rng(0)
+    X = np.c_[rng.standard_normal((200, 3)), np.ones(200)]
+    y = X @ [1.0, -2.0, 0.5, 5.0]
+    model = RandomFeatureRidge(
+        feature_map="identity",
+        standardize=False,
+        fit_intercept=False,
+        alpha=1.0,
+        precision="double",
+    ).fit(X, y)
+    expected = Ridge(1.0, fit_intercept=False).fit(X, y)
+    np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-9)

@@ -15,7 +15,7 @@ from streamkern.calibration import AdditiveVotes, ClassRule
 from streamkern.errors import ModelFileError, ParameterError
 from streamkern.fitted import versions
 from streamkern.kernels import kernel_from
-from streamkern.labelling import checked_class_weight, labelled_source
+from streamkern.labelling import checked_class_weight, factors_of, labelled_source
 from streamkern.metric import described_metric, with_metric
 from streamkern.model import RidgeModel
 from streamkern.observing import job
@@ -64,7 +64,7 @@ class BoostedModel(ScoredClasses):
     @property
     def on_bad_rows(self) -> str:
         """What to do about rows that are not finite, or have no label, as `estimator` says."""
-        return self.ridge().on_bad_rows
+        return getattr(self.estimator, "on_bad_rows", "error")
 
     @on_bad_rows.setter
     def on_bad_rows(self, what: str) -> None:
@@ -235,8 +235,7 @@ def restored_ensemble(
         ):
             raise ValueError(f"{len(rule.classes)} classes")  # noqa: TRY301
         model.boosting()
-        factors = card["report"]["class_factors"]
-        factors = None if factors is None else np.array(factors, dtype=np.float64)
+        factors = factors_of(card["report"]["class_factors"], rule.classes)
         model.report_ = card["report"]
         model.take(file.ensemble, rule, factors)
         model.name_features(card.get("feature_names"))

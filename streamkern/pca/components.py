@@ -5,14 +5,12 @@ from __future__ import annotations
 import time
 import warnings
 from datetime import UTC, datetime
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streamkern._version import __version__
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
-from streamkern.fitted import LIBRARIES
+from streamkern.fitted import versions
 from streamkern.kernels import length_scale_of
 from streamkern.prediction import predict_to_hdf5
 from streamkern.principal import PrincipalComponents, checked_number
@@ -22,6 +20,7 @@ from streamkern.solving import total_of
 from streamkern.storage import write_components
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from streamkern._typing import Floats
@@ -155,6 +154,7 @@ def save_components(
     options: FitOptions,
     n_components: int | float | None,
     *,
+    feature_names: Sequence[str] | None = None,
     force: bool = False,
 ) -> None:
     """Write principal components to an HDF5 file, with the options that they were made by.
@@ -168,6 +168,8 @@ def save_components(
         Of the passes over the rows.
     n_components : int or float, optional
         What was asked for.
+    feature_names : sequence of str, optional
+        Of the columns, where they have some.
     force : bool
         Replace an existing file.
 
@@ -183,7 +185,8 @@ def save_components(
         | {"n_components": n_components, "n_random_features": options.n_components},
         "option_kernel": {"name": kernel.name, "parameters": kernel.parameters()},
         "report": report,
-        "versions": {"streamkern": __version__} | {name: version(name) for name in LIBRARIES},
+        "versions": versions(),
+        "feature_names": feature_names,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     write_components(path, found, card, force=force)

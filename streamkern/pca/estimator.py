@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from streamkern.conventions import KernelParameters, checked_rows
+from streamkern.conventions import KernelParameters, TableEstimator, checked_rows
 from streamkern.errors import ModelFileError
 from streamkern.fitoptions import FitOptions
 from streamkern.fitting import fit_moments
+from streamkern.inputs import TakesRows
 from streamkern.kernels import Gaussian, Kernel, kernel_from
 from streamkern.observing import job
 from streamkern.pca.components import (
@@ -20,17 +19,14 @@ from streamkern.pca.components import (
     save_components,
     transform_to_hdf5,
 )
-from streamkern.prediction import predicted_shards
+from streamkern.prediction import predicted_rows
 from streamkern.principal import checked_number
 from streamkern.sources import Source, as_source
-from streamkern.sources.arrays import as_rows
-from streamkern.sources.lazy import is_dask_array
 from streamkern.storage import read_components
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from streamkern._typing import Floats
     from streamkern.datamoments import DataMoments
     from streamkern.principal import PrincipalComponents
 
@@ -39,7 +35,8 @@ class RandomFeaturePCA(
     KernelParameters,
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
+    TableEstimator,
+    TakesRows,
 ):
     """Kernel principal component analysis by random features, in two passes over the rows.
 
@@ -86,6 +83,8 @@ class RandomFeaturePCA(
     Lopez-Paz, Sra, Smola, Ghahramani and Schoelkopf (2014), "Randomized nonlinear component
     analysis".
     """
+
+    fitted_by = "principal_"
 
     def __init__(
         self,
@@ -165,6 +164,7 @@ class RandomFeaturePCA(
         ParameterError
             If there are fewer rows or features than components asked for.
         """
+        self.forget_names()
         return self._take(*principal_components(moments, self.n_components))
 
     def options(self) -> FitOptions:
@@ -216,22 +216,9 @@ class RandomFeaturePCA(
         DataError
             If X has another number of columns than the rows that were fitted.
         """
-        check_is_fitted(self)
-        projection = self.principal_.projection
-        if isinstance(X, Source):
-            parts = [made["y_pred"] for _, made in predicted_shards(projection, X)]
-            return np.concatenate(parts)
-        rows = as_rows(self._checked(X))
-        projection.feature_map.check(rows.shape)
-        if not is_dask_array(rows):
-            scores: Floats = projection.predict(rows)
-            return scores
-        return rows.rechunk({1: -1}).map_blocks(
-            projection.predict,
-            dtype=float,
-            chunks=(rows.chunks[0], (self.n_components_,)),
-            meta=np.empty((0, 0)),
-        )
+        self._check_fitted()
+        rows = X if isinstance(X, Source) else self._checked(X)
+        return predicted_rows(self.principal_.projection, rows)
 
     def transform_to_hdf5(self, X: Any, path: str | Path, *, force: bool = False) -> int:
         """Write the scores of the rows of a source or an array as `X` of a new HDF5 file.
@@ -241,8 +228,8 @@ class RandomFeaturePCA(
         int
             How many rows are NaN, because `on_bad_rows` is 'skip'.
         """
-        check_is_fitted(self)
-        skip, source = self.on_bad_rows == "skip", as_source(X)
+        self._check_fitted()
+        skip, source = self.on_bad_rows == "skip", as_source(self._checked(X))
         return transform_to_hdf5(self.principal_, source, path, skip_bad_rows=skip, force=force)
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
@@ -253,19 +240,20 @@ class RandomFeaturePCA(
         OutputError
             If the file exists and `force` is not given, or cannot be written.
         """
-        check_is_fitted(self)
+        self._check_fitted()
         save_components(
-            path, self.principal_, self.report_, self.options(), self.n_components, force=force
+            path,
+            self.principal_,
+            self.report_,
+            self.options(),
+            self.n_components,
+            feature_names=self.feature_names(),
+            force=force,
         )
 
     @property
     def _n_features_out(self) -> int:
         return self.n_components_
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self.on_bad_rows == "skip"
-        return tags
 
 
 def load_pca(path: str | Path) -> RandomFeaturePCA:
@@ -280,6 +268,8 @@ def load_pca(path: str | Path) -> RandomFeaturePCA:
     try:
         kernel = card["option_kernel"]
         pca = RandomFeaturePCA(kernel_from(kernel["name"], kernel["parameters"]), **card["options"])
-        return pca._take(found, card["report"])  # noqa: SLF001  its own class
+        pca._take(found, card["report"])  # noqa: SLF001  its own class
+        pca.name_features(card.get("feature_names"))
     except (KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"{path} is a damaged PCA ({error}); copy it again.") from error
+    return pca

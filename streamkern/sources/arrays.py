@@ -246,11 +246,12 @@ class DaskSource(Source):
         starts = np.cumsum((0, *self.X.chunks[0]))[:-1]
         inside = np.flatnonzero((starts >= shard.start) & (starts < shard.stop))
         chunks = slice(int(inside[0]), int(inside[-1]) + 1)
+        # Optimised one by one they would not share what they are made of.
         parts = [
-            [] if part is None else part.blocks[chunks].to_delayed().ravel().tolist()
+            [] if part is None else part.blocks[chunks].to_delayed(optimize_graph=False).ravel()
             for part in (self.X, self.y, self.weights)
         ]
-        return delayed(ArrayReader)(*parts, shard.start)
+        return delayed(ArrayReader)(*map(list, parts), shard.start)
 
     def check_unchanged(self) -> None:
         """Trust the arrays."""

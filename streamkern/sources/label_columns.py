@@ -106,7 +106,7 @@ class DaskLabels(LabelColumn):
         starts = np.cumsum((0, *self.labels.chunks[0]))[:-1]
         inside = np.flatnonzero((starts >= shard.start) & (starts < shard.stop))
         chunks = self.labels.blocks[int(inside[0]) : int(inside[-1]) + 1]
-        return delayed(LabelsInMemory)(chunks.to_delayed().ravel().tolist())
+        return delayed(LabelsInMemory)(chunks.to_delayed(optimize_graph=False).ravel().tolist())
 
     def token(self) -> str:
         """Return what Dask calls the array."""

@@ -18,6 +18,7 @@ from streamkern.errors import DataError
 from streamkern.fitoptions import sample_size
 from streamkern.kernels import ShiftInvariantKernel
 from streamkern.sources import Source, as_source
+from streamkern.sources.arrays import as_rows
 from streamkern.statistics import ColumnStatistics, RowSample, Together
 from streamkern.survey import check_rows
 from streamkern.threads import blas_threads
@@ -117,7 +118,7 @@ class MapTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 "the features of a source would not fit in memory; transform arrays, or fit a "
                 "model with this feature_map to the source."
             )
-        rows = checked_rows(self, X, first=False, finite=True, dtype=_PRECISIONS)
+        rows = as_rows(checked_rows(self, X, first=False, finite=True, dtype=_PRECISIONS))
         single = rows.dtype == np.float32
         return features_of(self.feature_map_, rows, np.float32 if single else np.float64)
 

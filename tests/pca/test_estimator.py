@@ -8,6 +8,7 @@ import dask
 import dask.array as da
 import h5py
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.linalg
 from sklearn.base import clone
@@ -321,3 +322,13 @@ def test_the_bits_are_the_same_whoever_sums_and_whatever_stopped(tmp_path):
     for other in (checkpointed, resumed):
         assert_same(other, alone, 1e-300)
         assert np.array_equal(other.components_, alone.components_)
+
+
+def test_names_of_columns_are_saved_and_compared(tmp_path):
+    frame = pd.DataFrame(rows(), columns=list("abcd"))
+    pca().fit(frame).save(tmp_path / "pca.h5")
+    found = streamkern.load_pca(tmp_path / "pca.h5")
+    assert found.feature_names_in_.tolist() == list("abcd")
+    for use in (found.transform, lambda X: found.transform_to_hdf5(X, tmp_path / "scores.h5")):
+        with pytest.raises(ValueError, match="must be in the same order"):
+            use(frame[list("bacd")])

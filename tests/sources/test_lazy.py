@@ -165,3 +165,18 @@ def test_a_frame_of_weights_is_refused():
     frame = table()
     with pytest.raises(DataError, match="sample_weight must have 1 dimensions"):
         as_source(lazy(frame)[INPUTS], lazy(frame)["y"], lazy(frame)[["w"]])
+
+
+def test_rows_and_targets_of_one_array_are_loaded_once_a_pass():
+    loads = []
+
+    def look(block):
+        loads.append(len(block))
+        return block
+
+    table = np.random.default_rng(0).standard_normal((60, 4))
+    whole = da.from_array(table, chunks=(20, 4)).map_blocks(look, meta=np.empty((0, 0)))
+    loads.clear()
+    with dask.config.set(scheduler="synchronous"):
+        RandomFeatureRidge(n_components=8, alpha=1.0).fit(whole[:, :3], whole[:, 3])
+    assert len(loads) == 2 * 3  # two passes, three chunks
