@@ -355,7 +355,7 @@ def test_weights_that_are_all_0_are_told(tmp_path, source):
     [
         (-np.ones(9), "row 0 has the weight -1"),
         (np.full(9, np.nan), "9 of 9 rows hold NaN"),
-        (np.zeros(9), "9 have weight 0"),
+        (np.zeros(9), "9 have the weight zero"),
         (np.ones(8), "X has 9 rows but sample_weight has 8"),
     ],
 )
