@@ -18,9 +18,11 @@ def numbers_in(file: h5py.File, path: str, name: str) -> h5py.Dataset:
     found = _dataset_in(file, path, name)
     if found.dtype.kind not in "fiu":
         kind = "boolean" if found.dtype.kind == "b" else str(found.dtype)
+        may_be_labels = found.dtype.kind == "b" or is_text(found)
+        labels = ", or, if these are labels of classes, give --classify" * may_be_labels
         raise DataError(
             f"{path}: {name} must hold floats or integers, but its type is {kind}; convert it to "
-            f"numbers first."
+            f"numbers first{labels}."
         )
     _need_readable(found, file, path, name)
     return found

@@ -197,7 +197,7 @@ def test_a_report_of_a_classifier_is_written():
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("fit train.h5 --out m.h5", "y must hold floats or integers"),
+        ("fit train.h5 --out m.h5", "if these are labels of classes, give --classify"),
         ("fit train.h5 --out m.h5 --class-weight balanced", "is for classes; give --classify too"),
         ("predict model.h5 test.h5 --out p.h5 --std", "--std is for regressions"),
         ("predict ridge.h5 test.h5 --out p.h5 --proba", "--proba is for classifiers"),
