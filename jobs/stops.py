@@ -212,6 +212,7 @@ def main() -> None:
     parser.add_argument("--components", type=int, default=512)
     parser.add_argument("--kinds", default=";".join(KINDS), help="with ; between them")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--until", type=float, default=1.0, help="of a quiet run, the last moment")
     given = parser.parse_args()
     chance = random.Random(given.seed)  # noqa: S311  not for secrets
     failed = False
@@ -226,7 +227,9 @@ def main() -> None:
         for kind in given.kinds.split(";"):
             way, again, same, early, spoilt = KINDS[kind], [], 0, 0, []
             for _ in range(given.times):
-                steps = stopped_and_finished(fit, way, chance.uniform(0.2, 1.0) * fit.seconds)
+                steps = stopped_and_finished(
+                    fit, way, chance.uniform(0.2, given.until) * fit.seconds
+                )
                 status, errors = next(steps)
                 done = shards_in(fit.log)
                 if fit.model.exists():  # before it could be stopped

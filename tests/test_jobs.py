@@ -187,7 +187,7 @@ def test_damaged_files_are_read_or_refused(tmp_path):
 @pytest.mark.slow
 def test_a_fit_that_is_stopped_goes_on(tmp_path):
     options = ("--times", 3, "--shards", 20, "--components", 64, "--kinds", "SIGTERM")
-    said = job(tmp_path, "stops.py", *options)
+    said = job(tmp_path, "stops.py", *options, "--until", 0.5)
     # Now and then it ends before, but not always.
     assert re.search(r"SIGTERM: 3 times \([012] after its end\); the same bits 3 times", said)
     assert said.rstrip().endswith("0 with something wrong")
