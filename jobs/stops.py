@@ -259,7 +259,7 @@ def main() -> None:
             )
             for each in spoilt:
                 print(f"  {each}")
-            failed |= bool(spoilt) or same < given.times or most >= WORKERS * group
+            failed |= bool(spoilt) or same < given.times or most > WORKERS * group
     raise SystemExit(failed)
 
 
