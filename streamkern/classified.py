@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from streamkern.calibration import ClassRule, PlainRule, checked_method
 from streamkern.classification import calibrated_by_rows
+from streamkern.labelling import described_class_weight
 from streamkern.local import LocalClassifier
 from streamkern.scored_classes import ScoredClasses
 from streamkern.storage import ModelFile, write_model
@@ -140,18 +141,9 @@ class FittedClassifier(ScoredClasses):
             "classifier": {
                 **rule.as_dict(),
                 "class_factors": None if factors is None else factors.tolist(),
-                "option_class_weight": self._described_weight(),
+                "option_class_weight": described_class_weight(self.class_weight),
                 "option_calibration": self.calibration,
             },
         }
         kept = None if compact else self.ridge_.equations_
         write_model(path, ModelFile(self.ridge_.predictor_, card, kept), force=force)
-
-    def _described_weight(self) -> Any:
-        """Return the option `class_weight` as plain JSON values: a mapping as pairs."""
-        if self.class_weight is None or isinstance(self.class_weight, str):
-            return self.class_weight
-        return [
-            [getattr(label, "item", lambda label=label: label)(), float(weight)]
-            for label, weight in self.class_weight.items()
-        ]

@@ -20,6 +20,7 @@ from streamkern.labelling import (
     classes_of_report,
     factors_of,
     labelled_source,
+    restored_class_weight,
 )
 from streamkern.model import RidgeModel, pattern_of, restored
 from streamkern.observing import job
@@ -296,12 +297,9 @@ def restored_classifier(model_class: type[_Model], file: ModelFile, path: str | 
         if rule.classes.n_targets != ridge.predictor_.coef.shape[1]:
             raise ValueError(f"{len(rule.classes)} classes")  # noqa: TRY301
         factors = factors_of(described["class_factors"], rule.classes)
-        weight = described["option_class_weight"]
-        if isinstance(weight, list):
-            weight = dict(map(tuple, weight))
         model = model_class(
             **{name: getattr(ridge, name) for name in names},
-            class_weight=checked_class_weight(weight),
+            class_weight=restored_class_weight(described["option_class_weight"]),
             calibration=checked_method(described["option_calibration"]),
         )
         model.take(ridge, rule, factors)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern._version import __version__
-from streamkern.blockwise import features_of
+from streamkern.blockwise import by_rows, features_of
 from streamkern.deviation import Deviation
 from streamkern.errors import ModelFileError
 from streamkern.inputs import TakesRows
@@ -22,6 +22,7 @@ from streamkern.prediction import (
     evaluate,
     gradient_outer_product,
     predict_to_hdf5,
+    predicted_rows,
     predicted_shards,
 )
 from streamkern.scheduling import is_task, run, shared, task
@@ -99,18 +100,19 @@ class FittedRidge(TakesRows):
         """
         self._check_fitted()
         X, *_ = self._tables(X)
-        if isinstance(X, Source):
-            equations = self.normal_equations() if return_std else None
-            parts = [made for _, made in predicted_shards(self.predictor_, X, equations)]
-            both = [np.concatenate([part[name] for part in parts]) for name in parts[0]]
-            return tuple(both) if return_std else both[0]
-        rows = as_rows(X)
-        self.feature_map_.check(rows.shape)
-        means = self._by_row(self.predictor_.predict, rows)
         if not return_std:
-            return means
+            return predicted_rows(self.predictor_, X)
+        if isinstance(X, Source):
+            parts = [
+                made for _, made in predicted_shards(self.predictor_, X, self.normal_equations())
+            ]
+            return tuple(np.concatenate([part[name] for part in parts]) for name in parts[0])
+        rows = as_rows(X)
+        means = predicted_rows(self.predictor_, rows)
         if is_dask_array(rows):
-            return means, self._by_row(_deviations, rows, deviation=self._deviation_task())
+            n_columns = None if self.predictor_.flat else self.predictor_.n_targets
+            deviation = self._deviation_task()
+            return means, by_rows(_deviations, rows, n_columns, deviation=deviation)
         if self._deviation is None:  # as costly as a solve, and as lasting
             self._deviation = run(self._deviation_task())
         return means, self._deviation.standard_deviations(rows)
@@ -127,20 +129,6 @@ class FittedRidge(TakesRows):
             left.add("moments_")
         kept: dict[str, Any] = state | dict.fromkeys(state.keys() & left)
         return kept
-
-    def _by_row(self, function: Any, rows: Any, **named: Any) -> Any:
-        """Apply a function that returns (n,) or (n, q), lazily to a Dask array."""
-        if not is_dask_array(rows):
-            return function(rows, **named)
-        targets = () if self.predictor_.flat else (self.predictor_.coef.shape[1],)
-        return rows.rechunk({1: -1}).map_blocks(
-            function,
-            dtype=float,
-            drop_axis=None if targets else 1,
-            chunks=(rows.chunks[0], *((q,) for q in targets)),
-            meta=np.empty((0,) * (1 + len(targets))),
-            **named,
-        )
 
     def normal_equations(self) -> NormalEquations:
         """Return the normal equations, or raise ModelFileError if they were not saved."""

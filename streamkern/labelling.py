@@ -64,6 +64,21 @@ def checked_class_weight(class_weight: Any) -> Any:
     return class_weight
 
 
+def described_class_weight(class_weight: Any) -> Any:
+    """Return the option as plain JSON values: a mapping as pairs of label and weight."""
+    if class_weight is None or isinstance(class_weight, str):
+        return class_weight
+    return [
+        [getattr(label, "item", lambda label=label: label)(), float(weight)]
+        for label, weight in class_weight.items()
+    ]
+
+
+def restored_class_weight(described: Any) -> Any:
+    """Return the option that `described_class_weight` described, or raise what damage raises."""
+    return checked_class_weight(dict(described) if isinstance(described, list) else described)
+
+
 def labelled_source(
     X: Any,
     y: Any = None,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamkern.blockwise import by_rows
 from streamkern.deviation import Deviation
 from streamkern.engine import accumulate
 from streamkern.errors import DataError
@@ -16,7 +17,6 @@ from streamkern.predictor import Predictor
 from streamkern.scheduling import kept, shared, task
 from streamkern.sources import Source
 from streamkern.sources.arrays import as_rows
-from streamkern.sources.lazy import is_dask_array
 from streamkern.statistics import (
     ColumnStatistics,
     GradientOuterProduct,
@@ -112,16 +112,7 @@ def predicted_rows(predictor: RowFunction, X: Any) -> Any:
         return np.concatenate([made["y_pred"] for _, made in predicted_shards(predictor, X)])
     rows = as_rows(X)
     predictor.check(rows.shape)
-    if not is_dask_array(rows):
-        return predictor.predict(rows)
-    targets = () if predictor.flat else (predictor.n_targets,)
-    return rows.rechunk({1: -1}).map_blocks(
-        predictor.predict,
-        dtype=float,
-        drop_axis=None if targets else 1,
-        chunks=(rows.chunks[0], *((q,) for q in targets)),
-        meta=np.empty((0,) * (1 + len(targets))),
-    )
+    return by_rows(predictor.predict, rows, None if predictor.flat else predictor.n_targets)
 
 
 def predict_to_hdf5(

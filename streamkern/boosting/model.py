@@ -7,15 +7,19 @@ from datetime import UTC, datetime
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-import numpy as np
-
 from streamkern.boosting.options import BoostingOptions
 from streamkern.boosting.rounds import boosting_options, fit_rounds
 from streamkern.calibration import AdditiveVotes, ClassRule
 from streamkern.errors import ModelFileError, ParameterError
 from streamkern.fitted import versions
 from streamkern.kernels import kernel_from
-from streamkern.labelling import checked_class_weight, factors_of, labelled_source
+from streamkern.labelling import (
+    checked_class_weight,
+    described_class_weight,
+    factors_of,
+    labelled_source,
+    restored_class_weight,
+)
 from streamkern.metric import described_metric, with_metric
 from streamkern.model import RidgeModel
 from streamkern.observing import job
@@ -194,13 +198,10 @@ class BoostedModel(ScoredClasses):
             If the file exists and `force` is not given, or cannot be written.
         """
         self._check_fitted()
-        ridge, factors = self.ridge(), self.class_factors_
+        ridge, weight = self.ridge(), described_class_weight(self.class_weight)
         base = {name: getattr(ridge, name) for name in signature(RidgeModel).parameters}
         kernel = base.pop("kernel")
         base["metric"] = described_metric(base["metric"])
-        weight = self.class_weight
-        if weight is not None and not isinstance(weight, str):
-            weight = np.asarray(factors).tolist()  # by class
         card = {
             "kind": "RandomFeatureAdaBoost",
             "options": self.boosting().as_dict() | {"class_weight": weight},
@@ -226,10 +227,8 @@ def restored_ensemble(
         estimator = base_class(kernel_from(kernel["name"], kernel["parameters"]), **base)
         rule = ClassRule.from_dict(card["classifier"])
         options = dict(card["options"])
-        weight = options.pop("class_weight")
-        if isinstance(weight, list):
-            weight = dict(zip(rule.classes.values.tolist(), weight, strict=True))
-        model = model_class(estimator, class_weight=checked_class_weight(weight), **options)
+        weight = restored_class_weight(options.pop("class_weight"))
+        model = model_class(estimator, class_weight=weight, **options)
         if len(rule.classes) != file.ensemble.n_classes or model.algorithm != (
             file.ensemble.algorithm
         ):

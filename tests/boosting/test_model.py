@@ -167,3 +167,9 @@ def test_a_plan_counts_the_maps_of_all_rounds():
     options, _ = RandomFeatureRidge(n_components=512, alpha=1.0).options()
     one, ten = (plan_for(source, options, n_maps=n).worker_bytes for n in (1, 11))
     assert ten - one == 10 * 16 * 512 * 784
+
+
+def test_weights_of_classes_that_were_set_later_are_saved_as_they_are(tmp_path):
+    found = model().fit(*rows()).set_params(class_weight={"oak": 2.0})
+    found.save(tmp_path / "model.h5")
+    assert streamkern.load(tmp_path / "model.h5").class_weight == {"oak": 2.0}
