@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     )
     from streamkern.local import LocalClassifier, LocalModel
     from streamkern.monitor import progress
-    from streamkern.pca.estimator import RandomFeaturePCA, load_pca
+    from streamkern.pca.estimator import RandomFeaturePCA
     from streamkern.recipes import Recipe
     from streamkern.report import write_report
     from streamkern.searching import mended_searches
@@ -97,7 +97,6 @@ _HOMES = {
     "fit_window": "window",
     "load": "estimators",
     "load_moments": "datamoments",
-    "load_pca": "pca.estimator",
     "mended_searches": "searching",
     "open_hdf5": "sources",
     "progress": "monitor",
@@ -146,7 +145,6 @@ __all__ = [
     "fit_window",
     "load",
     "load_moments",
-    "load_pca",
     "mended_searches",
     "open_hdf5",
     "progress",

@@ -24,25 +24,26 @@ if TYPE_CHECKING:
 class FittedClassifier(ScoredClasses):
     """What a ridge regression that gives scores says of a classifier, its calibration and its file.
 
-    A class that fits calls `take`.
+    A class that fits calls `_take`.
     """
 
-    fitted_by = "ridge_"
+    _fitted_by = "ridge_"
     ridge_: RidgeModel
     class_weight: Any
     calibration: Any
 
-    def take(self, ridge: RidgeModel, rule: ClassRule, class_factors: Floats | None) -> None:
+    def _take(self, ridge: RidgeModel, rule: ClassRule, class_factors: Floats | None) -> Self:
         """Set the fitted attributes from a regression, a rule, and weights of classes."""
-        self.take_ridge(ridge, class_factors)
-        self.set_rule(rule)
+        self._take_ridge(ridge, class_factors)
+        self._set_rule(rule)
+        return self
 
-    def take_ridge(self, ridge: RidgeModel, class_factors: Floats | None) -> None:
+    def _take_ridge(self, ridge: RidgeModel, class_factors: Floats | None) -> None:
         """Set all but what turns scores into classes and probabilities."""
         self.ridge_, self.class_factors_ = ridge, class_factors
         self.n_features_in_ = ridge.n_features_in_
 
-    def set_rule(self, rule: ClassRule) -> None:
+    def _set_rule(self, rule: ClassRule) -> None:
         """Set what turns scores into classes and probabilities, and note what it is."""
         self.rule_ = rule
         self.ridge_.report_["calibration"] = rule.calibrator.name
@@ -106,12 +107,12 @@ class FittedClassifier(ScoredClasses):
         method : {'sigmoid', 'isotonic'}, optional
             None forgets the calibration, and reads no rows.
         """
-        source = self.labelled(X, y, sample_weight, weighted=True)
+        source = self._labelled(X, y, sample_weight, weighted=True)
         if checked_method(method) is None:
             calibrator: Any = PlainRule(source.n_targets)
         else:
             calibrator = calibrated_by_rows(self.ridge_, source, str(method))
-        self.set_rule(ClassRule(self.rule_.classes, calibrator))
+        self._set_rule(ClassRule(self.rule_.classes, calibrator))
         return self
 
     @property
@@ -122,7 +123,7 @@ class FittedClassifier(ScoredClasses):
     def to_local(self) -> LocalClassifier:
         """Return a small model that predicts classes with NumPy alone, to be shipped."""
         self._check_fitted()
-        names = self.feature_names()
+        names = self._feature_names()
         return LocalClassifier(self.ridge_.predictor_, self.rule_, feature_names=names)
 
     def _scores(self, X: Any) -> Any:
@@ -135,9 +136,9 @@ class FittedClassifier(ScoredClasses):
         """
         self._check_fitted()
         rule, factors = self.rule_, self.class_factors_
-        card = self.ridge_.card() | {
+        card = self.ridge_._card() | {
             "kind": "RandomFeatureClassifier",
-            "feature_names": self.feature_names(),
+            "feature_names": self._feature_names(),
             "classifier": {
                 **rule.as_dict(),
                 "class_factors": None if factors is None else factors.tolist(),

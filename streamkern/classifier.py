@@ -24,6 +24,7 @@ from streamkern.labelling import (
 )
 from streamkern.model import RidgeModel, pattern_of, restored
 from streamkern.observing import job
+from streamkern.ridgeoptions import RidgeOptions
 from streamkern.sources import Classes, LabelledSource, labelled_rows
 from streamkern.storage import holds_moments, read_model
 
@@ -88,7 +89,7 @@ class ClassifierModel(GrowingClassifier):
         self.class_weight = class_weight
         self.calibration = calibration
 
-    def ridge(self) -> RidgeModel:
+    def _ridge(self) -> RidgeModel:
         """Return the ridge regression on +1 and -1 that these parameters are of, not fitted.
 
         Raises
@@ -100,7 +101,7 @@ class ClassifierModel(GrowingClassifier):
         checked_method(self.calibration)
         names = signature(RidgeModel).parameters
         ridge = RidgeModel(**{name: getattr(self, name) for name in names})
-        ridge.keeps_folds = self.calibration is not None
+        ridge._keeps_folds = self.calibration is not None
         return ridge
 
     @job("fit")
@@ -137,10 +138,10 @@ class ClassifierModel(GrowingClassifier):
         ParameterError, CheckpointError, InsufficientMemoryError, SingularSystemError
             As `RandomFeatureRidge.fit` does.
         """
-        ridge, pattern = self.ridge(), pattern_of(_ridge_of(like))
-        ridge.options(pattern)
+        ridge, pattern = self._ridge(), pattern_of(_ridge_of(like))
+        RidgeOptions(ridge).passes(pattern)
         X, y, sample_weight = self._tables(X, y, sample_weight, first=True, fewest=2)
-        source, facts = self.source(X, y, sample_weight, like=like)
+        source, facts = self._source(X, y, sample_weight, like=like)
         keep = keep_moments or self.calibration is not None
         ridge.fit(source, like=pattern, checkpoint=checkpoint, keep_moments=keep)
         return self._finish(ridge, source, facts, keep_moments=keep_moments)
@@ -168,9 +169,9 @@ class ClassifierModel(GrowingClassifier):
         **search
             `kernels`, `maps`, `budget` and `checkpoint` of `RandomFeatureRidge.tune`.
         """
-        ridge = self.ridge()
+        ridge = self._ridge()
         X, y, sample_weight = self._tables(X, y, sample_weight, first=True, fewest=2)
-        source, facts = self.source(X, y, sample_weight)
+        source, facts = self._source(X, y, sample_weight)
         keep = keep_moments or self.calibration is not None
         ridge.tune(source, keep_moments=keep, **search)
         return self._finish(ridge, source, facts, keep_moments=keep_moments)
@@ -190,10 +191,10 @@ class ClassifierModel(GrowingClassifier):
         Parameters are those of `fit`.
         """
         X, y, sample_weight = self._tables(X, y, sample_weight)
-        source, facts = self.source(X, y, sample_weight, like=like)
+        source, facts = self._source(X, y, sample_weight, like=like)
         pattern = pattern_of(_ridge_of(like))
         facts.pop("class_counts", None)  # which would not add up when moments are merged
-        found = self.ridge().moments(source, like=pattern, checkpoint=checkpoint)
+        found = self._ridge().moments(source, like=pattern, checkpoint=checkpoint)
         return replace(found, report=found.report | facts)
 
     @job("solve")
@@ -228,11 +229,11 @@ class ClassifierModel(GrowingClassifier):
                 "with RandomFeatureClassifier.moments."
             )
         classes, factors = found
-        ridge = self.ridge()
+        ridge = self._ridge()
         ridge.solve(moments, keep_moments=keep_moments)
         return self._take(ridge, ClassRule(classes, PlainRule(classes.n_targets)), factors)
 
-    def source(
+    def _source(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, like: Any = None
     ) -> tuple[LabelledSource, dict[str, Any]]:
         """Return rows with their labels as targets, and what is to be reported of the classes.
@@ -270,11 +271,6 @@ class ClassifierModel(GrowingClassifier):
         ridge.report_ |= facts
         return self._take(ridge, ClassRule(source.classes, calibrator), source.class_weight)
 
-    def _take(self, ridge: RidgeModel, rule: ClassRule, factors: Floats | None) -> Self:
-        """Set the fitted attributes."""
-        self.take(ridge, rule, factors)
-        return self
-
     def _ridge_of(self, like: Any) -> Any:
         return _ridge_of(like)
 
@@ -302,8 +298,8 @@ def restored_classifier(model_class: type[_Model], file: ModelFile, path: str | 
             class_weight=restored_class_weight(described["option_class_weight"]),
             calibration=checked_method(described["option_calibration"]),
         )
-        model.take(ridge, rule, factors)
-        model.name_features(ridge.feature_names())
+        model._take(ridge, rule, factors)
+        model._name_features(ridge._feature_names())
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"{path} is a damaged model ({error}); copy it again.") from error
     return model

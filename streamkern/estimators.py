@@ -11,7 +11,14 @@ from streamkern.callbacks import CallbackSupportMixin, told_to_callbacks
 from streamkern.classifier import ClassifierModel, restored_classifier
 from streamkern.conventions import FeatureEstimator, TableEstimator
 from streamkern.model import RidgeModel, restored
-from streamkern.storage import holds_ensemble, read_ensemble, read_model
+from streamkern.pca.estimator import RandomFeaturePCA, restored_pca
+from streamkern.storage import (
+    holds_components,
+    holds_ensemble,
+    read_components,
+    read_ensemble,
+    read_model,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -258,8 +265,8 @@ class RandomFeatureAdaBoost(
 
 def load(
     path: str | Path,
-) -> RandomFeatureRidge | RandomFeatureClassifier | RandomFeatureAdaBoost:
-    """Read a model that `save`, `streamkern fit` or `streamkern tune` wrote.
+) -> RandomFeatureRidge | RandomFeatureClassifier | RandomFeatureAdaBoost | RandomFeaturePCA:
+    """Read a model of any kind: what `save`, or `streamkern fit`, `tune`, or `pca`, wrote.
 
     Raises
     ------
@@ -269,6 +276,8 @@ def load(
     if holds_ensemble(path):
         boosted = read_ensemble(path)
         return restored_ensemble(RandomFeatureAdaBoost, RandomFeatureRidge, boosted, path)
+    if holds_components(path):
+        return restored_pca(*read_components(path), path)
     file = read_model(path)
     if "classifier" in file.card:
         return restored_classifier(RandomFeatureClassifier, file, path)

@@ -45,15 +45,15 @@ LIBRARIES = ("dask", "distributed", "h5py", "numpy", "scikit-learn", "scipy")
 class FittedRidge(TakesRows):
     """Predictions, their deviations and errors, and the file of a fitted model.
 
-    A class that fits sets `report_` and `equations_`, and then calls `take`.
+    A class that fits sets `report_` and `equations_`, and then calls `_take`.
     """
 
-    fitted_by = "predictor_"
+    _fitted_by = "predictor_"
     on_bad_rows: str
     report_: dict[str, Any]
     equations_: NormalEquations | None
 
-    def take(self, predictor: Predictor) -> None:
+    def _take(self, predictor: Predictor) -> None:
         """Set the fitted attributes from a predictor and the report."""
         self.predictor_ = predictor
         self._deviation: Deviation | None = None
@@ -151,7 +151,7 @@ class FittedRidge(TakesRows):
     def to_local(self) -> LocalModel:
         """Return a small model that predicts and transforms with NumPy alone, to be shipped."""
         self._check_fitted()
-        return LocalModel(self.predictor_, feature_names=self.feature_names())
+        return LocalModel(self.predictor_, feature_names=self._feature_names())
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the coefficient of determination, averaged over targets, in one pass.
@@ -281,9 +281,9 @@ class FittedRidge(TakesRows):
         """
         self._check_fitted()
         kept = None if compact else self.equations_
-        write_model(path, ModelFile(self.predictor_, self.card(), kept), force=force)
+        write_model(path, ModelFile(self.predictor_, self._card(), kept), force=force)
 
-    def card(self) -> dict[str, Any]:
+    def _card(self) -> dict[str, Any]:
         """Return what a model file says of the fitted model, as plain JSON values."""
         options = self._parameters()
         kernel = options.pop("kernel")
@@ -294,7 +294,7 @@ class FittedRidge(TakesRows):
             "option_kernel": {"name": kernel.name, "parameters": kernel.parameters()},
             "report": self.report_,
             "versions": versions(),
-            "feature_names": self.feature_names(),
+            "feature_names": self._feature_names(),
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
         }
 

@@ -77,7 +77,7 @@ class GrowingRidge(FittedRidge, ABC):
         """
         is_new = self.moments_ is None and not hasattr(self, "predictor_")
         if is_new:
-            return self.keep(self.moments_like(X, y, sample_weight, like=like))
+            return self._keep(self._moments_like(X, y, sample_weight, like=like))
         if like is not None:
             raise ParameterError(
                 "the model has its map already, from the first rows; leave like out, or begin with "
@@ -127,10 +127,10 @@ class GrowingRidge(FittedRidge, ABC):
         DataError
             If a row was never in, or not as often as it is here, or if none would be left.
         """
-        kept = self.kept_moments()
-        return self.keep(kept.forget(*self._tables(X, y, sample_weight)))
+        kept = self._kept_moments()
+        return self._keep(kept.forget(*self._tables(X, y, sample_weight)))
 
-    def kept_moments(self) -> DataMoments:
+    def _kept_moments(self) -> DataMoments:
         """Return the moments of a model that grows, or raise ParameterError if there are none."""
         moments = self.moments_
         if moments is None:
@@ -144,11 +144,11 @@ class GrowingRidge(FittedRidge, ABC):
         return moments
 
     def _add(self, X: Any, y: Any, sample_weight: Any, *, repeated_rows: bool) -> Self:
-        before = self.kept_moments()
-        more = self.moments_like(X, y, sample_weight, like=before)
-        return self.keep(before.merge(more, repeated_rows=repeated_rows))
+        before = self._kept_moments()
+        more = self._moments_like(X, y, sample_weight, like=before)
+        return self._keep(before.merge(more, repeated_rows=repeated_rows))
 
-    def keep(self, moments: DataMoments) -> Self:
+    def _keep(self, moments: DataMoments) -> Self:
         """Take moments for those of all rows, and what was solved before for out of date."""
         self.moments_ = moments.gathered()
         self.n_features_in_ = moments.feature_map.n_features
@@ -169,7 +169,7 @@ class GrowingRidge(FittedRidge, ABC):
             return vars(solved)[name]
 
     @abstractmethod
-    def moments_like(self, X: Any, y: Any, sample_weight: Any, *, like: Any) -> DataMoments:
+    def _moments_like(self, X: Any, y: Any, sample_weight: Any, *, like: Any) -> DataMoments:
         """Return moments of rows that know them, of the map of `like` if that is given."""
 
     @abstractmethod

@@ -157,7 +157,7 @@ class GrowingClassifier(FittedClassifier, ABC):
 
     def _growing_ridge(self) -> RidgeModel:
         """Return the regression of these parameters, or raise ParameterError if it cannot grow."""
-        ridge = self.ridge()
+        ridge = self._ridge()
         if self.calibration == "isotonic":
             raise ParameterError(
                 "calibration 'isotonic' reads the rows again, but rows that come and go are read "
@@ -167,7 +167,7 @@ class GrowingClassifier(FittedClassifier, ABC):
 
     def _kept_moments(self) -> DataMoments:
         self._check_fitted()
-        return self.ridge_.kept_moments()
+        return self.ridge_._kept_moments()
 
     def _named_or_found(self, classes: Any, rows: Any) -> Known:
         """Return the classes that were named, or those among the labels of rows."""
@@ -186,21 +186,21 @@ class GrowingClassifier(FittedClassifier, ABC):
 
     def _keep(self, ridge: RidgeModel, moments: DataMoments) -> Self:
         """Take moments for those of all rows, and what was solved before for out of date."""
-        ridge.keep(moments)
-        self.take_ridge(ridge, _known(moments)[1])
+        ridge._keep(moments)
+        self._take_ridge(ridge, _known(moments)[1])
         vars(self).pop("rule_", None)
         return self
 
     def _grown_rule(self) -> ClassRule:
         """Solve, and return the rule that follows from the moments."""
-        classes, _ = _known(self.ridge_.kept_moments())
+        classes, _ = _known(self.ridge_._kept_moments())
         calibrator: Any = PlainRule(classes.n_targets)
         if self.calibration is not None:
             calibrator = calibrated_by_moments(self.ridge_)
         return ClassRule(classes, calibrator)
 
     @abstractmethod
-    def ridge(self) -> RidgeModel:
+    def _ridge(self) -> RidgeModel:
         """Return the regression on +1 and -1 that the parameters are of, not fitted."""
 
     @abstractmethod
@@ -218,7 +218,7 @@ class GrowingClassifier(FittedClassifier, ABC):
             if name == "rule_" and "ridge_" in vars(self):
                 ridge, rule = self.ridge_, self._grown_rule()
                 if self.ridge_ is ridge:  # no rows came meanwhile
-                    self.set_rule(rule)
+                    self._set_rule(rule)
                 return rule
             raise AttributeError(
                 f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self
@@ -233,5 +233,5 @@ def _known(moments: DataMoments) -> Known:
 
 def _moments(ridge: RidgeModel, source: LabelledSource, *, like: Any) -> DataMoments:
     """Return moments of rows that know them and their classes."""
-    found = ridge.moments_like(source, None, None, like=like)
+    found = ridge._moments_like(source, None, None, like=like)
     return replace(found, report=found.report | class_facts(source))

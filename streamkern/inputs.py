@@ -15,16 +15,16 @@ class TakesRows:
 
     Attributes
     ----------
-    fitted_by : str
+    _fitted_by : str
         The attribute that is there once the model is fitted.
     n_features_in_ : int
     """
 
-    fitted_by: ClassVar[str]
+    _fitted_by: ClassVar[str]
     n_features_in_: int
 
     def _check_fitted(self) -> None:
-        if not hasattr(self, self.fitted_by):
+        if not hasattr(self, self._fitted_by):
             from sklearn.exceptions import NotFittedError  # noqa: PLC0415  slow
 
             raise NotFittedError("this model is not fitted yet; call fit first.")
@@ -44,16 +44,16 @@ class TakesRows:
         """
         return X, y, sample_weight
 
-    def feature_names(self) -> tuple[str, ...] | None:
+    def _feature_names(self) -> tuple[str, ...] | None:
         """Return the names of the columns, where they were fitted as a data frame."""
         names = getattr(self, "feature_names_in_", None)
         return None if names is None else tuple(names.tolist())
 
-    def forget_names(self) -> None:
+    def _forget_names(self) -> None:
         """Note that columns may have any names, as those of moments."""
         self.__dict__.pop("feature_names_in_", None)
 
-    def name_features(self, names: Sequence[str] | None) -> None:
+    def _name_features(self, names: Sequence[str] | None) -> None:
         """Note the names that predictions ask columns to have, or None for any."""
         if names is None:
             return

@@ -2,54 +2,29 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from dataclasses import replace
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from streamkern.checkpointing import checkpointed
 from streamkern.datamoments import DataMoments, moments_header
 from streamkern.errors import ModelFileError, ParameterError, StreamkernWarning
 from streamkern.features import FAMILIES, Cosines
 from streamkern.features.base import checked_n_components
-from streamkern.fitoptions import FitOptions, check_folds, plan_for
-from streamkern.fitting import fit_moments, moments_pass
+from streamkern.fitting import fit_moments
 from streamkern.footprint import solve_bytes
 from streamkern.growing import GrowingRidge
-from streamkern.kernels import Gaussian, Kernel, kernel_from, length_scale_of
-from streamkern.learning import check_metric_of, in_metric
-from streamkern.leaving_out import LeavingOut
+from streamkern.kernels import Gaussian, Kernel, kernel_from
 from streamkern.memory import check_free
-from streamkern.metric import checked_metric, with_metric
+from streamkern.metric import with_metric
 from streamkern.observing import job, tell_of_job
 from streamkern.pattern import Pattern
-from streamkern.plan import large_sample
-from streamkern.predictor import Predictor
-from streamkern.reporting import as_stored, facts_of, sizes_as_dict
 from streamkern.resources import current_resources
-from streamkern.solving import (
-    PenaltyOptions,
-    SparseOptions,
-    nested_sizes,
-    solve_folds,
-    solve_sparse,
-)
+from streamkern.ridgeoptions import RidgeOptions
+from streamkern.solved import solved_ridge
 from streamkern.sources import as_source
-from streamkern.sparse import checked_method, checked_size
 from streamkern.storage import holds_moments, read_model
-from streamkern.survey import survey
-from streamkern.tuning import (
-    AUTO,
-    Budget,
-    Spent,
-    budgeted_rows,
-    kernels_to_try,
-    maps_to_try,
-    pairs_to_try,
-    search,
-)
+from streamkern.tuned import Choice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,10 +37,6 @@ if TYPE_CHECKING:
 
 _Model = TypeVar("_Model", bound="RidgeModel")
 
-AUTO_COMPONENTS = 4096
-_PENALTY = ("alpha", "alphas", "per_target", "one_standard_error")
-_SPARSE = ("sparse", "sparse_method")
-
 
 class RidgeModel(GrowingRidge):
     """Kernel ridge regression by random features, without what scikit-learn adds to it.
@@ -77,7 +48,7 @@ class RidgeModel(GrowingRidge):
     # Of a fit; a model that was loaded has none.
     penalty_curve_: PenaltyCurve | None
     # Whether rows are dealt to folds even where the penalty is not chosen by them.
-    keeps_folds = False
+    _keeps_folds = False
 
     def __init__(
         self,
@@ -119,101 +90,6 @@ class RidgeModel(GrowingRidge):
         self.precision = precision
         self.on_bad_rows = on_bad_rows
         self.random_state = random_state
-
-    def options(self, like: Any = None) -> tuple[FitOptions, PenaltyOptions]:
-        """Return the checked options of the passes of a fit, and of the choice of the penalty.
-
-        Parameters
-        ----------
-        like
-            As in `fit`.
-
-        Raises
-        ------
-        ParameterError
-            If an option has a value that it cannot have.
-        """
-        return self._checked(self._pass_options(), like)
-
-    def _checked(self, passes: FitOptions, like: Any = None) -> tuple[FitOptions, PenaltyOptions]:
-        """Return options that go together: of the passes of a fit, and of the penalty's choice."""
-        penalty = self._penalty_options()
-        needs_folds = penalty.needs_folds or self.keeps_folds
-        if needs_folds and passes.n_folds < 2:
-            raise ParameterError("cross-validation needs at least 2 folds, not 1; take 5.")
-        if self.n_components == "auto" and not penalty.needs_folds:
-            raise ParameterError(
-                "n_components 'auto' is chosen by cross-validation; take alpha 'cv' or a grid of "
-                "penalties, or give the number."
-            )
-        if self.n_components == "auto" and not (passes.is_identity or passes.is_nested):
-            raise ParameterError(
-                f"the map {passes.feature_map!r} has no smaller ones in it to choose from; give "
-                f"n_components a number."
-            )
-        n_folds, pattern = passes.n_folds if needs_folds else 1, pattern_of(like)
-        if pattern is not None:
-            passes = pattern.applied(passes)
-        self._sparse_options(penalty, None if passes.is_identity else passes.n_components)
-        return replace(passes, n_folds=n_folds), penalty
-
-    def _pass_options(
-        self, feature_map: str | None = None, kernel: Kernel | None = None
-    ) -> FitOptions:
-        values = self._parameters()
-        values["feature_map"] = feature_map or self.feature_map
-        values["kernel"] = kernel or self.kernel
-        if self.n_components == "auto":
-            values["n_components"] = AUTO_COMPONENTS
-        for name in (*_PENALTY, *_SPARSE):
-            del values[name]
-        values["metric"] = checked_metric(self.metric)
-        return FitOptions(**values)
-
-    def _for_rows(
-        self, options: FitOptions, source: Source, like: Pattern | None = None
-    ) -> FitOptions:
-        """Return the options with no more components than rows, where their number is chosen."""
-        if self.n_components != "auto" or like is not None or options.is_identity:
-            return options
-        most = max(1 << (source.n_samples.bit_length() - 1), 64)
-        return replace(options, n_components=min(options.n_components, most))
-
-    def moments_options(self, like: Any = None) -> FitOptions:
-        """Return the checked options of the passes of `moments`.
-
-        Parameters
-        ----------
-        like
-            As in `moments`.
-        """
-        options, pattern = self._pass_options(), pattern_of(like)
-        return options if pattern is None else pattern.applied(options)
-
-    def _penalty_options(self) -> PenaltyOptions:
-        return PenaltyOptions(**{name: getattr(self, name) for name in _PENALTY})
-
-    def _sparse_options(
-        self, penalty: PenaltyOptions, available: int | None
-    ) -> SparseOptions | None:
-        """Return the checked options of a sparse model of so many features, None for no such."""
-        checked_method(self.sparse_method)
-        if self.sparse is None:
-            return None
-        options = SparseOptions(self.sparse, self.sparse_method)
-        if options.is_chosen and not penalty.needs_folds:
-            raise ParameterError(
-                "sparse 'auto' is chosen by cross-validation; take alpha 'cv' or a grid of "
-                "penalties, or give the number."
-            )
-        if not options.is_chosen:
-            if self.n_components == "auto":
-                raise ParameterError(
-                    f"sparse {self.sparse} of n_components 'auto' is not known to be fewer; give "
-                    f"the number of components, or take sparse 'auto'."
-                )
-            checked_size(self.sparse, available)
-        return options
 
     @job("fit")
     def fit(
@@ -267,29 +143,20 @@ class RidgeModel(GrowingRidge):
         SingularSystemError
             If `alpha` is 0 and the features are not independent.
         """
-        pattern = pattern_of(like)
-        options, penalty = self.options(pattern)
+        asked, pattern = RidgeOptions(self), pattern_of(like)
+        options = asked.passes(pattern)
         source = as_source(*self._tables(X, y, sample_weight, first=True, fewest=2))
-        options = self._for_rows(options, source, pattern)
-        self._sparse_options(penalty, options.components_for(source.n_features))
+        options = asked.for_rows(options, source, pattern)
+        asked.sparse(options.components_for(source.n_features))
         moments = fit_moments(
             source,
             options,
             like=pattern,
-            fixed_alpha=self.solves_at_once(),
-            n_left_out=self.n_left_out(),
+            fixed_alpha=asked.solves_at_once,
+            n_left_out=asked.penalty.n_left_out,
             checkpoint=checkpoint,
         )
-        return self._solve(moments, penalty, source=source, keep_moments=keep_moments)
-
-    def n_left_out(self) -> int:
-        """Return how many penalties another pass compares, leaving out every row in turn."""
-        return self._penalty_options().n_left_out
-
-    def solves_at_once(self) -> bool:
-        """Say whether nothing is left to choose once the moments are there."""
-        is_fixed = self._penalty_options().is_fixed
-        return is_fixed and self.sparse is None and not self.keeps_folds
+        return self._solve(moments, source=source, keep_moments=keep_moments)
 
     @job("moments")
     def moments(
@@ -325,9 +192,9 @@ class RidgeModel(GrowingRidge):
         ParameterError, DataError, InsufficientMemoryError
             As in `fit`.
         """
-        pattern = pattern_of(like)
+        asked, pattern = RidgeOptions(self), pattern_of(like)
         source = as_source(X, y, sample_weight)
-        options = self._for_rows(self.moments_options(pattern), source, pattern)
+        options = asked.for_rows(asked.moments(pattern), source, pattern)
         return fit_moments(source, options, like=pattern, indexed=True, checkpoint=checkpoint)
 
     @job("solve")
@@ -353,8 +220,8 @@ class RidgeModel(GrowingRidge):
         SingularSystemError
             If `alpha` is 0 and the features are not independent.
         """
-        self.forget_names()
-        D, size, penalty = moments.feature_map.n_components, None, self._penalty_options()
+        self._forget_names()
+        D, size, penalty = moments.feature_map.n_components, None, RidgeOptions(self).penalty
         if self.n_components != "auto" and not moments.options.is_identity:
             size = checked_n_components(self.n_components)
             if D < size <= moments.options.n_components:
@@ -370,38 +237,7 @@ class RidgeModel(GrowingRidge):
             check_free(
                 solve_bytes(size or D, moments.n_targets, n_folds, resources.n_threads), "solving"
             )
-        return self._solve(moments, penalty, size, keep_moments=keep_moments)
-
-    def search_options(
-        self,
-        *,
-        kernels: Kernel | Sequence[Kernel] | str | None = None,
-        maps: str | Sequence[str] | None = None,
-    ) -> FitOptions:
-        """Return the checked options of a search, and of the fit after it.
-
-        They have the kernel and map that take most memory, of those that go together.
-
-        Parameters
-        ----------
-        kernels, maps
-            As in `tune`.
-
-        Raises
-        ------
-        ParameterError
-            If an option has a value that it cannot have.
-        """
-        found, refusals = [], []
-        tried = kernels_to_try(kernels, self.kernel) or [self.kernel]
-        for kernel, name in product(tried, maps_to_try(maps, self.feature_map)):
-            try:
-                found.append(self._pass_options(name, kernel))
-            except ParameterError as error:
-                refusals.append(error)
-        if not found:
-            raise refusals[0]
-        return self._checked(max(found, key=lambda each: each.family.rows_a_feature))[0]
+        return self._solve(moments, size, keep_moments=keep_moments)
 
     @job("tune")
     def tune(
@@ -458,153 +294,53 @@ class RidgeModel(GrowingRidge):
             If a kernel has no length scale, if kernels and maps do not go together, if a budget in
             seconds comes with a checkpoint, or for what `fit` raises.
         """
-        allowed, penalty = Budget.of(budget), self._penalty_options()
-        if allowed is not None:
-            kernels = AUTO if kernels is None else kernels
-            maps = AUTO if maps is None else maps
-            if allowed.in_seconds and checkpoint is not None:
-                raise ParameterError(
-                    "a search within seconds may choose otherwise when it is made again, so it "
-                    "has no checkpoint; give the budget in passes."
-                )
-        if kernels is None and AUTO in (maps, self.feature_map):
-            kernels = AUTO if self.kernel == Gaussian("median") else None  # as good as its kernel
-        options = self.search_options(kernels=kernels, maps=maps)
+        choice = Choice(
+            RidgeOptions(self), kernels=kernels, maps=maps, budget=budget, checkpoint=checkpoint
+        )
         source = as_source(*self._tables(X, y, sample_weight, first=True, fewest=2))
-        tried = kernels_to_try(kernels, self.kernel)
-        names = maps_to_try(maps, self.feature_map, source.n_features)
-        pairs = pairs_to_try(tried, names, options, source)
-        check_metric_of(options, tried, source)
-        options = replace(options, kernel=pairs[0][0], feature_map=pairs[0][1])
-        options = self._for_rows(options, source)
-        check_folds(options, source)
-        n_rows = large_sample(source.n_features + source.n_targets)
-        if allowed is not None:
-            n_rows = budgeted_rows(source, options, len(pairs), allowed)
-        # A map may be made from more rows than are searched on, and take more memory than others.
-        each = [replace(options, kernel=kernel, feature_map=name) for kernel, name in pairs]
-        n_sample = max(n_rows, *(one.sample_rows(source) for one in each))
-        heaviest = max(each, key=lambda one: one.family.rows_a_feature)
-        plan = plan_for(source, heaviest, n_sample, n_left_out=self.n_left_out())
-        searched = [*tried, *names, str(allowed)]
-        with checkpointed(checkpoint, source, options, plan, searched=searched) as saved:
-            seen = survey(source, options, plan, n_sample, checkpoint=saved)
-            contenders, learnt = in_metric(seen, options, pairs)
-            spent = Spent() if learnt is None else learnt.spent
-            found = search(
-                contenders, options, plan=plan, n_rows=n_rows, budget=allowed, spent=spent
-            )
-            options = replace(options, kernel=found.kernel, feature_map=found.feature_map)
-            seen = contenders[found.place].survey
-            moments = moments_pass(source, options, plan, seen, checkpoint=saved)
-        moments.report["seconds"]["search"] = found.seconds
-        moments.report["seconds"]["total"] += found.seconds
-        moments.report.update(found.as_dict())
-        moments.report["tuning_kernels"] = [
-            {"name": kernel.name, "parameters": kernel.parameters()} for kernel in tried
-        ]
-        moments.report["tuning_maps"] = names
-        moments.report["tuning_budget"] = None if allowed is None else str(allowed)
-        if learnt is not None:
-            moments = learnt.reported(moments, found.place)
-        return self._solve(moments, penalty, source=source, keep_moments=keep_moments)
+        return self._solve(choice.moments(source), source=source, keep_moments=keep_moments)
 
-    def moments_like(self, X: Any, y: Any, sample_weight: Any, *, like: Any) -> DataMoments:
+    def _moments_like(self, X: Any, y: Any, sample_weight: Any, *, like: Any) -> DataMoments:
         """Return moments of rows that know them, of the map of `like` if that is given."""
-        pattern = pattern_of(like)
-        options, _ = self.options(pattern)
+        asked, pattern = RidgeOptions(self), pattern_of(like)
+        options = asked.passes(pattern)
         if isinstance(like, DataMoments) and like is self.moments_:  # alpha may have changed
             options = replace(options, n_folds=like.n_folds)
         first = self.moments_ is None
         source = as_source(*self._tables(X, y, sample_weight, first=first))
-        options = self._for_rows(options, source, pattern)
+        options = asked.for_rows(options, source, pattern)
         return fit_moments(
             source,
             options,
             like=pattern,
             indexed=True,
-            fixed_alpha=self.solves_at_once(),
+            fixed_alpha=asked.solves_at_once,
             more_to_come=True,
         )
 
     def _solve_kept(self) -> None:
         """Set the fitted attributes from `moments_`, and leave these as they are."""
-        self._solve(self.kept_moments(), self._penalty_options(), keep_moments=True)
+        self._solve(self._kept_moments(), keep_moments=True)
 
     def _solve(
         self,
         moments: DataMoments,
-        penalty: PenaltyOptions,
         size: int | None = None,
         *,
         source: Source | None = None,
         keep_moments: bool = False,
     ) -> Self:
         """Choose what is left to choose, and set the fitted attributes."""
-        begun, given = time.perf_counter(), moments
-        moments = moments.solvable()
-        D = moments.feature_map.n_components
-        automatic = self.n_components == "auto" and not moments.options.is_identity
-        sizes = nested_sizes(D, moments.feature_map.nesting) if automatic else [size or D]
-        sparse = self._sparse_options(penalty, sizes[-1])
-        intercept = self.fit_intercept
-        leaving = None if source is None else LeavingOut(source, moments)
-        solved = solve_folds(
-            moments.folds, penalty, intercept=intercept, sizes=sizes, leave_one_out=leaving
-        )
-        feature_map = moments.feature_map
-        size = len(solved.solution.coef)
-        if size < D:
-            feature_map = feature_map.first(size)
-        if sparse is not None:
-            solved = solve_sparse(moments.folds, solved, sparse, intercept=intercept)
-            if solved.support is not None:
-                feature_map = feature_map.subset(solved.support)
-        solution, report = solved.solution, moments.report
-        notes = [solution.note, solved.ordered_rows(report["fold_by"] or "rows")]
-        for note in filter(None, notes):
-            warnings.warn(note, StreamkernWarning, stacklevel=3)
-        # Too common for warnings.
-        notes += [solved.at_the_edge(report["precision"]), report.get("tuning_note", "")]
-        seconds, passed = dict(report["seconds"]), leaving and leaving.passed
-        spent = time.perf_counter() - begun
-        seconds["total"] += spent
-        if passed:
-            seconds["leave-one-out"] = passed.seconds
-            peak = max(report["peak_worker_bytes"], passed.peak_worker_bytes)
-            report = report | {"peak_worker_bytes": peak}
-        seconds["solve"] = spent - seconds.get("leave-one-out", 0.0)
-        flat, parameters = moments.flat, moments.kernel.parameters()
-        curve = solved.sparsity if sparse is not None and sparse.is_chosen else None
-        self.report_ = report | {
-            "seconds": seconds,
-            "kernel": moments.kernel.name,
-            "kernel_parameters": parameters,
-            "length_scale": length_scale_of(moments.kernel),
-            "alpha_curve": solved.size and solved.size.curve.as_dict(),
-            "components_curve": sizes_as_dict(solved.sizes, flat) or None,
-            "cv_rmse": None if solved.cv_rmse is None else as_stored(solved.cv_rmse, flat),
-            "sparse_of": None if sparse is None else size,
-            "sparse_method": None if sparse is None else sparse.method,
-            "sparse_curve": None if curve is None else curve.as_dict(flat=flat),
-            **facts_of(solution, solved.equations, flat),
-            "note": " ".join(filter(None, notes)),
-        }
-        told = ("alpha", "alpha_curve", "cv_rmse", "train_rmse")
-        tell_of_job("solved", seconds=seconds, **{name: self.report_[name] for name in told})
-        self.equations_ = solved.equations
-        self.penalty_curve_ = None if solved.size is None else solved.size.curve
-        lasting = given.n_folds > 1 or given.index is not None
-        self.moments_ = given if keep_moments and lasting else None
-        self.take(
-            Predictor(
-                feature_map,
-                solution.coef,
-                solution.intercept,
-                precision=report["precision"],
-                flat=flat,
-            )
-        )
+        solved = solved_ridge(moments, RidgeOptions(self), size, source)
+        for warning in solved.warnings:
+            warnings.warn(warning, StreamkernWarning, stacklevel=3)
+        self.report_, self.equations_ = solved.report, solved.equations
+        told = ("seconds", "alpha", "alpha_curve", "cv_rmse", "train_rmse")
+        tell_of_job("solved", **{name: self.report_[name] for name in told})
+        self.penalty_curve_ = solved.penalty_curve
+        lasting = moments.n_folds > 1 or moments.index is not None
+        self.moments_ = moments if keep_moments and lasting else None
+        self._take(solved.predictor)
         return self
 
 
@@ -627,8 +363,8 @@ def restored(model_class: type[_Model], file: ModelFile, path: str | Path) -> _M
         model = model_class(kernel_from(kernel["name"], kernel["parameters"]), **options)
         model.report_ = file.card["report"]
         model.equations_, model.penalty_curve_ = file.equations, None
-        model.take(file.predictor)
-        model.name_features(file.card.get("feature_names"))
+        model._take(file.predictor)
+        model._name_features(file.card.get("feature_names"))
     except (KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"{path} is a damaged model ({error}); copy it again.") from error
     return model
@@ -650,7 +386,7 @@ def pattern_of(like: Any) -> Pattern | None:
     D, kernel = like.feature_map_.n_components, like.kernel_
     # Of a search, kernel and map are what was chosen.
     searched = kernel if "tuning" in like.report_ else None
-    options = like._pass_options(like.report_.get("feature_map"), searched)  # noqa: SLF001  its own
+    options = RidgeOptions(like).drawn(like.report_.get("feature_map"), searched)
     paired, name = options.paired, options.feature_map
     if isinstance(getattr(like.feature_map_, "inner", None), Cosines):
         # What was chosen from pairs has no pairs any more, and that of a grid no grid.

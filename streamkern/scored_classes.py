@@ -30,7 +30,7 @@ class ScoredClasses(TakesRows, ABC):
     A class that fits sets `rule_` and `class_factors_`.
     """
 
-    fitted_by = "rule_"
+    _fitted_by = "rule_"
     rule_: ClassRule
     class_factors_: Floats | None
     on_bad_rows: str
@@ -119,7 +119,7 @@ class ScoredClasses(TakesRows, ABC):
             meta=np.empty(shape, dtype=dtype),
         )
 
-    def labelled(
+    def _labelled(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, weighted: bool = False
     ) -> LabelledSource:
         """Return rows whose targets stand for labels of this model's classes.
@@ -166,7 +166,7 @@ class ScoredClasses(TakesRows, ABC):
         """
         self._check_fitted()
         return evaluate_classes(
-            *(self.predictor_, self.rule_, self.labelled(X, y, sample_weight)),
+            *(self.predictor_, self.rule_, self._labelled(X, y, sample_weight)),
             skip_bad_rows=self.on_bad_rows == "skip",
         )
 

@@ -98,8 +98,8 @@ def sparsify(
         "sparse_curve": None,
     }
     sparse.equations_, sparse.penalty_curve_ = equations, None
-    sparse.take(predictor)
-    sparse.name_features(model.feature_names())
+    sparse._take(predictor)
+    sparse._name_features(model._feature_names())
     return sparse
 
 

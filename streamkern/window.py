@@ -15,6 +15,7 @@ from streamkern.errors import DataError, ParameterError
 from streamkern.metric import GivenMetric
 from streamkern.model import RidgeModel
 from streamkern.observing import job
+from streamkern.ridgeoptions import RidgeOptions
 from streamkern.sources import HDF5Source
 from streamkern.storage import make_folder
 
@@ -86,7 +87,7 @@ def fit_window(model: _Model, source: HDF5Source, folder: str | Path, *, n_files
     new = [not _is_of(place, day) for place, day in zip(places, days, strict=True)]
     for place, day, is_new in zip(places, days, new, strict=True):
         if is_new:
-            made = model.moments_like(day, None, None, like=like)
+            made = model._moments_like(day, None, None, like=like)
             made.save(place, force=True)
             like = like or moments_header(place)
     model.solve(reduce(_merged, map(load_moments, places)), keep_moments=True)
@@ -142,7 +143,7 @@ def _identity(data: dict[str, Any]) -> tuple[Any, ...]:
 
 def _check_options(like: DataMoments, model: RidgeModel, place: Path) -> None:
     """Raise ParameterError if the moments of earlier files were made with other options."""
-    mine, _ = model.options()
+    mine = RidgeOptions(model).passes()
     for name in _COMMON:
         if name == "n_components" and model.n_components == "auto":
             continue

@@ -28,7 +28,7 @@ def largest(monkeypatch):
     """Set the number of features that 'auto' makes."""
 
     def set_largest(n_components):
-        monkeypatch.setattr("streamkern.model.AUTO_COMPONENTS", n_components)
+        monkeypatch.setattr("streamkern.ridgeoptions.AUTO_COMPONENTS", n_components)
         return nested_sizes(n_components)
 
     return set_largest

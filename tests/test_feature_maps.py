@@ -10,6 +10,7 @@ from streamkern import Gaussian, Matern, RandomFeatureRidge
 from streamkern.errors import ParameterError
 from streamkern.features import FAMILIES
 from streamkern.model import pattern_of
+from streamkern.ridgeoptions import RidgeOptions
 
 every_map = pytest.mark.parametrize(
     "name", [name for name in FAMILIES if name not in ("identity", "binning", "sketch")]
@@ -105,14 +106,14 @@ def test_a_grid_for_many_inputs_is_refused_with_what_to_take():
 
 def test_fast_transforms_for_another_distance_are_refused_before_rows_are_read():
     with pytest.raises(ParameterError, match="for kernels of the Euclidean distance"):
-        RandomFeatureRidge(streamkern.Laplacian(), feature_map="sorf").options()
+        RidgeOptions(RandomFeatureRidge(streamkern.Laplacian(), feature_map="sorf")).passes()
 
 
 @pytest.mark.parametrize("name", ["orthogonal", "sorf", "qmc", "grid"])
 def test_sums_of_nested_features_can_be_made_in_strips(name):
-    assert RandomFeatureRidge(feature_map=name).options()[0].can_strip
+    assert RidgeOptions(RandomFeatureRidge(feature_map=name)).passes().can_strip
 
 
 @pytest.mark.parametrize("name", ["identity", "nystroem"])
 def test_sums_of_other_features_cannot(name):
-    assert not RandomFeatureRidge(feature_map=name).options()[0].can_strip
+    assert not RidgeOptions(RandomFeatureRidge(feature_map=name)).passes().can_strip

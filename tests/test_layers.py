@@ -42,6 +42,8 @@ LAYERS = [
     {"batches", "fitting", "leaving_out", "prediction"},
     {"tables"},
     {"fitted", "reporting"},
+    {"ridgeoptions"},
+    {"tuned", "solved"},
     {"growing"},
     {"model"},
     {"unseen"},

@@ -23,6 +23,7 @@ from streamkern.features import FAMILIES
 from streamkern.fitoptions import plan_for
 from streamkern.observing import observed
 from streamkern.resources import current_client
+from streamkern.ridgeoptions import RidgeOptions
 
 N, P = 3_300_000, 5
 CHUNK_ROWS = 4096
@@ -62,7 +63,7 @@ def source(tmp_path_factory):
 @pytest.fixture(scope="module")
 def expected(source):
     with dask.config.set(scheduler="synchronous"):
-        options, _ = streamkern.RandomFeatureRidge(n_components=64, alpha=0.1).options()
+        options = RidgeOptions(streamkern.RandomFeatureRidge(n_components=64, alpha=0.1)).passes()
         assert plan_for(source, options).n_shards >= 100
         return bits(fit(source))
 

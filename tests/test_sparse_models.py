@@ -271,7 +271,7 @@ def test_where_none_can_be_spared_the_full_model_is_kept():
 
 
 def test_the_number_of_components_may_be_chosen_too(monkeypatch):
-    monkeypatch.setattr("streamkern.model.AUTO_COMPONENTS", 256)
+    monkeypatch.setattr("streamkern.ridgeoptions.AUTO_COMPONENTS", 256)
     model = ridge(kernel=Gaussian(4.0), n_components="auto", sparse="auto", alpha="cv")
     assert model.report_["components_curve"]["n_components"] == [64, 128, 256]
     assert model.report_["n_components"] < model.report_["sparse_of"] < 256

@@ -19,6 +19,7 @@ from streamkern.errors import CheckpointError, DataError
 from streamkern.fitoptions import plan_for
 from streamkern.kernels import parsed_kernel
 from streamkern.kernels.median import median_distance
+from streamkern.ridgeoptions import RidgeOptions
 
 N, P = 240, 3
 PRECISION = 1e-9
@@ -208,7 +209,7 @@ def test_another_dataset_of_weights_is_another_job(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["X"], file["y"] = X, y
         file["w"] = file["v"] = np.ones(N)
-    options = ridge().options()[0]
+    options = RidgeOptions(ridge()).passes()
     for name in "wv":
         source = open_hdf5(tmp_path / "a.h5", weights=name)
         refused = nullcontext() if name == "w" else pytest.raises(CheckpointError)

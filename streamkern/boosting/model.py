@@ -72,7 +72,7 @@ class BoostedModel(ScoredClasses):
 
     @on_bad_rows.setter
     def on_bad_rows(self, what: str) -> None:
-        self.estimator = self.ridge()
+        self.estimator = self._ridge()
         self.estimator.on_bad_rows = what
 
     @property
@@ -80,7 +80,7 @@ class BoostedModel(ScoredClasses):
         """What gives the scores of rows."""
         return self.ensemble_
 
-    def ridge(self) -> RidgeModel:
+    def _ridge(self) -> RidgeModel:
         """Return what every round is, not fitted.
 
         Raises
@@ -97,7 +97,7 @@ class BoostedModel(ScoredClasses):
             )
         return copy(self.estimator)
 
-    def boosting(self) -> BoostingOptions:
+    def _boosting(self) -> BoostingOptions:
         """Return the checked options of the rounds.
 
         Raises
@@ -106,7 +106,7 @@ class BoostedModel(ScoredClasses):
             If an option has a value that it cannot have.
         """
         checked_class_weight(self.class_weight)
-        boosting_options(self.ridge())
+        boosting_options(self._ridge())
         return BoostingOptions(self.n_estimators, self.algorithm, self.learning_rate)
 
     @job("fit")
@@ -140,7 +140,7 @@ class BoostedModel(ScoredClasses):
         ParameterError, CheckpointError, InsufficientMemoryError, SingularSystemError
             As `RandomFeatureRidge.fit` does.
         """
-        boosting, ridge = self.boosting(), self.ridge()
+        boosting, ridge = self._boosting(), self._ridge()
         X, y, sample_weight = self._tables(X, y, sample_weight, first=True, fewest=2)
         source, counts = labelled_source(
             *(X, y, sample_weight),
@@ -155,10 +155,10 @@ class BoostedModel(ScoredClasses):
             "class_counts": counts.weights.tolist(),
         }
         rule = ClassRule(source.classes, AdditiveVotes(source.classes.n_targets))
-        self.take(ensemble, rule, factors)
+        self._take(ensemble, rule, factors)
         return self
 
-    def take(self, ensemble: Ensemble, rule: ClassRule, class_factors: Floats | None) -> None:
+    def _take(self, ensemble: Ensemble, rule: ClassRule, class_factors: Floats | None) -> None:
         """Set the fitted attributes besides the report."""
         self.ensemble_, self.rule_, self.class_factors_ = ensemble, rule, class_factors
         self.n_features_in_ = ensemble.n_features
@@ -175,7 +175,7 @@ class BoostedModel(ScoredClasses):
             `error_bounds`, what that is at most.
         """
         self._check_fitted()
-        source, ensemble = self.labelled(X, y, sample_weight), self.ensemble_
+        source, ensemble = self._labelled(X, y, sample_weight), self.ensemble_
         ensemble.check((source.n_samples, source.n_features))
         empty, row_bytes = StagedErrors(ensemble), 8 * ensemble.n_components
         skip = self.on_bad_rows == "skip"
@@ -198,19 +198,19 @@ class BoostedModel(ScoredClasses):
             If the file exists and `force` is not given, or cannot be written.
         """
         self._check_fitted()
-        ridge, weight = self.ridge(), described_class_weight(self.class_weight)
+        ridge, weight = self._ridge(), described_class_weight(self.class_weight)
         base = {name: getattr(ridge, name) for name in signature(RidgeModel).parameters}
         kernel = base.pop("kernel")
         base["metric"] = described_metric(base["metric"])
         card = {
             "kind": "RandomFeatureAdaBoost",
-            "options": self.boosting().as_dict() | {"class_weight": weight},
+            "options": self._boosting().as_dict() | {"class_weight": weight},
             "base": base,
             "base_kernel": {"name": kernel.name, "parameters": kernel.parameters()},
             "classifier": self.rule_.as_dict(),
             "report": self.report_,
             "versions": versions(),
-            "feature_names": self.feature_names(),
+            "feature_names": self._feature_names(),
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
         }
         write_ensemble(path, EnsembleFile(self.ensemble_, card), force=force)
@@ -233,11 +233,11 @@ def restored_ensemble(
             file.ensemble.algorithm
         ):
             raise ValueError(f"{len(rule.classes)} classes")  # noqa: TRY301
-        model.boosting()
+        model._boosting()
         factors = factors_of(card["report"]["class_factors"], rule.classes)
         model.report_ = card["report"]
-        model.take(file.ensemble, rule, factors)
-        model.name_features(card.get("feature_names"))
+        model._take(file.ensemble, rule, factors)
+        model._name_features(card.get("feature_names"))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"{path} is a damaged model ({error}); copy it again.") from error
     return model

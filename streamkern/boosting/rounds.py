@@ -26,6 +26,7 @@ from streamkern.fitoptions import check_folds, plan_for
 from streamkern.fitting import moments_pass
 from streamkern.learning import check_metric_of, in_metric
 from streamkern.pattern import Pattern
+from streamkern.ridgeoptions import RidgeOptions
 from streamkern.statistics import RoundErrors, StagedErrors
 from streamkern.survey import survey
 from streamkern.threads import blas_threads
@@ -76,7 +77,7 @@ def boosting_options(ridge: RidgeModel) -> FitOptions:
             "n_components 'auto' is chosen once, but rounds have maps of their own; give the "
             "number of features of a round."
         )
-    return ridge.options()[0]
+    return RidgeOptions(ridge).passes()
 
 
 def fit_rounds(
@@ -106,7 +107,7 @@ def fit_rounds(
     begun, options = time.perf_counter(), boosting_options(ridge)
     check_folds(options, source)
     check_metric_of(options, [options.kernel], source)
-    n_sample, fixed = options.sample_rows(source), ridge.solves_at_once()
+    n_sample, fixed = options.sample_rows(source), RidgeOptions(ridge).solves_at_once
     plan = plan_for(source, options, n_sample, fixed_alpha=fixed, n_maps=1 + boosting.n_estimators)
     told = [boosting.as_dict()]
     with checkpointed(checkpoint, source, options, plan, searched=told) as saved:

@@ -45,6 +45,7 @@ def fit_boosted(say: Say, options: dict[str, Any], **choices: Any) -> None:
     """Fit a boosted classifier: what `fit` does with --boost."""
     from streamkern.boosting import BoostedModel, boosting_options
     from streamkern.cli.fit import fit_report
+    from streamkern.ridgeoptions import RidgeOptions
 
     context = click.get_current_context()
     if not options["classify"]:
@@ -56,7 +57,7 @@ def fit_boosted(say: Say, options: dict[str, Any], **choices: Any) -> None:
     model = BoostedModel(
         base, class_weight=options["class_weight"], **boosting_of(options["boost"])
     )
-    boosting, fixed = model.boosting(), base.solves_at_once()
+    boosting, fixed = model._boosting(), RidgeOptions(base).solves_at_once
     n_maps = 1 + boosting.n_estimators
     job = prepared(say, options, boosting_options(base), fixed_alpha=fixed, n_maps=n_maps)
     if job is None:

@@ -75,7 +75,7 @@ def regression_of(model: Any) -> RidgeModel:
     """Return the ridge regression whose options are planned with, also of a classifier."""
     from streamkern.model import RidgeModel
 
-    return model if isinstance(model, RidgeModel) else model.ridge()
+    return model if isinstance(model, RidgeModel) else model._ridge()
 
 
 def classifier_of(file: ModelFile, path: str | Path) -> ClassifierModel | None:

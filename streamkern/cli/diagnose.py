@@ -41,7 +41,7 @@ def diagnose(say: Say, **options: Any) -> None:
     labels, names = classifier is not None, (options["x"], options["y"])
     source: Source = open_hdf5(options["data"], *names, weights=options["weights"], labels=labels)
     if classifier is not None:
-        source = classifier.labelled(source, weighted=True)
+        source = classifier._labelled(source, weighted=True)
     with Place.of(options).entered(say):
         found = model.diagnose(source, n_largest=options["largest"])
     say.table(

@@ -58,6 +58,7 @@ def fit(say: Say, **options: Any) -> None:
     DATA is an HDF5 file, several, or a quoted pattern, whose rows are one data set.
     """
     from streamkern.model import pattern_of
+    from streamkern.ridgeoptions import RidgeOptions
 
     check_like(options["like"])
     choices = penalty_of(options) | sparse_of(options)
@@ -66,13 +67,13 @@ def fit(say: Say, **options: Any) -> None:
         fit_boosted(say, options, **choices)
         return
     model = model_of(options, **choices)
-    like, ridge = pattern_of(options["like"]), regression_of(model)
+    like, asked = pattern_of(options["like"]), RidgeOptions(regression_of(model))
     job = prepared(
         say,
         options,
-        ridge.options(like)[0],
-        fixed_alpha=ridge.solves_at_once(),
-        n_left_out=ridge.n_left_out(),
+        asked.passes(like),
+        fixed_alpha=asked.solves_at_once,
+        n_left_out=asked.penalty.n_left_out,
     )
     if job is None:
         return

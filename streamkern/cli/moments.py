@@ -54,13 +54,14 @@ def moments(say: Say, **options: Any) -> None:
     Moments of further rows are made with --like M.h5.
     """
     from streamkern.model import pattern_of
+    from streamkern.ridgeoptions import RidgeOptions
     from streamkern.storage import holds_moments
 
     like_path = options["like"]
     check_like(like_path, *(["folds"] if like_path and holds_moments(like_path) else []))
     model = model_of(options, **folds_of(options))
     like = pattern_of(like_path)
-    checked = regression_of(model).moments_options(like)
+    checked = RidgeOptions(regression_of(model)).moments(like)
     job = prepared(say, options, checked, indexed=True)
     if job is None:
         return

@@ -69,6 +69,8 @@ def tune(say: Say, **options: Any) -> None:
     the length scales and the features that are tried grow with what may be spent.  The fit comes on
     top.
     """
+    from streamkern.ridgeoptions import RidgeOptions
+
     kernels, maps = _chosen_among(options, "kernel"), _chosen_among(options, "feature_map")
     first = {
         "kernel": kernels[0] if isinstance(kernels, list) else "gaussian",
@@ -79,9 +81,9 @@ def tune(say: Say, **options: Any) -> None:
     tried: Any = kernels
     if isinstance(kernels, list):
         tried = [kernel_named(name, options["length_scale"]) for name in kernels]
-    ridge = regression_of(model)
-    checked = ridge.search_options(kernels=tried, maps=maps)
-    job = prepared(say, options, checked, n_left_out=ridge.n_left_out())
+    asked = RidgeOptions(regression_of(model))
+    checked = asked.search(kernels=tried, maps=maps)
+    job = prepared(say, options, checked, n_left_out=asked.penalty.n_left_out)
     if job is None:
         return
     source, place, plan = job

@@ -55,13 +55,14 @@ def window(say: Say, **options: Any) -> None:
 
     from streamkern.cli.fit import report_on
     from streamkern.cli.place import Place
+    from streamkern.ridgeoptions import RidgeOptions
     from streamkern.sources import open_hdf5
     from streamkern.storage import check_output
     from streamkern.window import fit_window, last_files
 
     choices = penalty_of(options) | sparse_of(options)
     model = model_of(options, **choices, fit_intercept=not options["no_intercept"])
-    checked, _ = model.options()
+    checked = RidgeOptions(model).passes()
     series = open_hdf5(options["data"], options["x"], options["y"], weights=options["weights"])
     source = last_files(series, options["n_files"])
     inputs = [file.path for file in source.files]

@@ -22,6 +22,7 @@ from streamkern.fitoptions import plan_for
 from streamkern.kernels import Kernel, Linear, ShiftInvariantKernel, length_scale_of
 from streamkern.model import RidgeModel
 from streamkern.observing import current_listener, observed, passing, tell, unheard
+from streamkern.ridgeoptions import RidgeOptions
 from streamkern.scheduling import run, task
 from streamkern.sources import ArraySource
 from streamkern.threads import blas_threads
@@ -104,7 +105,7 @@ def compare(
         leave_one_out=True,
     )
     fewest = model.n_folds if penalty.needs_folds else 2
-    exact.check_memory(check_split(source, test, n_train, fewest=fewest))
+    exact._check_memory(check_split(source, test, n_train, fewest=fewest))
     rows, kernel = _standardized(source, test, n_train, model)
     options = _options(model) | {"kernel": kernel, "metric": None}
     options |= {"standardize": False, "fold_by": "blocks"}
@@ -114,7 +115,7 @@ def compare(
         for D in sorted(n_components)
     }
     largest = RandomFeatureRidge(**drawn[maps[0], max(n_components)])
-    plan_for(ArraySource(rows.X, rows.y), largest.options()[0])
+    plan_for(ArraySource(rows.X, rows.y), RidgeOptions(largest).passes())
     n, p = rows.X.shape
     linear = RandomFeatureRidge(**options | {"kernel": Linear(), "paired": True, "n_components": p})
     runs: dict[tuple[str, int], list[Run]] = {key: [] for key in drawn}
@@ -201,8 +202,9 @@ def checked_comparison(
             )
         for D in n_components:
             options = _options(model) | COMPARED_MAPS[name] | {"n_components": D}
-            penalty = RandomFeatureRidge(**options).options()[1]
-    return penalty
+            asked = RidgeOptions(RandomFeatureRidge(**options))
+            asked.passes()
+    return asked.penalty
 
 
 def _standardized(

@@ -128,7 +128,7 @@ class ExactKernelRidge(
         given, counting = (X, y), np.ones(len(X), dtype=bool) if weights is None else weights > 0
         if weights is not None:
             X, y, weights = X[counting], y[counting], weights[counting]
-        self.check_memory(len(X))
+        self._check_memory(len(X))
         rows = X if linear is None else _turned(X, linear)
         targets = y.reshape(len(X), -1).astype(float, copy=False)
         curve = None
@@ -168,7 +168,7 @@ class ExactKernelRidge(
             self.loo_residuals_ = residuals
         return self
 
-    def check_memory(self, n_rows: int) -> None:
+    def _check_memory(self, n_rows: int) -> None:
         """Raise InsufficientMemoryError unless a fit to so many rows fits in memory."""
         allowed = available_bytes() if self.max_bytes is None else self.max_bytes
         # The kernel matrix, factorised in place, and a few rows of it in the making; or its

@@ -22,7 +22,6 @@ from streamkern.pca.components import (
 from streamkern.prediction import predicted_rows
 from streamkern.principal import checked_number
 from streamkern.sources import Source, as_source
-from streamkern.storage import read_components
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,7 +83,7 @@ class RandomFeaturePCA(
     analysis".
     """
 
-    fitted_by = "principal_"
+    _fitted_by = "principal_"
 
     def __init__(
         self,
@@ -143,7 +142,7 @@ class RandomFeaturePCA(
             If the job cannot fit; before the first read.
         """
         checked_number(self.n_components)
-        options = self.options()
+        options = self._options()
         source = as_source(self._checked(X, first=True), None, sample_weight)
         moments = fit_moments(source, options, needs_targets=False, checkpoint=checkpoint)
         return self._take(*principal_components(moments, self.n_components))
@@ -164,10 +163,10 @@ class RandomFeaturePCA(
         ParameterError
             If there are fewer rows or features than components asked for.
         """
-        self.forget_names()
+        self._forget_names()
         return self._take(*principal_components(moments, self.n_components))
 
-    def options(self) -> FitOptions:
+    def _options(self) -> FitOptions:
         """Return the checked options of the passes of a fit.
 
         Raises
@@ -233,7 +232,7 @@ class RandomFeaturePCA(
         return transform_to_hdf5(self.principal_, source, path, skip_bad_rows=skip, force=force)
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write the components to an HDF5 file, which `streamkern.load_pca` reads.
+        """Write the components to an HDF5 file, which `streamkern.load` reads.
 
         Raises
         ------
@@ -245,9 +244,9 @@ class RandomFeaturePCA(
             path,
             self.principal_,
             self.report_,
-            self.options(),
+            self._options(),
             self.n_components,
-            feature_names=self.feature_names(),
+            feature_names=self._feature_names(),
             force=force,
         )
 
@@ -256,20 +255,15 @@ class RandomFeaturePCA(
         return self.n_components_
 
 
-def load_pca(path: str | Path) -> RandomFeaturePCA:
-    """Read components that `RandomFeaturePCA.save` or `streamkern pca` wrote.
-
-    Raises
-    ------
-    ModelFileError
-        If the file is missing, is not of principal components, is damaged, or has a newer format.
-    """
-    found, card = read_components(path)
+def restored_pca(
+    found: PrincipalComponents, card: dict[str, Any], path: str | Path
+) -> RandomFeaturePCA:
+    """Return the components of a file, or raise ModelFileError if that is damaged."""
     try:
         kernel = card["option_kernel"]
         pca = RandomFeaturePCA(kernel_from(kernel["name"], kernel["parameters"]), **card["options"])
-        pca._take(found, card["report"])  # noqa: SLF001  its own class
-        pca.name_features(card.get("feature_names"))
+        pca._take(found, card["report"])
+        pca._name_features(card.get("feature_names"))
     except (KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"{path} is a damaged PCA ({error}); copy it again.") from error
     return pca

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.report.validation import target_spread
+from streamkern.ridgeoptions import RidgeOptions
 from streamkern.selection import PenaltyCurve
 from streamkern.solving import nested_sizes, solve_sizes
 from streamkern.unseen import folds_of
@@ -126,7 +127,7 @@ def components_curve(model: RidgeModel) -> Curve | None:
     sizes = [size for size in nested_sizes(D, model.feature_map_.nesting) if size < D]
     if folds is None or not sizes or model.moments_.options.is_identity:  # type: ignore[union-attr]
         return None
-    _, penalty = model.options()
+    penalty = RidgeOptions(model).penalty
     tried = solve_sizes(folds, penalty, intercept=model.fit_intercept, sizes=sizes)
     scores = [size.curve.combined(size.chosen) for size in tried]
     alphas = np.atleast_1d(np.asarray(model.alpha_, dtype=float))

@@ -88,7 +88,7 @@ def write_report(
     check_output(path, force=force)
     source: Source | None = None
     if X is not None and isinstance(model, ClassifierModel):
-        source = model.labelled(X, y, sample_weight, weighted=True)
+        source = model._labelled(X, y, sample_weight, weighted=True)
     elif X is not None:
         source = as_source(X, y, sample_weight)
     found = None if source is None else validated(ridge, source)

@@ -17,6 +17,7 @@ import streamkern
 from streamkern import RandomFeatureAdaBoost, RandomFeatureClassifier, RandomFeatureRidge
 from streamkern.errors import DataError, ModelFileError, ParameterError
 from streamkern.fitoptions import plan_for
+from streamkern.ridgeoptions import RidgeOptions
 from streamkern.sources import ArraySource
 from streamkern.storage import read_model
 
@@ -164,7 +165,7 @@ def test_what_is_not_fitted_says_so():
 
 def test_a_plan_counts_the_maps_of_all_rounds():
     source = ArraySource(np.zeros((N, 784)), np.zeros(N))
-    options, _ = RandomFeatureRidge(n_components=512, alpha=1.0).options()
+    options = RidgeOptions(RandomFeatureRidge(n_components=512, alpha=1.0)).passes()
     one, ten = (plan_for(source, options, n_maps=n).worker_bytes for n in (1, 11))
     assert ten - one == 10 * 16 * 512 * 784
 

@@ -159,7 +159,7 @@ def test_weights_have_the_mean_of_the_rows_own_in_every_round():
     X, y = squares()
     own = np.random.default_rng(0).uniform(0, 3, N)
     model = boosted("real").fit(X, y, own)
-    source = model.labelled(X, y, own)
+    source = model._labelled(X, y, own)
     (shard,) = source.shards(N)
     (block,) = source.reader(shard).blocks(N)
     assert model.ensemble_.weights(block).sum() == pytest.approx(own.sum())
@@ -210,7 +210,7 @@ def test_a_stopped_fit_goes_on_in_the_round_where_it_was(tmp_path, monkeypatch):
         boosted().fit(X, y, checkpoint=tmp_path / "saved")
     found = boosted().fit(X, y, checkpoint=tmp_path / "saved")
     # Of the survey, three rounds of moments and two of errors.
-    n_shards = found.labelled(X, y).shards(200, 100)
+    n_shards = found._labelled(X, y).shards(200, 100)
     assert found.report_["resumed_shards"] == 6 * len(n_shards)
     assert (found.decision_function(X) == expected.decision_function(X)).all()
 

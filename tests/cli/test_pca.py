@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 from commandline import report_of, rows, streamkern, write
 
-from streamkern import Gaussian, RandomFeaturePCA, load_pca
+from streamkern import Gaussian, RandomFeaturePCA, load
 from streamkern.cli import main
 
 
@@ -28,7 +28,7 @@ def test_components_and_scores_are_those_of_python(data, tmp_path):
     options = ("--random-features", 64, "--components", 0.8, "--length-scale", 1.5)
     report = report_of("pca", data, "--out", tmp_path / "pca.h5", *options)
     expected = RandomFeaturePCA(Gaussian(1.5), n_components=0.8, n_random_features=64).fit(X)
-    found = load_pca(tmp_path / "pca.h5")
+    found = load(tmp_path / "pca.h5")
     assert found.get_params() == expected.get_params()
     assert np.array_equal(found.components_, expected.components_)
     assert report["n_components"] == expected.n_components_

@@ -20,6 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import streamkern
 from streamkern import Gaussian, Linear, RandomFeaturePCA, RandomFeatureRidge, open_hdf5
 from streamkern.errors import DataError, ModelFileError, ParameterError, StreamkernWarning
+from streamkern.storage import read_components, read_model
 
 P = 4
 ATTRIBUTES = (
@@ -217,7 +218,7 @@ def test_a_file_brings_the_same_components_back(tmp_path):
     X = rows()
     found = pca(n_components=0.9, feature_map="nystroem").fit(X)
     found.save(tmp_path / "pca.h5")
-    again = streamkern.load_pca(tmp_path / "pca.h5")
+    again = streamkern.load(tmp_path / "pca.h5")
     assert_same(again, found, 1e-300)
     assert np.array_equal(again.transform(X), found.transform(X))
     assert again.get_params() == found.get_params()
@@ -228,10 +229,12 @@ def test_a_file_of_another_kind_is_named(tmp_path):
     X = rows()
     RandomFeatureRidge(n_components=8, alpha=1.0).fit(X, X[:, 0]).save(tmp_path / "model.h5")
     pca().fit(X).save(tmp_path / "pca.h5")
+    assert isinstance(streamkern.load(tmp_path / "model.h5"), RandomFeatureRidge)
+    assert isinstance(streamkern.load(tmp_path / "pca.h5"), RandomFeaturePCA)
     with pytest.raises(ModelFileError, match="is a streamkern model, not a PCA"):
-        streamkern.load_pca(tmp_path / "model.h5")
+        read_components(tmp_path / "model.h5")
     with pytest.raises(ModelFileError, match="is a streamkern PCA, not a model"):
-        streamkern.load(tmp_path / "pca.h5")
+        read_model(tmp_path / "pca.h5")
 
 
 @pytest.mark.parametrize(
@@ -249,7 +252,7 @@ def test_a_damaged_file_is_refused(name, value, said, tmp_path):
         del file[name]
         file[name] = value
     with pytest.raises(ModelFileError, match=said):
-        streamkern.load_pca(tmp_path / "pca.h5")
+        streamkern.load(tmp_path / "pca.h5")
 
 
 def test_bad_rows_become_nan_where_they_are_skipped():
@@ -327,7 +330,7 @@ def test_the_bits_are_the_same_whoever_sums_and_whatever_stopped(tmp_path):
 def test_names_of_columns_are_saved_and_compared(tmp_path):
     frame = pd.DataFrame(rows(), columns=list("abcd"))
     pca().fit(frame).save(tmp_path / "pca.h5")
-    found = streamkern.load_pca(tmp_path / "pca.h5")
+    found = streamkern.load(tmp_path / "pca.h5")
     assert found.feature_names_in_.tolist() == list("abcd")
     for use in (found.transform, lambda X: found.transform_to_hdf5(X, tmp_path / "scores.h5")):
         with pytest.raises(ValueError, match="must be in the same order"):

@@ -13,6 +13,7 @@ from streamkern import Gaussian, Matern, RandomFeatureRidge
 from streamkern.errors import ParameterError
 from streamkern.fitoptions import plan_for
 from streamkern.plan import fit_flops, large_sample
+from streamkern.ridgeoptions import RidgeOptions
 from streamkern.sources import as_source
 from streamkern.tuning import Attempt, Budget
 from streamkern.tuning.budget import Ledger
@@ -160,7 +161,7 @@ def test_seconds_and_a_checkpoint_do_not_go_together(tmp_path):
 
 def ledger(budget, n=N):
     X, y = rows(n)
-    options, _ = ridge().options()
+    options = RidgeOptions(ridge()).passes()
     return Ledger(Budget.of(budget), plan_for(as_source(X, y), options))
 
 
@@ -202,7 +203,7 @@ def test_without_a_budget_everything_is_paid():
 def test_the_sample_grows_with_the_budget():
     X, y = rows(100_000, 2)
     source = as_source(X, y)
-    options, _ = ridge().options()
+    options = RidgeOptions(ridge()).passes()
     usual = large_sample(3)
     found = [budgeted_rows(source, options, 1, Budget.of(passes)) for passes in (1e-6, 0.3, 1, 1e6)]
     assert found[0] == 2048

@@ -16,6 +16,7 @@ from streamkern import Gaussian, Laplacian, Linear, Matern, Periodic, RandomFeat
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.features import RandomFourierFeatures
 from streamkern.plan import _LARGE_SAMPLE, large_sample
+from streamkern.ridgeoptions import RidgeOptions
 from streamkern.tuning.trials import Attempt, Trial
 
 P = 3
@@ -206,7 +207,7 @@ def test_a_rung_has_128_features_or_all_where_an_eighth_is_fewer(D, rungs, monke
         raise Stopped(options.kernel.length_scale)
 
     monkeypatch.setattr(Trial, "__call__", never_mind)
-    monkeypatch.setattr("streamkern.model.moments_pass", no_pass)
+    monkeypatch.setattr("streamkern.tuned.moments_pass", no_pass)
     with (
         dask.config.set(scheduler="synchronous"),
         pytest.raises(Stopped) as caught,
@@ -296,7 +297,7 @@ OPTIONS = {
 
 @pytest.mark.parametrize("case", list(OPTIONS))
 def test_the_search_takes_the_options_of_the_fit(case, monkeypatch):
-    monkeypatch.setattr("streamkern.model.AUTO_COMPONENTS", 128)
+    monkeypatch.setattr("streamkern.ridgeoptions.AUTO_COMPONENTS", 128)
     X, y = smooth(600)
     model = ridge(**OPTIONS[case]).tune(X, y)
     assert same_bits(model, ridge(**OPTIONS[case] | {"kernel": model.kernel_}).fit(X, y))
@@ -458,7 +459,8 @@ def test_a_cluster_changes_no_bit(here, external_scheduler):
 
 
 def tried(X, y, kernel, D, factors, **options):
-    fit_options, _ = ridge(kernel=kernel, n_components=D, precision="double", **options).options()
+    model = ridge(kernel=kernel, n_components=D, precision="double", **options)
+    fit_options = RidgeOptions(model).passes()
     return Trial(replace(fit_options, n_folds=1), D)(X, y, factors)
 
 

@@ -226,7 +226,7 @@ def test_a_search_that_is_stopped_goes_on_with_the_same_map(tmp_path, monkeypatc
         raise Stopped
 
     with monkeypatch.context() as patched:
-        patched.setattr("streamkern.model.moments_pass", stop)
+        patched.setattr("streamkern.tuned.moments_pass", stop)
         with pytest.raises(Stopped):
             ridge().tune(X, y, maps=["iid", "orthogonal"], checkpoint=tmp_path / "saved")
     again = ridge().tune(X, y, maps=["iid", "orthogonal"], checkpoint=tmp_path / "saved")

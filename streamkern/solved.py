@@ -1,0 +1,118 @@
+"""From moments to what a fitted model is: its predictor, and what it says of itself."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from streamkern.kernels import length_scale_of
+from streamkern.leaving_out import LeavingOut
+from streamkern.predictor import Predictor
+from streamkern.reporting import as_stored, facts_of, sizes_as_dict
+from streamkern.solving import nested_sizes, solve_folds, solve_sparse
+
+if TYPE_CHECKING:
+    from streamkern.datamoments import DataMoments
+    from streamkern.ridgeoptions import RidgeOptions
+    from streamkern.selection import PenaltyCurve
+    from streamkern.solve import NormalEquations
+    from streamkern.sources import Source
+
+
+@dataclass(frozen=True)
+class SolvedRidge:
+    """A ridge regression that was solved.
+
+    Parameters
+    ----------
+    predictor : Predictor
+    report : dict
+    equations : NormalEquations
+        Of all rows, at the features of the predictor.
+    penalty_curve : PenaltyCurve or None
+        What the penalty was chosen by.
+    warnings : list of str
+        What a person should know.
+    """
+
+    predictor: Predictor
+    report: dict[str, Any]
+    equations: NormalEquations
+    penalty_curve: PenaltyCurve | None
+    warnings: list[str] = field(default_factory=list)
+
+
+def solved_ridge(
+    given: DataMoments,
+    asked: RidgeOptions,
+    size: int | None = None,
+    source: Source | None = None,
+) -> SolvedRidge:
+    """Choose what is left to choose: the penalty, the number of features, and which of them.
+
+    Parameters
+    ----------
+    given : DataMoments
+    asked : RidgeOptions
+    size : int, optional
+        D, of the leading features; all by default.
+    source : Source, optional
+        The rows, which are read again only where every one is left out in turn.
+
+    Raises
+    ------
+    ParameterError
+        If something is to be chosen that moments, or these rows, cannot tell.
+    SingularSystemError
+        If the penalty is 0 and the features are not independent.
+    """
+    begun, moments = time.perf_counter(), given.solvable()
+    model, feature_map, flat = asked.model, moments.feature_map, moments.flat
+    D = feature_map.n_components
+    automatic = model.n_components == "auto" and not moments.options.is_identity
+    sizes = nested_sizes(D, feature_map.nesting) if automatic else [size or D]
+    sparse, intercept = asked.sparse(sizes[-1]), model.fit_intercept
+    leaving = None if source is None else LeavingOut(source, moments)
+    solved = solve_folds(
+        moments.folds, asked.penalty, intercept=intercept, sizes=sizes, leave_one_out=leaving
+    )
+    size = len(solved.solution.coef)
+    if size < D:
+        feature_map = feature_map.first(size)
+    if sparse is not None:
+        solved = solve_sparse(moments.folds, solved, sparse, intercept=intercept)
+        if solved.support is not None:
+            feature_map = feature_map.subset(solved.support)
+    solution, report = solved.solution, moments.report
+    warnings = list(filter(None, [solution.note, solved.ordered_rows(report["fold_by"] or "rows")]))
+    # Too common for warnings.
+    notes = [solved.at_the_edge(report["precision"]), report.get("tuning_note", "")]
+    curve = solved.sparsity if sparse is not None and sparse.is_chosen else None
+    peak, seconds = report["peak_worker_bytes"], dict(report["seconds"])
+    spent = time.perf_counter() - begun
+    seconds["total"] += spent
+    if leaving is not None and leaving.passed:
+        seconds["leave-one-out"] = leaving.passed.seconds
+        peak = max(peak, leaving.passed.peak_worker_bytes)
+    seconds["solve"] = spent - seconds.get("leave-one-out", 0.0)
+    report = report | {
+        "seconds": seconds,
+        "peak_worker_bytes": peak,
+        "kernel": moments.kernel.name,
+        "kernel_parameters": moments.kernel.parameters(),
+        "length_scale": length_scale_of(moments.kernel),
+        "alpha_curve": solved.size and solved.size.curve.as_dict(),
+        "components_curve": sizes_as_dict(solved.sizes, flat) or None,
+        "cv_rmse": None if solved.cv_rmse is None else as_stored(solved.cv_rmse, flat),
+        "sparse_of": None if sparse is None else size,
+        "sparse_method": None if sparse is None else sparse.method,
+        "sparse_curve": None if curve is None else curve.as_dict(flat=flat),
+        **facts_of(solution, solved.equations, flat),
+        "note": " ".join(filter(None, warnings + notes)),
+    }
+    predictor = Predictor(
+        feature_map, solution.coef, solution.intercept, precision=report["precision"], flat=flat
+    )
+    penalty_curve = None if solved.size is None else solved.size.curve
+    return SolvedRidge(predictor, report, solved.equations, penalty_curve, warnings)
