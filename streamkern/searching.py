@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+_LOCK = Lock()
+_open = 0
 
 
 @contextmanager
@@ -19,6 +24,8 @@ def mended_searches() -> Iterator[None]:
 
         with mended_searches():
             search = HyperbandSearchCV(RandomFeatureRidge(), {"alpha": [0.1, 1.0]}).fit(X, y)
+
+    Dask-ML is changed for the whole process, and put back when the last context in any thread ends.
     """
     import dask  # noqa: PLC0415  slow, as the next
     from dask_ml.model_selection import _incremental  # noqa: PLC0415
@@ -34,12 +41,20 @@ def mended_searches() -> Iterator[None]:
 
         return tuple(kept(value) for value in collections)
 
-    before = _incremental.dask
-    _incremental.dask = _Dask(dask, persist)
+    _count(+1, _incremental, _Dask(dask, persist))
     try:
         yield
     finally:
-        _incremental.dask = before
+        _count(-1, _incremental, dask)
+
+
+def _count(change: int, module: Any, dask: Any) -> None:
+    """Have a module take `dask` when the first context begins, and when the last one ends."""
+    global _open  # noqa: PLW0603  one module of Dask-ML's, one count
+    with _LOCK:
+        _open += change
+        if _open == max(change, 0):
+            module.dask = dask
 
 
 class _Dask:

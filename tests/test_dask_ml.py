@@ -20,6 +20,7 @@ from streamkern.scheduling import is_task
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of what Dask-ML imports
     import dask_ml.model_selection as searches
+    from dask_ml.model_selection import _incremental
     from dask_ml.preprocessing import StandardScaler
     from dask_ml.wrappers import Incremental, ParallelPostFit
 
@@ -224,6 +225,16 @@ def test_models_are_searched_while_blocks_are_added(client, kind):
     assert found.best_params_ == {"alpha": 0.1}
     assert found.best_estimator_.report_["rows"] > 100
     assert np.allclose(found.predict(ROWS).compute(), found.best_estimator_.predict(X))
+
+
+def test_dask_ml_is_as_it_was_after_the_last_of_several_contexts():
+    before, first, second = _incremental.dask, mended_searches(), mended_searches()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert _incremental.dask is not before
+    second.__exit__(None, None, None)
+    assert _incremental.dask is before
 
 
 @few_penalties
