@@ -23,6 +23,7 @@ SECONDS_TO_START = 60
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(tryfirst=True)  # before they are dealt out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Have tests that start worker processes run one after the other, beside those that do not."""
     for item in items:
