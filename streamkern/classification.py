@@ -11,7 +11,7 @@ from streamkern.errors import DataError
 from streamkern.prediction import predicted_shards, scored
 from streamkern.scheduling import run_all, task
 from streamkern.solving import part_of
-from streamkern.statistics import ClassErrors, HeldOutScores, block_folds
+from streamkern.statistics import HeldOutScores, PredictedClasses, block_folds
 from streamkern.storage import RowWriter, texts_of
 from streamkern.unseen import folds_of, unseen_by
 
@@ -157,9 +157,9 @@ def evaluate_classes(
         If the rows cannot be used.
     """
     predictor.check((source.n_samples, source.n_features))
-    empty, row_bytes = ClassErrors(predictor, rule), 8 * predictor.n_components
-    result, errors, _ = scored(source, empty, empty, row_bytes, "evaluate", skip_bad_rows)
-    confusion = errors.confusion
+    empty, row_bytes = PredictedClasses(predictor, rule), 8 * predictor.n_components
+    result, found, _ = scored(source, empty, empty, row_bytes, "evaluate", skip_bad_rows)
+    errors, confusion = found.errors, found.errors.confusion
     return {
         "rows": result.n_rows,
         "skipped_rows": result.n_skipped,

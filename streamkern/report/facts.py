@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _MOST_FILES = 20
 _MOST_INPUTS = 40
+_MOST_NAMED = 12
 _PHASES = {
     "columns": "first reading: columns and a sample",
     "metric": "learning the metric",
@@ -58,7 +59,7 @@ def fitted_rows(model: RidgeModel) -> list[tuple[str, str]]:
         ("rows", f"{report['rows']:,}"),
         *([("weights of rows", _weights(report))] if report.get("weights") else []),
         ("inputs", _inputs(report)),
-        ("targets", f"{report['n_targets']:,}"),
+        *(_classes(report) if "classes" in report else [("targets", f"{report['n_targets']:,}")]),
         ("kernel", report["kernel"]),
     ]
     if report["length_scale"] is not None:
@@ -77,6 +78,18 @@ def fitted_rows(model: RidgeModel) -> list[tuple[str, str]]:
         ("condition of the system", number(report["condition"])),
         ("precision floor of α", number(report["precision_floor"])),
     ]
+
+
+def _classes(report: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the classes, how many rows they have or how they are weighted, and the calibration."""
+    names = [str(value) for value in report["classes"]["values"]]
+    rows = [("classes", ", ".join(names) if len(names) < _MOST_NAMED else f"{len(names):,}")]
+    counts, factors = report.get("class_counts"), report.get("class_factors")
+    if counts and len(names) < _MOST_NAMED:
+        rows.append(("rows of each", ", ".join([f"{count:,.10g}" for count in counts])))
+    if factors is not None and len(names) < _MOST_NAMED:
+        rows.append(("weights of classes", ", ".join([number(factor) for factor in factors])))
+    return [*rows, ("calibration", report.get("calibration") or "none")]
 
 
 def _noise(noise: Any) -> str:

@@ -19,10 +19,19 @@ from streamkern.classifier import ClassifierModel
 from streamkern.errors import ParameterError
 from streamkern.model import RidgeModel
 from streamkern.report import choices, facts, figures, wording
+from streamkern.report.classes import (
+    ClassValidation,
+    class_figures,
+    class_tiles,
+    confusion_columns,
+    error_rows,
+    shown_of,
+    validated_classes,
+)
 from streamkern.report.curves import components_curve, penalty_curve, sparsity_curve
 from streamkern.report.metric import metric_facts
 from streamkern.report.repeating import python_call
-from streamkern.report.summary import lead, tiles
+from streamkern.report.summary import cost_tiles, lead, tiles
 from streamkern.report.validation import validated
 from streamkern.sources import as_source
 from streamkern.storage import check_output, replacing
@@ -47,7 +56,7 @@ def write_report(
     y: Any = None,
     sample_weight: Any = None,
     *,
-    title: str = "Kernel ridge regression",
+    title: str | None = None,
     command: str | None = None,
     force: bool = False,
 ) -> None:
@@ -59,11 +68,12 @@ def write_report(
     Parameters
     ----------
     model : RandomFeatureRidge or RandomFeatureClassifier
-        Fitted; of a classifier the errors are those of its scores.
+        Fitted.
     path : path
     X, y, sample_weight : optional
         The rows that the model was fitted on, as in `fit`.
-    title : str
+    title : str, optional
+        By default what the model is.
     command : str, optional
         What makes the model again; by default a call of Python.
     force : bool
@@ -87,28 +97,39 @@ def write_report(
     begun = time.perf_counter()
     check_output(path, force=force)
     source: Source | None = None
+    found: Validation | ClassValidation | None = None
     if X is not None and isinstance(model, ClassifierModel):
         source = model._labelled(X, y, sample_weight, weighted=True)
+        found = validated_classes(model, source)
     elif X is not None:
         source = as_source(X, y, sample_weight)
-    found = None if source is None else validated(ridge, source)
+        found = validated(ridge, source)
+    if title is None:
+        is_classifier = isinstance(model, ClassifierModel)
+        title = "Kernel classification" if is_classifier else "Kernel ridge regression"
     call = python_call(model, source) if command is None else command
-    model = ridge
     folder = "" if command is None else str(Path.cwd())
-    html = rendered(model, found, title=title, call=call, folder=folder, begun=begun)
+    html = rendered(ridge, found, title=title, call=call, folder=folder, begun=begun)
     with replacing(path, force=force) as temporary:
         temporary.write_text(html, encoding="utf-8")
 
 
 def rendered(
-    model: RidgeModel, found: Validation | None, *, title: str, call: str, folder: str, begun: float
+    model: RidgeModel,
+    found: Validation | ClassValidation | None,
+    *,
+    title: str,
+    call: str,
+    folder: str,
+    begun: float,
 ) -> str:
     """Return the page.
 
     Parameters
     ----------
     model : RidgeModel
-    found : Validation, optional
+        Of a classifier the one that gives its scores.
+    found : Validation or ClassValidation, optional
         What reading the rows again told.
     title : str
     call : str
@@ -125,29 +146,26 @@ def rendered(
     environment = _environment()
     style = _style(environment)
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    known = found is not None and np.isfinite(model.normal_equations().noise_variance).all()
-    standardized = None
-    if found is not None and known:
-        # Rows whose own model has as many degrees of freedom as rows have no deviation.
-        finite = found.standardized[np.isfinite(found.standardized).all(axis=1)]
-        standardized = finite if len(finite) else None
+    if isinstance(found, ClassValidation):
+        first, predictions = class_tiles(found), _of_classes(found)
+    else:
+        standardized = _known(model, found)
+        first = tiles(model, found, standardized)
+        predictions = _of_targets(model, found, standardized)
     return environment.get_template("report.html").render(
         title=title,
         lead=lead(model),
         style=Markup(style),  # noqa: S704  our own file
         style_hash=f"sha256-{digest}",
         report=report,
-        tiles=tiles(model, found, standardized),
+        tiles=[*first, *cost_tiles(model)],
         fitted=facts.fitted_rows(model),
         files=files,
         more_files=more_files,
         found=found,
         why_not=_NO_ROWS,
-        pairs_shown=_pairs_shown(model, found),
-        by_target=[] if found is None else facts.errors_by_target(found),
-        intervals=[] if standardized is None else figures.calibration_figures(standardized),
-        coverage_header=("interval", *_target_names(report, "rows within, ± chance")),
-        coverage=[] if standardized is None else _coverage_rows(standardized),
+        is_classifier="classes" in report,
+        **predictions,
         penalty=penalty,
         penalty_by=facts.penalty_by(model),
         choices=[
@@ -171,6 +189,40 @@ def rendered(
         own_version=__version__,
         written=datetime.now(UTC),
     )
+
+
+def _known(model: RidgeModel, found: Validation | None) -> Floats | None:
+    """Return residuals (m, q) over their standard deviations, or None where these are not known."""
+    if found is None or not np.isfinite(model.normal_equations().noise_variance).all():
+        return None
+    # Rows whose own model has as many degrees of freedom as rows have no deviation.
+    finite = found.standardized[np.isfinite(found.standardized).all(axis=1)]
+    return finite if len(finite) else None
+
+
+def _of_targets(
+    model: RidgeModel, found: Validation | None, standardized: Floats | None
+) -> dict[str, Any]:
+    """Return what the page says of predictions of targets."""
+    return {
+        "pairs_shown": _pairs_shown(model, found),
+        "by_target": [] if found is None else facts.errors_by_target(found),
+        "intervals": [] if standardized is None else figures.calibration_figures(standardized),
+        "coverage_header": ("interval", *_target_names(model.report_, "rows within, ± chance")),
+        "coverage": [] if standardized is None else _coverage_rows(standardized),
+    }
+
+
+def _of_classes(found: ClassValidation) -> dict[str, Any]:
+    """Return what the page says of predictions of classes."""
+    header, rows = confusion_columns(found)
+    return {
+        "class_figures": class_figures(found),
+        "class_errors": error_rows(found),
+        "confusion_header": header,
+        "confusion": rows,
+        "classes_shown": shown_of(found),
+    }
 
 
 class Code(str):

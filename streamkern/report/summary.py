@@ -39,14 +39,16 @@ def lead(model: RidgeModel) -> str:
         )
     rows = counted(report["rows"], "row")
     inputs = counted(report["n_features"], "input")
-    targets = counted(report["n_targets"], "target")
+    if "classes" in report:
+        targets = f"{len(report['classes']['values']):,} classes"
+    else:
+        targets = counted(report["n_targets"], "target")
     features = counted(report["n_components"], "feature")
     return f"{rows} of {inputs} and {targets}; {kernel}, {features}."
 
 
 def tiles(model: RidgeModel, found: Validation | None, standardized: Floats | None) -> list[Tile]:
-    """Return the figures that people look at first; parameters as of `rendered`."""
-    report = model.report_
+    """Return the errors that people look at first; parameters as of `rendered`."""
     found_out = [_error_tile(model, found)]
     if found is not None:
         explained = float(found.r2.mean())
@@ -55,10 +57,15 @@ def tiles(model: RidgeModel, found: Validation | None, standardized: Floats | No
         within = float(coverage(standardized)[LEVELS.index(0.95)].mean())
         rows = counted(len(standardized), "row")
         found_out.append(Tile("Within 95% intervals", percent(within), f"of {rows} held out"))
+    return found_out
+
+
+def cost_tiles(model: RidgeModel) -> list[Tile]:
+    """Return what the fit took."""
+    report = model.report_
     rate = number(report["rows_per_second"], 3)
     peak, projected = report["peak_worker_bytes"], report["projected_worker_bytes"]
     return [
-        *found_out,
         Tile("Time of the fit", seconds(report["seconds"]["total"]), f"{rate} rows/s"),
         Tile("Memory of a process", in_words(peak), f"{in_words(projected)} were projected"),
     ]

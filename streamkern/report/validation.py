@@ -8,7 +8,7 @@ folds, rows of that sample are predicted by the model without each of them, in c
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -99,6 +99,18 @@ def validated(model: RidgeModel, source: Source) -> Validation:
     ModelFileError
         If the model was saved without its normal equations.
     """
+    folds = folds_of_rows(model, source)
+    return _by_one(model, source) if folds is None else _by_fold(model, source, folds)
+
+
+def folds_of_rows(model: RidgeModel, source: Source) -> Any:
+    """Return the kept moments of folds as an argument of tasks, or None where rows have none.
+
+    Raises
+    ------
+    DataError
+        If the rows have other inputs or targets than those of the fit.
+    """
     predictor = model.predictor_
     predictor.feature_map.check((source.n_samples, source.n_features))
     if source.n_targets != predictor.coef.shape[1]:
@@ -108,8 +120,8 @@ def validated(model: RidgeModel, source: Source) -> Validation:
         )
     folds = folds_of(model)
     if folds is None or not run(task(_has_places, folds, source.n_samples, name="places")):
-        return _by_one(model, source)
-    return _by_fold(model, source, folds)
+        return None
+    return folds
 
 
 def _by_fold(model: RidgeModel, source: Source, folds: Any) -> Validation:
@@ -120,8 +132,8 @@ def _by_fold(model: RidgeModel, source: Source, folds: Any) -> Validation:
     rmse = np.sqrt(expected / equations.weight)
     shown = slice(_MOST_TARGETS)
     bins = PairBins.about(mean[shown], deviation[shown], rmse[shown])
-    pairs, sample, columns = _read(model, source, HeldOutPairs(rule, predictors, bins))
-    check_fitted_rows(equations, columns, pairs.squared, expected, _ROUGHLY)
+    pairs, sample, columns = read(model, source, HeldOutPairs(rule, predictors, bins))
+    check_held_out(model, columns, pairs.squared, expected)
     numbers = rule.of(sample.places)
     standardized = run_all(
         [
@@ -146,18 +158,10 @@ def _by_fold(model: RidgeModel, source: Source, folds: Any) -> Validation:
 
 def _by_one(model: RidgeModel, source: Source) -> Validation:
     """Predict the rows of a sample, each by the model without it."""
-    predictor, equations = model.predictor_, model.normal_equations()
-    errors, sample, columns = _read(model, source, PredictionErrors(predictor))
-    check_fitted_rows(equations, columns, errors.squared, equations.train_rss)
-    weights = sample.weights
-    rows = sample.X, sample.y, weights
-    residuals, standardized = run(
-        task(_without_each, predictor, shared(equations), *rows, name="leave-one-out")
-    )
-    kept_rows = np.isfinite(residuals).all(axis=1)
-    residuals, actual = residuals[kept_rows], sample.y[kept_rows]
+    rows = sample_left_out(model, source)
+    actual, residuals, columns = rows.y, rows.residuals, rows.columns
     mean, deviation = target_spread(model)
-    rmse = np.sqrt(np.average(residuals**2, axis=0, weights=weights[kept_rows]))
+    rmse = np.sqrt(np.average(residuals**2, axis=0, weights=rows.weights))
     shown = slice(_MOST_TARGETS)
     bins = PairBins.about(mean[shown], deviation[shown], rmse[shown])
     pairs, counts = bins.counted(actual - residuals, actual)
@@ -169,11 +173,58 @@ def _by_one(model: RidgeModel, source: Source) -> Validation:
         bins=bins,
         pairs=pairs,
         residuals=counts,
-        standardized=standardized[kept_rows],
+        standardized=rows.standardized,
     )
 
 
-def _read(
+class LeftOutRows(NamedTuple):
+    """Rows of a sample, each as the model without it predicts it.
+
+    Parameters
+    ----------
+    y, residuals, standardized : ndarray of shape (m, q)
+        Targets; these less predictions; and that over its standard deviation.
+    weights : ndarray of shape (m,)
+    columns : ColumnStatistics
+        Of all rows.
+    """
+
+    y: Floats
+    residuals: Floats
+    standardized: Floats
+    weights: Floats
+    columns: ColumnStatistics
+
+
+def sample_left_out(model: RidgeModel, source: Source) -> LeftOutRows:
+    """Read the rows once, and leave out every row of a sample in turn, in closed form.
+
+    Raises
+    ------
+    DataError
+        If these are not the rows that the model was fitted on.
+    """
+    predictor, equations = model.predictor_, model.normal_equations()
+    errors, sample, columns = read(model, source, PredictionErrors(predictor))
+    check_fitted_rows(equations, columns, errors.squared, equations.train_rss)
+    rows = sample.X, sample.y, sample.weights
+    residuals, standardized = run(
+        task(_without_each, predictor, shared(equations), *rows, name="leave-one-out")
+    )
+    known = np.isfinite(residuals).all(axis=1)
+    return LeftOutRows(
+        sample.y[known], residuals[known], standardized[known], sample.weights[known], columns
+    )
+
+
+def check_held_out(
+    model: RidgeModel, columns: ColumnStatistics, squared: Floats, expected: Floats
+) -> None:
+    """Raise DataError unless errors without folds, (q,), are those that the moments tell."""
+    check_fitted_rows(model.normal_equations(), columns, squared, expected, _ROUGHLY)
+
+
+def read(
     model: RidgeModel, source: Source, statistic: Any
 ) -> tuple[Any, RowSample, ColumnStatistics]:
     """Read the rows once for a statistic and for a spread sample."""

@@ -2,7 +2,7 @@
 
 from streamkern.statistics.base import Statistic, Together
 from streamkern.statistics.centred import CentredMoments
-from streamkern.statistics.class_errors import ClassErrors
+from streamkern.statistics.class_errors import ClassErrors, HeldOutClasses, PredictedClasses
 from streamkern.statistics.class_scores import HeldOutScores, ScoreTable
 from streamkern.statistics.columns import ColumnStatistics
 from streamkern.statistics.folds import (
@@ -33,6 +33,7 @@ __all__ = [
     "ColumnStatistics",
     "Folds",
     "GradientOuterProduct",
+    "HeldOutClasses",
     "HeldOutPairs",
     "HeldOutScores",
     "LeaveOneOut",
@@ -40,6 +41,7 @@ __all__ = [
     "Moments",
     "PairBins",
     "PenaltyErrors",
+    "PredictedClasses",
     "PredictionErrors",
     "RoundErrors",
     "RowFolds",

@@ -8,55 +8,58 @@ import numpy as np
 
 from streamkern.statistics.base import Statistic
 from streamkern.statistics.class_scores import ScoreTable
+from streamkern.statistics.held_out import predicted_by_fold
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from streamkern._typing import Array, Floats
     from streamkern.calibration import ClassRule
-    from streamkern.predictor import RowFunction
+    from streamkern.predictor import Predictor, RowFunction
     from streamkern.sources import Block
+    from streamkern.statistics.folds import Folds
 
 # Of the confidence in the predicted class, equally wide between 0 and 1.
 _CONFIDENCES = 15
+# Of the probability of a class.
+_PROBABILITIES = 20
 # Log-odds are often a few in size.
 _UNIT = 4.0
 # Probabilities are no nearer to 0 and 1 than this in a logarithm, as in scikit-learn.
 _LEAST = float(np.finfo(np.float64).eps)
 
 
-class ClassErrors(Statistic):
-    """How well classes and their probabilities are predicted.
+class ClassErrors:
+    """How well classes and their probabilities are predicted: sums over rows.
 
     Parameters
     ----------
-    predictor : RowFunction
-        Of scores.
-    rule : ClassRule
-        From scores to classes and probabilities.
+    n_classes : int
+        K.
 
     Attributes
     ----------
     confusion : ndarray of shape (K, K)
         Weights of rows by their class, and by the class that was predicted.
+    by_probability : ndarray of shape (q, 3, 20)
+        Of each class, the second alone of two: the weight of rows, the sum of the probabilities
+        that they are of it, and the weight of those that are, in equal bins of the probability.
+    table : ScoreTable
+        Log-odds of each class.
 
     References
     ----------
     Guo, Pleiss, Sun and Weinberger (2017), "On calibration of modern neural networks".
     """
 
-    stays_behind = ("predictor", "rule")
-
-    def __init__(self, predictor: RowFunction, rule: ClassRule) -> None:
-        K = len(rule.classes)
-        self.predictor = predictor
-        self.rule = rule
+    def __init__(self, n_classes: int) -> None:
+        K, q = n_classes, 1 if n_classes == 2 else n_classes
         self.confusion = np.zeros((K, K))
         self.log_losses = 0.0
         self.squares = 0.0
         # Weight, confidence and weight that is predicted rightly, by confidence.
         self.reliability = np.zeros((3, _CONFIDENCES))
-        q = rule.classes.n_targets
+        self.by_probability = np.zeros((q, 3, _PROBABILITIES))
         self.table = ScoreTable(np.zeros(q), np.full(q, _UNIT))
 
     @property
@@ -106,26 +109,26 @@ class ClassErrors(Statistic):
         """How far the exact area may be from `auc`."""
         return None if self.auc is None else float(self.table.auc_error.mean())
 
-    def zero(self) -> ClassErrors:
-        """Return the errors on no rows."""
-        return ClassErrors(self.predictor, self.rule)
+    def add(self, rule: ClassRule, scores: Floats, targets: Floats, weights: Floats | None) -> None:
+        """Add rows, in place; those with a score or a target that is not finite are left out.
 
-    def update(self, blocks: Iterable[Block]) -> None:
-        """Add the errors on rows."""
-        for block in blocks:
-            scores = self.predictor.predict(block.X).reshape(block.y.shape)
-            # What is not finite has been counted and is refused beside this.
-            known: Array = np.asarray(np.isfinite(np.hstack([scores, block.y])).all(axis=1))
-            rows = block.where(known)
-            weights = np.ones(len(rows)) if rows.weights is None else rows.weights
-            if len(rows):
-                self._add(scores[known], rows.y, weights)
-
-    def _add(self, scores: Floats, targets: Floats, weights: Floats) -> None:
+        Parameters
+        ----------
+        rule : ClassRule
+            From scores to classes and probabilities.
+        scores, targets : ndarray of shape (n, q)
+        weights : ndarray of shape (n,), optional
+        """
+        # What is not finite has been counted and is refused beside this.
+        known: Array = np.asarray(np.isfinite(np.hstack([scores, targets])).all(axis=1))
+        scores, targets = scores[known], targets[known]
+        weights = np.ones(len(scores)) if weights is None else weights[known]
+        if not len(scores):
+            return
         K, n = len(self.confusion), len(scores)
         of_class = (targets[:, 0] > 0).astype(int) if K == 2 else targets.argmax(axis=1)
-        predicted = self.rule.codes(scores)
-        logs = self.rule.log_probabilities(scores)
+        predicted = rule.codes(scores)
+        logs = rule.log_probabilities(scores)
         probabilities = np.exp(logs)
         places = K * of_class + predicted
         self.confusion += np.bincount(places, weights, K * K).reshape(K, K)
@@ -140,16 +143,105 @@ class ClassErrors(Statistic):
         right = weights * (predicted == of_class)
         for i, values in enumerate((weights, weights * confidence, right)):
             self.reliability[i] += np.bincount(bins, values, _CONFIDENCES)
+        B, of_each = _PROBABILITIES, probabilities[:, 1:] if K == 2 else probabilities
+        bins = np.minimum((of_each * B).astype(int), B - 1)
+        for j, (sums, p) in enumerate(zip(self.by_probability, of_each.T, strict=True)):
+            mine = weights * (targets[:, j] > 0)
+            for i, values in enumerate((weights, weights * p, mine)):
+                sums[i] += np.bincount(bins[:, j], values, B)
         # Ranks are those of scikit-learn's: decisions for two classes, else probabilities.
-        ranked = self.rule.decisions(scores) if K == 2 else _log_odds(logs)
+        ranked = rule.decisions(scores) if K == 2 else _log_odds(logs)
         self.table.add(ranked, targets > 0, weights)
 
     def merge(self, other: ClassErrors) -> ClassErrors:
         """Return the errors on both sets of rows."""
-        both = self.zero()
-        for name in ("confusion", "log_losses", "squares", "reliability"):
+        both = ClassErrors(len(self.confusion))
+        for name in ("confusion", "log_losses", "squares", "reliability", "by_probability"):
             setattr(both, name, getattr(self, name) + getattr(other, name))
         both.table = self.table.merge(other.table)
+        return both
+
+
+class PredictedClasses(Statistic):
+    """Errors of the classes of rows, by one model.
+
+    Parameters
+    ----------
+    predictor : RowFunction
+        Of scores.
+    rule : ClassRule
+
+    Attributes
+    ----------
+    errors : ClassErrors
+    """
+
+    stays_behind = ("predictor", "rule")
+
+    def __init__(self, predictor: RowFunction, rule: ClassRule) -> None:
+        self.predictor, self.rule = predictor, rule
+        self.errors = ClassErrors(len(rule.classes))
+
+    def zero(self) -> PredictedClasses:
+        """Return the errors on no rows."""
+        return PredictedClasses(self.predictor, self.rule)
+
+    def update(self, blocks: Iterable[Block]) -> None:
+        """Add the errors on rows."""
+        for block in blocks:
+            scores = self.predictor.predict(block.X).reshape(block.y.shape)
+            self.errors.add(self.rule, scores, block.y, block.weights)
+
+    def merge(self, other: PredictedClasses) -> PredictedClasses:
+        """Return the errors on both sets of rows."""
+        both = self.zero()
+        both.errors = self.errors.merge(other.errors)
+        return both
+
+
+class HeldOutClasses(Statistic):
+    """Errors of the classes of rows, each by the model that has not seen its fold.
+
+    Parameters
+    ----------
+    folds : Folds
+    predictors : mapping of int to Predictor
+        For every fold that has rows, the one that has not seen it.
+    rule : ClassRule
+
+    Attributes
+    ----------
+    errors : ClassErrors
+    squared : ndarray of shape (q,)
+        The sum of the squared errors of scores.
+    """
+
+    stays_behind = ("folds", "predictors", "rule")
+
+    def __init__(self, folds: Folds, predictors: Mapping[int, Predictor], rule: ClassRule) -> None:
+        self.folds, self.predictors, self.rule = folds, predictors, rule
+        self.errors = ClassErrors(len(rule.classes))
+        self.squared = np.zeros(rule.classes.n_targets)
+
+    def zero(self) -> HeldOutClasses:
+        """Return the errors on no rows."""
+        return HeldOutClasses(self.folds, self.predictors, self.rule)
+
+    def update(self, blocks: Iterable[Block]) -> None:
+        """Add rows; errors are those of `predicted_by_fold`."""
+        for block in blocks:
+            for rows, scores in predicted_by_fold(self.folds, self.predictors, block):
+                self.errors.add(self.rule, scores, rows.y, rows.weights)
+                squares = np.square(scores - rows.y)
+                self.squared += np.nansum(
+                    squares if rows.weights is None else squares * rows.weights[:, None], axis=0
+                )
+
+    def merge(self, other: HeldOutClasses) -> HeldOutClasses:
+        """Return the errors on both sets of rows."""
+        both = self.zero()
+        both.errors = self.errors.merge(other.errors)
+        both.squared = self.squared + other.squared
         return both
 
 
