@@ -341,7 +341,7 @@ def _rounds(
     least = np.inf
     for number in range(learning.n_rounds + 1):
         own = kernel.resolved(trial.standardizer(sample.rows), weights=sample.weights)
-        chosen = task(trial.representatives, own, sample.X, name="metric-landmarks")
+        chosen = task(trial.representatives, own, sample.X, sample.s, name="metric-landmarks")
         trial = replace(trial, made_from=run(chosen))
         tried: dict[int, _Tried] = {}
         for _ in range(_MOST_STEPS):
@@ -423,10 +423,13 @@ class _Trial:
         stretched = kernel.stretched(2.0 ** (step / 2))
         return task(self, stretched, sample.X, sample.y, sample.s, name="metric-try")
 
-    def representatives(self, kernel: ShiftInvariantKernel, X: Array) -> Array | None:
+    def representatives(
+        self, kernel: ShiftInvariantKernel, X: Array, weights: Floats | None
+    ) -> Array | None:
         """Return what maps of the kernel are drawn from at every length scale, if that is so."""
-        rows = self.standardizer(X[: self.n_training])
-        return self.options.map_of(kernel, self.n_components).representatives(rows)
+        there = slice(self.n_training)
+        rows, weights = self.standardizer(X[there]), None if weights is None else weights[there]
+        return self.options.map_of(kernel, self.n_components).representatives(rows, weights)
 
     def __call__(
         self, kernel: ShiftInvariantKernel, X: Array, y: Floats, weights: Floats | None
@@ -434,7 +437,7 @@ class _Trial:
         """Fit the training part at the best of a grid of penalties."""
         X, y = X[: self.n_rows], y[: self.n_rows]
         counted = None if weights is None else weights[self.n_training : self.n_rows]
-        feature_map, intercept = self._map(kernel, X), self.options.fit_intercept
+        feature_map, intercept = self._map(kernel, X, weights), self.options.fit_intercept
         D, dtype = feature_map.n_components, self._dtype
         features = np.empty((max(len(X) - self.n_training, _SHIFT_ROWS), D), dtype)
         some = features[: min(self.n_training, _SHIFT_ROWS)]
@@ -463,7 +466,7 @@ class _Trial:
 
     def gradients(self, best: _Tried, X: Array, weights: Floats | None) -> Floats:
         """Return the average gradient outer product on the training part, before the metric."""
-        feature_map = self._map(best.kernel, X)
+        feature_map = self._map(best.kernel, X, weights)
         predictor = self._predictor(feature_map, best.coef, np.zeros(best.coef.shape[1]))
         outer = GradientOuterProduct(predictor)
         outer.update(self._training(X, np.empty((len(X), 0)), weights))
@@ -473,11 +476,12 @@ class _Trial:
     def _dtype(self) -> Any:
         return np.float32 if self.options.precision == "single" else np.float64
 
-    def _map(self, kernel: ShiftInvariantKernel, X: Array) -> FeatureMap:
-        rows = self.made_from
+    def _map(self, kernel: ShiftInvariantKernel, X: Array, weights: Floats | None) -> FeatureMap:
+        rows, inner = self.made_from, self.options.map_of(kernel, self.n_components)
         if rows is None:
-            rows = self.standardizer(X[: self.n_training])
-        inner = self.options.map_of(kernel, self.n_components)
+            there = slice(self.n_training)
+            weights = None if weights is None else weights[there]
+            rows = inner.chosen(self.standardizer(X[there]), weights)
         return Standardized(self.standardizer, inner.draw(self.standardizer.n_outputs, rows))
 
     def _predictor(self, feature_map: FeatureMap, coef: Floats, intercept: Floats) -> Predictor:

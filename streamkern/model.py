@@ -242,7 +242,8 @@ class RidgeModel(GrowingRidge):
             magnify their rounding.  Rows are dealt to folds by their places, so
             cross-validation agrees only where folds hold the same rows.  So does the median length
             scale where the equal rows are 1,024 or fewer; else both are of samples.  Landmarks are
-            made of a sample whose rows count once each.
+            chosen by weight from a sample whose rows are drawn without, so they are near those of
+            the equal rows, not the same.
         like : DataMoments, RandomFeatureRidge, or path of either, optional
             Whose map, standardisation and precision are taken, instead of those that the options
             and the rows would give.
