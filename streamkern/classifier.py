@@ -273,6 +273,7 @@ class ClassifierModel(GrowingClassifier):
     def _take(self, ridge: RidgeModel, rule: ClassRule, factors: Floats | None) -> Self:
         """Set the fitted attributes."""
         self.take(ridge, rule, factors)
+        self._note_parameters()
         return self
 
     def _ridge_of(self, like: Any) -> Any:

@@ -12,6 +12,7 @@ from streamkern.calibration import ClassRule, PlainRule
 from streamkern.classification import calibrated_by_moments
 from streamkern.classified import FittedClassifier
 from streamkern.errors import DataError, ParameterError
+from streamkern.growing import check_unchanged, deciding
 from streamkern.labelling import (
     ClassCounts,
     class_facts,
@@ -23,6 +24,8 @@ from streamkern.observing import job
 from streamkern.sources import Classes, LabelledSource, labelled_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from streamkern._typing import Floats
     from streamkern.datamoments import DataMoments
     from streamkern.model import RidgeModel
@@ -35,6 +38,8 @@ class GrowingClassifier(FittedClassifier, ABC):
 
     A class that fits says which regression it is of, and what classes another model has.
     """
+
+    _made_by: Mapping[str, Any] = {}
 
     @job("partial_fit")
     def partial_fit(
@@ -74,8 +79,7 @@ class GrowingClassifier(FittedClassifier, ABC):
         ------
         ParameterError
             If `classes` are not those of the first call, `class_weight` is 'balanced' or
-            `calibration` 'isotonic', if the model was fitted without its moments, or has a map and
-            is given another.
+            `calibration` 'isotonic', or as `RandomFeatureRidge.partial_fit` does.
         DataError
             If the rows cannot be used, or a label is none of the classes.
         InsufficientMemoryError
@@ -99,7 +103,9 @@ class GrowingClassifier(FittedClassifier, ABC):
         if known is None:
             known = self._named_or_found(classes, rows)
         source, pattern = LabelledSource(*rows, *known), self._ridge_of(like)
-        return self._keep(ridge, _moments(ridge, source, like=pattern))
+        self._keep(ridge, _moments(ridge, source, like=pattern))
+        self._note_parameters()
+        return self
 
     @job("update")
     def update(
@@ -138,12 +144,14 @@ class GrowingClassifier(FittedClassifier, ABC):
             As `RandomFeatureRidge.forget`.
         """
         ridge, before = self._growing_ridge(), self._kept_moments()
+        check_unchanged(self, self._made_by)
         return self._keep(ridge, before.forget(*self._tables(X, y, sample_weight)))
 
     def _add(
         self, X: Any, y: Any, sample_weight: Any, classes: Any = None, *, repeated_rows: bool
     ) -> Self:
         ridge, before = self._growing_ridge(), self._kept_moments()
+        check_unchanged(self, self._made_by)
         known = _known(before)
         if classes is not None and Classes.of(classes).values.tolist() != known[0].values.tolist():
             raise ParameterError(
@@ -164,6 +172,10 @@ class GrowingClassifier(FittedClassifier, ABC):
                 "once; take 'sigmoid' or None, or calibrate the model on rows held out."
             )
         return ridge
+
+    def _note_parameters(self) -> None:
+        """Note what the moments are made by, which more rows do not change."""
+        self._made_by = deciding(self, "class_weight")
 
     def _kept_moments(self) -> DataMoments:
         self._check_fitted()
@@ -186,6 +198,8 @@ class GrowingClassifier(FittedClassifier, ABC):
 
     def _keep(self, ridge: RidgeModel, moments: DataMoments) -> Self:
         """Take moments for those of all rows, and what was solved before for out of date."""
+        if "ridge_" in vars(self):
+            ridge._n_leading = self.ridge_._n_leading  # noqa: SLF001  its regression until now
         ridge.keep(moments)
         self.take_ridge(ridge, _known(moments)[1])
         vars(self).pop("rule_", None)

@@ -17,7 +17,7 @@ from streamkern.features.base import checked_n_components
 from streamkern.fitoptions import FitOptions, check_folds, plan_for
 from streamkern.fitting import fit_moments, moments_pass
 from streamkern.footprint import solve_bytes
-from streamkern.growing import GrowingRidge
+from streamkern.growing import GrowingRidge, deciding
 from streamkern.kernels import Gaussian, Kernel, kernel_from, length_scale_of
 from streamkern.learning import check_metric_of, in_metric
 from streamkern.leaving_out import LeavingOut
@@ -76,6 +76,8 @@ class RidgeModel(GrowingRidge):
 
     # Of a fit; a model that was loaded has none.
     penalty_curve_: PenaltyCurve | None
+    # How many features of its moments a solution takes, None for all.
+    _n_leading: int | None = None
     # Whether rows are dealt to folds even where the penalty is not chosen by them.
     keeps_folds = False
 
@@ -513,8 +515,15 @@ class RidgeModel(GrowingRidge):
     def moments_like(self, X: Any, y: Any, sample_weight: Any, *, like: Any) -> DataMoments:
         """Return moments of rows that know them, of the map of `like` if that is given."""
         pattern = pattern_of(like)
-        options, _ = self.options(pattern)
+        options, penalty = self.options(pattern)
+        penalty.check_without_rows()
         if isinstance(like, DataMoments) and like is self.moments_:  # alpha may have changed
+            if options.n_folds > like.n_folds == 1:
+                raise ParameterError(
+                    "cross-validation and calibration need folds, but the rows that are in were "
+                    "not dealt to any; take alpha 'gcv', 'evidence' or a number, and of classes "
+                    "calibration None, or begin with a clone."
+                )
             options = replace(options, n_folds=like.n_folds)
         first = self.moments_ is None
         source = as_source(*self._tables(X, y, sample_weight, first=first))
@@ -530,7 +539,8 @@ class RidgeModel(GrowingRidge):
 
     def _solve_kept(self) -> None:
         """Set the fitted attributes from `moments_`, and leave these as they are."""
-        self._solve(self.kept_moments(), self._penalty_options(), keep_moments=True)
+        moments, penalty = self.kept_moments(), self._penalty_options()
+        self._solve(moments, penalty, self._n_leading, keep_moments=True)
 
     def _solve(
         self,
@@ -543,6 +553,7 @@ class RidgeModel(GrowingRidge):
     ) -> Self:
         """Choose what is left to choose, and set the fitted attributes."""
         begun, given = time.perf_counter(), moments
+        self._made_by, self._n_leading = deciding(self), size
         moments = moments.solvable()
         D = moments.feature_map.n_components
         automatic = self.n_components == "auto" and not moments.options.is_identity

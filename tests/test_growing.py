@@ -240,6 +240,67 @@ def test_an_error_of_the_solution_is_raised_and_not_hidden():
     assert model.set_params(alpha=1.0).predict(X).shape == (1000,)
 
 
+# Parameters that change.
+
+
+def test_what_only_the_solution_reads_counts_from_the_next_one_on():
+    X, y = rows()
+    model = ridge(alpha="cv").partial_fit(X[:500], y[:500])
+    like = model.moments_
+    changes = {"alpha": "gcv", "fit_intercept": False, "sparse": 7}
+    model.set_params(**changes).partial_fit(X[500:], y[500:])
+    assert_predicts_like(model, ridge(**changes).fit(X, y, like=like), X)
+    assert model.coef_.shape == (7,)
+    model.set_params(kernel__length_scale=1.5, fold_by="blocks").update(X[:9] + 1.0, y[:9])
+    assert model.report_["rows"] == 1009
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"kernel": Gaussian(2.0)}, {"kernel__length_scale": 2.0}, {"n_components": 24}),
+        *({"n_folds": 3}, {"feature_map": "iid"}, {"paired": False}, {"metric": np.eye(3)}),
+        *({"standardize": False}, {"precision": "single"}, {"random_state": 1}),
+    ],
+    ids=str,
+)
+def test_what_decided_the_moments_is_not_changed_for_more_rows(change):
+    X, y = rows(60)
+    models = [
+        ridge().partial_fit(X[:30], y[:30]),
+        ridge().solve(ridge().moments(X[:30], y[:30]), keep_moments=True),
+    ]
+    for model in models:
+        before = model.moments_
+        model.set_params(**change)
+        model.coef_  # noqa: B018  a solution notes nothing
+        for method in (model.partial_fit, model.update, model.forget):
+            with pytest.raises(ParameterError, match=r"when the first rows came, .* set it back"):
+                method(X[30:], y[30:])
+        assert model.moments_ is before
+    assert model.fit(X, y).report_["rows"] == 60
+
+
+def test_a_penalty_that_moments_cannot_choose_is_refused_before_rows_are_read():
+    X, y = rows(60)
+    with pytest.raises(ParameterError, match="leave-one-out reads the rows again"):
+        ridge(alpha="loo").partial_fit(X, y)
+    model = ridge(alpha=0.1).partial_fit(X[:30], y[:30]).set_params(alpha="cv")
+    with pytest.raises(ParameterError, match="the rows that are in were not dealt to any"):
+        model.partial_fit(X[30:], y[30:])
+    model.set_params(alpha="gcv").partial_fit(X[30:], y[30:])
+    assert model.report_["rows"] == 60
+
+
+def test_a_model_of_the_leading_features_of_moments_keeps_to_them():
+    X, y = rows()
+    moments = ridge(n_components=64).moments(X[:500], y[:500])
+    model = ridge(n_components=32).solve(moments, keep_moments=True).update(X[500:], y[500:])
+    whole = ridge(n_components=64).moments(X, y, like=moments)
+    assert_predicts_like(model, ridge(n_components=32).solve(whole), X)
+    assert model.coef_.shape == (32,)
+
+
 def test_a_fit_begins_anew():
     X, y = rows()
     model = ridge().partial_fit(X[:500], y[:500])

@@ -192,6 +192,29 @@ def test_what_would_need_earlier_rows_again_is_refused():
             getattr(classifier().fit(X, y), method)(X, y)
 
 
+def test_parameters_change_as_far_as_only_the_solution_reads_them():
+    X, y = rows()
+    model = classifier(calibration="sigmoid").partial_fit(X[:200], y[:200])
+    for change in ({"class_weight": {"hay": 2.0}}, {"standardize": not model.standardize}):
+        changed = copy.deepcopy(model).set_params(**change)
+        for method in (changed.partial_fit, changed.update, changed.forget):
+            with pytest.raises(ParameterError, match=r"when the first rows came, .* set it back"):
+                method(X[200:], y[200:])
+    model.set_params(alpha=7.0, calibration=None).partial_fit(X[200:], y[200:])
+    assert (model.ridge_.alpha_, model.report_["calibration"]) == (7.0, "none")
+    plain = classifier(calibration=None).partial_fit(X[:200], y[:200])
+    with pytest.raises(ParameterError, match="calibration need folds"):
+        plain.set_params(calibration="sigmoid").partial_fit(X[200:], y[200:])
+
+
+def test_a_classifier_of_the_leading_features_of_moments_keeps_to_them():
+    X, y = rows()
+    moments = classifier(n_components=64).moments(X[:200], y[:200])
+    model = classifier(n_components=32).solve(moments, keep_moments=True)
+    assert model.update(X[200:], y[200:]).coef_.shape[0] == 32
+    assert model.forget(X[200:], y[200:]).coef_.shape[0] == 32
+
+
 def test_rows_that_cannot_be_used_leave_the_model_as_it_was():
     X, y = rows()
     model = classifier(calibration="sigmoid").partial_fit(X, y)
