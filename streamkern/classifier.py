@@ -265,8 +265,9 @@ class ClassifierModel(GrowingClassifier):
             seconds = ridge.report_["seconds"]
             seconds["calibration"] = time.perf_counter() - begun
             seconds["total"] += seconds["calibration"]
-        if not keep_moments:
-            ridge.moments_ = None
+        kept, ridge.moments_ = ridge.moments_, None
+        if kept is not None and keep_moments:
+            ridge.moments_ = replace(kept, report=kept.report | class_facts(source))
         ridge.report_ |= facts
         return self._take(ridge, ClassRule(source.classes, calibrator), source.class_weight)
 

@@ -75,7 +75,8 @@ class GrowingRidge(FittedRidge, ABC):
 
         The first call fits as `fit` does, and keeps the moments.  It decides the map: length scale,
         standardisation, landmarks, and which columns are constant and left out.  The moments of
-        further rows are added to those that are there.  So all calls together, in any order after
+        further rows are added to those that are there; so are rows to those of a `fit`, `tune` or
+        `solve` with `keep_moments=True`.  So all calls together, in any order after
         the first, are `fit` on all rows, like the first ones (its `like`), up to rounding: to about
         1e-9 in double precision.  They predict what a plain `fit` on all rows does, in any order,
         where nothing follows from the first rows: with a given length scale, `standardize=False`,
@@ -133,7 +134,8 @@ class GrowingRidge(FittedRidge, ABC):
         Raises
         ------
         ParameterError
-            If the model does not keep its moments, or has other parameters than they are made by.
+            If the model does not keep its moments, or these do not know their rows, or has other
+            parameters than they are made by.
         DataError
             If rows are in already, cannot be used, or have other inputs or targets.
         InsufficientMemoryError
@@ -159,25 +161,33 @@ class GrowingRidge(FittedRidge, ABC):
         DataError
             If a row was never in, or not as often as it is here, or if none would be left.
         """
-        kept = self.kept_moments()
+        kept = self.kept_moments(known_rows=True)
         check_unchanged(self, self._made_by)
         return self.keep(kept.forget(*self._tables(X, y, sample_weight)))
 
-    def kept_moments(self) -> DataMoments:
-        """Return the moments of a model that grows, or raise ParameterError if there are none."""
+    def kept_moments(self, *, known_rows: bool = False) -> DataMoments:
+        """Return the moments of a model that grows, or raise ParameterError if there are none.
+
+        They must know their rows if `known_rows` is true.
+        """
         moments = self.moments_
         if moments is None:
             self._check_fitted()
-        if moments is None or moments.index is None:
             raise ParameterError(
                 "rows come and go only where a model keeps the moments of its rows, and this one "
-                "does not; begin with partial_fit instead of fit, or give solve saved moments and "
+                "does not; begin with partial_fit instead of fit, or give fit, tune or solve "
                 "keep_moments=True."
+            )
+        if known_rows and moments.index is None:
+            raise ParameterError(
+                "rows are known again, to be taken out or not to be added twice, only where a "
+                "model began with partial_fit or saved moments, and this one began with fit; add "
+                "rows that are not in yet by partial_fit, or begin with partial_fit instead of fit."
             )
         return moments
 
     def _add(self, X: Any, y: Any, sample_weight: Any, *, repeated_rows: bool) -> Self:
-        before = self.kept_moments()
+        before = self.kept_moments(known_rows=not repeated_rows)
         check_unchanged(self, self._made_by)
         more = self.moments_like(X, y, sample_weight, like=before)
         return self.keep(before.merge(more, repeated_rows=repeated_rows))

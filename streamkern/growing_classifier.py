@@ -143,14 +143,15 @@ class GrowingClassifier(FittedClassifier, ABC):
         ParameterError, DataError
             As `RandomFeatureRidge.forget`.
         """
-        ridge, before = self._growing_ridge(), self._kept_moments()
+        ridge, before = self._growing_ridge(), self._kept_moments(known_rows=True)
         check_unchanged(self, self._made_by)
         return self._keep(ridge, before.forget(*self._tables(X, y, sample_weight)))
 
     def _add(
         self, X: Any, y: Any, sample_weight: Any, classes: Any = None, *, repeated_rows: bool
     ) -> Self:
-        ridge, before = self._growing_ridge(), self._kept_moments()
+        ridge = self._growing_ridge()
+        before = self._kept_moments(known_rows=not repeated_rows)
         check_unchanged(self, self._made_by)
         known = _known(before)
         if classes is not None and Classes.of(classes).values.tolist() != known[0].values.tolist():
@@ -177,9 +178,9 @@ class GrowingClassifier(FittedClassifier, ABC):
         """Note what the moments are made by, which more rows do not change."""
         self._made_by = deciding(self, "class_weight")
 
-    def _kept_moments(self) -> DataMoments:
+    def _kept_moments(self, *, known_rows: bool) -> DataMoments:
         self._check_fitted()
-        return self.ridge_.kept_moments()
+        return self.ridge_.kept_moments(known_rows=known_rows)
 
     def _named_or_found(self, classes: Any, rows: Any) -> Known:
         """Return the classes that were named, or those among the labels of rows."""

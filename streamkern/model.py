@@ -135,7 +135,11 @@ class RidgeModel(GrowingRidge):
         ParameterError
             If an option has a value that it cannot have.
         """
-        return self._checked(self._pass_options(), like)
+        pattern = pattern_of(like)
+        if pattern is None or self.feature_map != AUTO:
+            return self._checked(self._pass_options(), pattern)
+        searched = self._pass_options(pattern.options.feature_map, pattern.options.kernel)
+        return self._checked(searched, pattern)
 
     def _checked(self, passes: FitOptions, like: Any = None) -> tuple[FitOptions, PenaltyOptions]:
         """Return options that go together: of the passes of a fit, and of the penalty's choice."""
@@ -254,8 +258,9 @@ class RidgeModel(GrowingRidge):
             was stopped; `report_["resumed_shards"]` is what it did not read again.
         keep_moments : bool
             Leave the moments of folds where they are as `moments_`, about 4 D^2 bytes a fold:
-            `write_report` makes of them the models that predict rows which they have not seen.
-            To add rows later begin with `partial_fit`, whose moments know their rows.
+            `partial_fit` adds rows to them, and `write_report` makes of them the models that
+            predict rows which they have not seen.  For `update` and `forget` begin with
+            `partial_fit`, whose moments know their rows, which takes 9 bytes for each.
 
         Raises
         ------
@@ -345,7 +350,8 @@ class RidgeModel(GrowingRidge):
             Of at least `n_components` features, the leading ones of which are taken; or all that
             there are, for the identity map.
         keep_moments : bool
-            As in `fit`; rows can then be added and forgotten, if the moments know theirs.
+            As in `fit`; rows can then be updated with and forgotten too, if the moments know
+            theirs.
 
         Raises
         ------
@@ -514,10 +520,10 @@ class RidgeModel(GrowingRidge):
 
     def moments_like(self, X: Any, y: Any, sample_weight: Any, *, like: Any) -> DataMoments:
         """Return moments of rows that know them, of the map of `like` if that is given."""
-        pattern = pattern_of(like)
+        pattern, goes_on = pattern_of(like), like is not None and like is self.moments_
         options, penalty = self.options(pattern)
         penalty.check_without_rows()
-        if isinstance(like, DataMoments) and like is self.moments_:  # alpha may have changed
+        if goes_on:  # alpha may have changed
             if options.n_folds > like.n_folds == 1:
                 raise ParameterError(
                     "cross-validation and calibration need folds, but the rows that are in were "
@@ -532,7 +538,7 @@ class RidgeModel(GrowingRidge):
             source,
             options,
             like=pattern,
-            indexed=True,
+            indexed=not goes_on or like.index is not None,
             fixed_alpha=self.solves_at_once(),
             more_to_come=True,
         )
@@ -606,8 +612,7 @@ class RidgeModel(GrowingRidge):
         tell_of_job("solved", seconds=seconds, **{name: self.report_[name] for name in told})
         self.equations_ = solved.equations
         self.penalty_curve_ = None if solved.size is None else solved.size.curve
-        lasting = given.n_folds > 1 or given.index is not None
-        self.moments_ = given if keep_moments and lasting else None
+        self.moments_ = given if keep_moments else None
         self.take(
             Predictor(
                 feature_map,

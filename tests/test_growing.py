@@ -330,13 +330,48 @@ def test_a_model_without_its_moments_says_what_to_do(tmp_path):
     grew.moments_.save(tmp_path / "moments.h5")
     loaded = streamkern.load(tmp_path / "model.h5")
     assert loaded.coef_.tolist() == grew.coef_.tolist()
-    for model in (loaded, ridge().fit(X, y), ridge(alpha="cv").fit(X, y, keep_moments=True)):
+    for model in (loaded, ridge().fit(X, y)):
         for method in (model.partial_fit, model.update, model.forget):
             with pytest.raises(ParameterError, match="begin with partial_fit instead of fit"):
                 method(X[500:], y[500:])
     solved = ridge().solve(load_moments(tmp_path / "moments.h5"), keep_moments=True)
     solved.update(X[500:], y[500:])
     assert_predicts_like(solved, ridge().fit(X, y, like=grew.moments_), X)
+
+
+@pytest.mark.parametrize("alpha", [0.1, "cv", "gcv"])
+def test_a_fit_that_kept_its_moments_grows(alpha):
+    X, y = rows()
+    first = ridge(alpha=alpha).fit(X[:600], y[:600], keep_moments=True)
+    bits = first.coef_.tolist()
+    assert bits == ridge(alpha=alpha).fit(X[:600], y[:600]).coef_.tolist()
+    like = ridge(alpha=alpha).moments(X[:600], y[:600])
+    for method in (first.update, first.forget):
+        with pytest.raises(
+            ParameterError, match=r"rows are known again, .* add rows .* by partial"
+        ):
+            method(X[600:], y[600:])
+    assert first.coef_.tolist() == bits
+    first.partial_fit(X[600:800], y[600:800])
+    first.update(X[800:], y[800:], repeated_rows=True)
+    assert first.report_["rows"] == 1000
+    if alpha == "cv":  # of the same folds
+        expected = ridge(alpha=alpha).partial_fit(X[:600], y[:600])
+        expected.partial_fit(X[600:800], y[600:800]).partial_fit(X[800:], y[800:])
+    else:
+        expected = ridge(alpha=alpha).fit(X, y, like=like)
+    assert_predicts_like(first, expected, X)
+
+
+def test_a_search_that_kept_its_moments_grows():
+    X, y = rows(300)
+    model = RandomFeatureRidge(n_components=32, feature_map="auto", precision="double", alpha=0.1)
+    model.tune(X[:200], y[:200], budget=0.1, keep_moments=True)
+    found = model.kernel_
+    expected = ridge(n_components=32).fit(X, y, like=model)
+    model.partial_fit(X[200:], y[200:])
+    assert model.kernel_ == found
+    assert_predicts_like(model, expected, X)
 
 
 def test_nothing_is_updated_or_forgotten_before_a_fit():

@@ -192,6 +192,20 @@ def test_what_would_need_earlier_rows_again_is_refused():
             getattr(classifier().fit(X, y), method)(X, y)
 
 
+@pytest.mark.parametrize("class_weight", [None, {"hay": 2.0}])
+def test_a_fit_that_kept_its_moments_grows(class_weight):
+    X, y = rows()
+    options = {"class_weight": class_weight, "calibration": "sigmoid"}
+    model = classifier(**options).fit(X[:200], y[:200], keep_moments=True)
+    with pytest.raises(ParameterError, match="begin with partial_fit instead of fit"):
+        model.forget(X[:9], y[:9])
+    model.partial_fit(X[200:], y[200:])
+    expected = classifier(**options).partial_fit(X[:200], y[:200]).partial_fit(X[200:], y[200:])
+    assert apart(model, expected, X) < 1e-9
+    with pytest.raises(DataError, match="none of"):
+        model.partial_fit(X[:2], ["rye", "hay"])
+
+
 def test_parameters_change_as_far_as_only_the_solution_reads_them():
     X, y = rows()
     model = classifier(calibration="sigmoid").partial_fit(X[:200], y[:200])
