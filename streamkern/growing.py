@@ -74,14 +74,14 @@ class GrowingRidge(FittedRidge, ABC):
         """Add rows to those that the model was made of, which are not read again.
 
         The first call fits as `fit` does, and keeps the moments.  It decides the map: length scale,
-        standardisation, landmarks, and which columns are constant and left out.  The moments of
+        standardisation and landmarks.  Columns that are constant in it are not left out: where they
+        vary later they count in units of their value then, or of 1 where that is 0.  The moments of
         further rows are added to those that are there; so are rows to those of a `fit`, `tune` or
         `solve` with `keep_moments=True`.  So all calls together, in any order after
         the first, are `fit` on all rows, like the first ones (its `like`), up to rounding: to about
         1e-9 in double precision.  They predict what a plain `fit` on all rows does, in any order,
         where nothing follows from the first rows: with a given length scale, `standardize=False`,
-        which keeps columns that are constant so far, and paired random Fourier features or the
-        identity map.  Rows that come again count again.
+        and paired random Fourier features or the identity map.  Rows that come again count again.
 
         The system is solved when a fitted attribute or a prediction is next asked for, not in every
         call.  Parameters that are changed meanwhile count from then on where only the solution

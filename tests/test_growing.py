@@ -405,13 +405,31 @@ def test_rows_may_come_one_by_one():
     assert_predicts_like(model, ridge(standardize=False).fit(X, y), X)
 
 
-def test_a_column_that_is_constant_at_first_is_left_out_with_a_warning():
-    X, y = rows()
-    X[:500, 1] = 4.0
-    with pytest.warns(StreamkernWarning, match="1 constant column"):
-        model = ridge().partial_fit(X[:500], y[:500])
-    with pytest.warns(StreamkernWarning, match="but not here: 1"):
-        model.partial_fit(X[500:], y[500:])
+@pytest.mark.parametrize("value", [0.0, 0.1, -4.0])
+def test_a_column_that_is_constant_at_first_counts_where_it_varies(value, tmp_path):
+    X, _ = rows(500)
+    X[:250, 1] = value
+    X[250:, 1] = value + (abs(value) or 1.0) * (np.arange(250) % 2)
+    y = np.sin(X[:, 0]) + (X[:, 1] != value)
+    with pytest.warns(StreamkernWarning, match=r"1 column of X constant so far, .*: 1; where"):
+        model = ridge(n_components=96).partial_fit(X[:250], y[:250])
+    assert abs(model.feature_map_.standardizer(X)[:250, 1]).max() < 1e-13
+    assert np.unique(model.feature_map_.standardizer(X)[250:, 1].round(12)).tolist() == [0.0, 1.0]
+    assert model.score(X[:250], y[:250]) > 0.99
+    model.moments_.save(tmp_path / "moments.h5")
+    whole = ridge().fit(X, y, like=tmp_path / "moments.h5")
+    more = ridge().moments(X[250:], y[250:], like=tmp_path / "moments.h5")
+    merged = ridge(n_components=96).solve(model.moments_.merge(more))
+    assert_predicts_like(merged, whole, X)
+    model.partial_fit(X[250:], y[250:])
+    assert_predicts_like(model, whole, X)
+    assert model.score(X, y) > 0.99
+
+
+def test_columns_that_are_all_constant_at_first_have_no_scale():
+    X, y = rows(9)
+    with pytest.raises(DataError, match="all 3 columns of X are constant"):
+        ridge().partial_fit(X[:1], y[:1])
 
 
 def test_rows_that_come_while_another_thread_solves_are_not_lost(monkeypatch):
