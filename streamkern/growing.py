@@ -88,6 +88,7 @@ class GrowingRidge(FittedRidge, ABC):
         reads them, as the penalty, `sparse` and `fit_intercept`; those that decide the map and the
         folds are refused.  `alpha='cv'` deals the rows of every call to folds, so the penalty is
         chosen on other folds than those of one fit; a number, 'gcv' and 'evidence' are the same.
+        Rows may be fewer than folds, of which two have rows when the system is solved.
 
         Parameters
         ----------

@@ -405,6 +405,29 @@ def test_rows_may_come_one_by_one():
     assert_predicts_like(model, ridge(standardize=False).fit(X, y), X)
 
 
+@pytest.mark.parametrize("fold_by", ["auto", "blocks"])
+@pytest.mark.parametrize("n", [1, 3])
+def test_the_first_rows_may_be_fewer_than_the_folds(n, fold_by):
+    X, y = rows(200)
+    options = {"alpha": "cv", "standardize": False, "fold_by": fold_by}
+    model = ridge(**options).partial_fit(X[:n], y[:n])
+    if n == 1:
+        with pytest.raises(ParameterError, match="the moments have 1; add rows"):
+            model.predict(X)
+    else:
+        assert len(model.penalty_curve_.fold_scores) == 3
+    model.partial_fit(X[n:], y[n:])
+    assert len(model.penalty_curve_.fold_scores) == 5
+    fixed = ridge(standardize=False, alpha=model.alpha_).fit(X, y)
+    assert_predicts_like(model, fixed, X)
+
+
+def test_whole_shards_are_dealt_to_as_many_folds_as_there_are_shards():
+    X, y = rows(200)
+    with pytest.raises(ParameterError, match="5 folds need as many shards, but there are 1"):
+        ridge(alpha="cv", fold_by="shards").partial_fit(X, y)
+
+
 @pytest.mark.parametrize("value", [0.0, 0.1, -4.0])
 def test_a_column_that_is_constant_at_first_counts_where_it_varies(value, tmp_path):
     X, _ = rows(500)

@@ -192,6 +192,17 @@ def test_what_would_need_earlier_rows_again_is_refused():
             getattr(classifier().fit(X, y), method)(X, y)
 
 
+def test_the_first_rows_may_be_fewer_than_the_folds():
+    X, y = rows()
+    model = classifier(alpha="cv", calibration="sigmoid").partial_fit(X[:1], y[:1], NAMES)
+    with pytest.raises((DataError, ParameterError), match=r"2 folds with rows.*; .* rows"):
+        model.predict_proba(X)
+    model.partial_fit(X[1:3], y[1:3]).partial_fit(X[3:], y[3:])
+    assert model.score(X, y) > 0.6
+    fixed = classifier(alpha=model.ridge_.alpha_).fit(X, y)
+    assert np.allclose(model.ridge_.predict(X), fixed.ridge_.predict(X), rtol=0, atol=1e-8)
+
+
 @pytest.mark.parametrize("class_weight", [None, {"hay": 2.0}])
 def test_a_fit_that_kept_its_moments_grows(class_weight):
     X, y = rows()

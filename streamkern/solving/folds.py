@@ -289,8 +289,8 @@ def solve_sizes(
     if options.needs_folds and len(numbers) < 2:
         raise ParameterError(
             f"cross-validation needs at least 2 folds with rows, but the moments have "
-            f"{len(numbers)}; take alpha 'gcv' or 'evidence', give a number, or compute the "
-            f"moments with more folds."
+            f"{len(numbers)}; add rows, take alpha 'gcv' or 'evidence', give a number, or compute "
+            f"the moments with more folds."
         )
     if leave_one_out is None:
         options.check_without_rows()
