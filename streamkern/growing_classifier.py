@@ -92,20 +92,10 @@ class GrowingClassifier(FittedClassifier, ABC):
                     "with a clone."
                 )
             return self._add(X, y, sample_weight, classes, repeated_rows=True)
-        ridge = self._growing_ridge()
-        if self.class_weight == "balanced":
-            raise ParameterError(
-                "class_weight 'balanced' would weigh earlier rows anew whenever rows come; give a "
-                "dictionary of weights by label, or sample_weight."
-            )
+        ridge = self.new_ridge()
         rows = labelled_rows(*self._tables(X, y, sample_weight, first=True))
-        known = self._classes_of(like) if classes is None else None
-        if known is None:
-            known = self._named_or_found(classes, rows)
-        source, pattern = LabelledSource(*rows, *known), self._ridge_of(like)
-        self._keep(ridge, _moments(ridge, source, like=pattern))
-        self._note_parameters()
-        return self
+        source = LabelledSource(*rows, *self.known_classes(rows, classes, like=like))
+        return self.begin(ridge, labelled_moments(ridge, source, like=self._ridge_of(like)))
 
     @job("update")
     def update(
@@ -161,8 +151,17 @@ class GrowingClassifier(FittedClassifier, ABC):
             )
         source = LabelledSource(*labelled_rows(*self._tables(X, y, sample_weight)), *known)
         ridge.moments_ = before
-        more = _moments(ridge, source, like=before)
+        more = labelled_moments(ridge, source, like=before)
         return self._keep(ridge, before.merge(more, repeated_rows=repeated_rows))
+
+    def new_ridge(self) -> RidgeModel:
+        """Return the regression that the first rows are for, or raise ParameterError."""
+        if self.class_weight == "balanced":
+            raise ParameterError(
+                "class_weight 'balanced' would weigh earlier rows anew whenever rows come; give a "
+                "dictionary of weights by label, or sample_weight."
+            )
+        return self._growing_ridge()
 
     def _growing_ridge(self) -> RidgeModel:
         """Return the regression of these parameters, or raise ParameterError if it cannot grow."""
@@ -182,8 +181,11 @@ class GrowingClassifier(FittedClassifier, ABC):
         self._check_fitted()
         return self.ridge_.kept_moments(known_rows=known_rows)
 
-    def _named_or_found(self, classes: Any, rows: Any) -> Known:
-        """Return the classes that were named, or those among the labels of rows."""
+    def known_classes(self, rows: Any, classes: Any = None, *, like: Any = None) -> Known:
+        """Return the classes that were named, those of `like`, or those among labels of rows."""
+        known = self._classes_of(like) if classes is None else None
+        if known is not None:
+            return known
         if classes is not None:
             counts = ClassCounts(Classes.of(classes), np.empty(0))
         elif self.on_bad_rows == "skip":
@@ -196,6 +198,11 @@ class GrowingClassifier(FittedClassifier, ABC):
                 f"the first call; name all labels that there will be as classes."
             )
         return counts.classes, weights_of_classes(self.class_weight, counts)
+
+    def begin(self, ridge: RidgeModel, moments: DataMoments) -> Self:
+        """Take moments for those of the first rows."""
+        self._note_parameters()
+        return self._keep(ridge, moments)
 
     def _keep(self, ridge: RidgeModel, moments: DataMoments) -> Self:
         """Take moments for those of all rows, and what was solved before for out of date."""
@@ -246,7 +253,7 @@ def _known(moments: DataMoments) -> Known:
     return found  # type: ignore[no-any-return]
 
 
-def _moments(ridge: RidgeModel, source: LabelledSource, *, like: Any) -> DataMoments:
+def labelled_moments(ridge: RidgeModel, source: LabelledSource, *, like: Any) -> DataMoments:
     """Return moments of rows that know them and their classes."""
     found = ridge.moments_like(source, None, None, like=like)
     return replace(found, report=found.report | class_facts(source))
