@@ -168,7 +168,7 @@ def plain_labels(labels: Any) -> tuple[Array, Array]:
     if kind not in _KINDS:
         raise DataError(
             f"labels must be text, bytes, booleans, integers or whole floats, but their type is "
-            f"{found.dtype}; convert them to one of these."
+            f"{found.dtype}; convert them to one of these, dates to text by astype(str)."
         )
     if kind == "f":
         missing = missing | np.isnan(found)
@@ -217,7 +217,7 @@ def _type_of(labels: list[Any]) -> str | None:
     types = sorted({type(label).__name__ for label in labels})
     raise DataError(
         f"labels must be all text, all bytes, all booleans or all numbers, but they are of the "
-        f"types {', '.join(types[:4])}; convert them to one of these."
+        f"types {', '.join(types[:4])}; convert them to one of these, dates to text by astype(str)."
     )
 
 

@@ -231,6 +231,7 @@ class ClassifierModel(GrowingClassifier):
         classes, factors = found
         ridge = self._ridge()
         ridge.solve(moments, keep_moments=keep_moments)
+        self._note_parameters()
         return self._take(ridge, ClassRule(classes, PlainRule(classes.n_targets)), factors)
 
     def _source(
@@ -266,9 +267,11 @@ class ClassifierModel(GrowingClassifier):
             seconds = ridge.report_["seconds"]
             seconds["calibration"] = time.perf_counter() - begun
             seconds["total"] += seconds["calibration"]
-        if not keep_moments:
-            ridge.moments_ = None
+        kept, ridge.moments_ = ridge.moments_, None
+        if kept is not None and keep_moments:
+            ridge.moments_ = replace(kept, report=kept.report | class_facts(source))
         ridge.report_ |= facts
+        self._note_parameters()
         return self._take(ridge, ClassRule(source.classes, calibrator), source.class_weight)
 
     def _ridge_of(self, like: Any) -> Any:

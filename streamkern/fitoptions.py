@@ -183,7 +183,8 @@ class FitOptions:
         kernel = self.kernel
         if isinstance(kernel, ShiftInvariantKernel):
             kernel = kernel.restricted(kept).resolved(rows, weights=weights)
-        return self.map_of(kernel).draw(len(kept), rows), kernel
+        drawn = self.map_of(kernel)
+        return drawn.draw(len(kept), drawn.chosen(rows, weights)), kernel
 
 
 def sample_size(rows_a_feature: int, n_components: int, n_columns: int) -> int:

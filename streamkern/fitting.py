@@ -65,7 +65,8 @@ def fit_moments(
     fixed_alpha : bool
         They are for a solution at one penalty, which takes less memory than a choice.
     more_to_come : bool
-        These are the first of more rows: what is constant in them may vary later.
+        These are the first of more rows: what is constant in them may vary later, and folds that
+        have no rows may get some.
     needs_targets : bool
         Rows without targets are refused; else the moments are of features alone.
     n_left_out : int
@@ -86,7 +87,8 @@ def fit_moments(
     """
     n_sample = SAMPLE_ROWS
     if like is None:
-        check_folds(options, source)
+        if not more_to_come:
+            check_folds(options, source)
         check_metric_of(options, [options.kernel], source)
         n_sample = options.sample_rows(source)
     else:
@@ -100,7 +102,9 @@ def fit_moments(
         needs_targets=needs_targets,
         n_left_out=n_left_out,
     )
-    _, rule = folds_for(source, plan, options, few_rows=like is not None)
+    # Of rows that come in single shards, one fold would get all.
+    few_rows = like is not None or (more_to_come and plan.fold_by != "shards")
+    _, rule = folds_for(source, plan, options, few_rows=few_rows)
     index = RowIndex(rule) if indexed else None
     with checkpointed(checkpoint, source, options, plan, like=like, indexed=indexed) as saved:
         seen = survey(
@@ -119,7 +123,9 @@ def fit_moments(
             (best, *_), learnt = in_metric(seen, options, [pair])
             seen, ((kernel, _), *_) = best.survey, best.pairs
             options = replace(options, kernel=kernel)
-        moments = moments_pass(source, options, plan, seen, like=like, checkpoint=saved)
+        moments = moments_pass(
+            source, options, plan, seen, like=like, few_rows=few_rows, checkpoint=saved
+        )
     return moments if learnt is None else learnt.reported(moments)
 
 
@@ -130,6 +136,7 @@ def moments_pass(
     seen: Survey,
     *,
     like: Pattern | None = None,
+    few_rows: bool = False,
     checkpoint: Checkpoint | None = None,
     weighting: Ensemble | None = None,
 ) -> DataMoments:
@@ -143,6 +150,8 @@ def moments_pass(
     seen : Survey
     like : Pattern, optional
         Whose map is taken.
+    few_rows : bool
+        Folds may have no rows, as they may where there is a pattern.
     checkpoint : Checkpoint, optional
         Where the sums are saved.
     weighting : Ensemble, optional
@@ -153,7 +162,7 @@ def moments_pass(
     DataError
         If a fold has no rows.
     """
-    begun = time.perf_counter()
+    begun, few_rows = time.perf_counter(), few_rows or like is not None
     with blas_threads(1):  # frequencies and shift are part of the result
         if like is None:
             rows = seen.standardizer(seen.sample.X)
@@ -165,7 +174,7 @@ def moments_pass(
         empty = None if like is None else like.empty
         if empty is None:
             empty = _empty_moments(source, feature_map, seen, options)
-    by, rule = folds_for(source, plan, options, few_rows=like is not None)
+    by, rule = folds_for(source, plan, options, few_rows=few_rows)
     strips = empty.strips(plan.n_strips)
     passes = [
         accumulate(
@@ -187,7 +196,7 @@ def moments_pass(
     moments = passes[-1]
     weights: dict[int, float] = run(task(_weights_of_folds, moments.statistic, name="weights"))
     for fold in range(rule.n_folds):
-        if not weights.get(fold) and like is None:
+        if not weights.get(fold) and not few_rows:
             raise DataError(
                 f"fold {fold + 1} of {rule.n_folds} has no rows that could be used; take fewer "
                 f"folds, or another --fold-by."

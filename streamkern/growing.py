@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from copy import copy
+from reprlib import repr as shortened
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakKeyDictionary
+
+import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.fitted import FittedRidge
 from streamkern.observing import job
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from streamkern.datamoments import DataMoments
 
 # What a solution sets, and what is out of date when rows have come or gone.
@@ -20,7 +25,11 @@ _SOLVED = (
     *("report_", "equations_", "penalty_curve_", "predictor_", "feature_map_", "coef_"),
     *("intercept_", "kernel_", "alpha_"),
 )
-
+# What decides the moments of rows, and so is settled when the first of them come.
+_DECIDING = (
+    *("kernel", "n_components", "n_folds", "feature_map", "paired", "metric", "standardize"),
+    *("precision", "random_state"),
+)
 
 _LOCKS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 _LOCK = RLock()
@@ -32,6 +41,23 @@ def _lock_of(model: Any) -> Any:
         return _LOCKS.setdefault(model, RLock())
 
 
+def deciding(model: Any, *others: str) -> dict[str, Any]:
+    """Return the parameters of a model that moments are made by."""
+    return {name: getattr(model, name) for name in (*_DECIDING, *others)}
+
+
+def check_unchanged(model: Any, made_by: Mapping[str, Any]) -> None:
+    """Raise ParameterError if a model has other parameters than those its moments are made by."""
+    for name, then in made_by.items():
+        now = getattr(model, name)
+        if now is not then and not np.array_equal(now, then):
+            raise ParameterError(
+                f"{name} was {shortened(then)} when the first rows came, which decided the moments "
+                f"that more are added to, but is {shortened(now)} now; set it back, or begin with "
+                f"a clone."
+            )
+
+
 class GrowingRidge(FittedRidge, ABC):
     """Rows added to the moments of a model, and taken out again, with a solution when it is asked.
 
@@ -39,6 +65,7 @@ class GrowingRidge(FittedRidge, ABC):
     """
 
     moments_: DataMoments | None = None
+    _made_by: Mapping[str, Any] = {}
 
     @job("partial_fit")
     def partial_fit(
@@ -47,17 +74,21 @@ class GrowingRidge(FittedRidge, ABC):
         """Add rows to those that the model was made of, which are not read again.
 
         The first call fits as `fit` does, and keeps the moments.  It decides the map: length scale,
-        standardisation, landmarks, and which columns are constant and left out.  The moments of
-        further rows are added to those that are there.  So all calls together, in any order after
+        standardisation and landmarks.  Columns that are constant in it are not left out: where they
+        vary later they count in units of their value then, or of 1 where that is 0.  The moments of
+        further rows are added to those that are there; so are rows to those of a `fit`, `tune` or
+        `solve` with `keep_moments=True`.  So all calls together, in any order after
         the first, are `fit` on all rows, like the first ones (its `like`), up to rounding: to about
         1e-9 in double precision.  They predict what a plain `fit` on all rows does, in any order,
         where nothing follows from the first rows: with a given length scale, `standardize=False`,
-        which keeps columns that are constant so far, and paired random Fourier features or the
-        identity map.  Rows that come again count again.
+        and paired random Fourier features or the identity map.  Rows that come again count again.
 
         The system is solved when a fitted attribute or a prediction is next asked for, not in every
-        call.  `alpha='cv'` deals the rows of every call to folds, so the penalty is chosen on other
-        folds than those of one fit; a number, 'gcv' and 'evidence' are the same.
+        call.  Parameters that are changed meanwhile count from then on where only the solution
+        reads them, as the penalty, `sparse` and `fit_intercept`; those that decide the map and the
+        folds are refused.  `alpha='cv'` deals the rows of every call to folds, so the penalty is
+        chosen on other folds than those of one fit; a number, 'gcv' and 'evidence' are the same.
+        Rows may be fewer than folds, of which two have rows when the system is solved.
 
         Parameters
         ----------
@@ -69,7 +100,8 @@ class GrowingRidge(FittedRidge, ABC):
         Raises
         ------
         ParameterError
-            If the model was fitted without its moments, or has a map and is given another.
+            If the model was fitted without its moments, has a map and is given another or
+            parameters of another, or if `alpha` is 'loo', which reads all rows again.
         DataError
             If the rows cannot be used, or have other inputs or targets than the first.
         InsufficientMemoryError
@@ -77,7 +109,9 @@ class GrowingRidge(FittedRidge, ABC):
         """
         is_new = self.moments_ is None and not hasattr(self, "predictor_")
         if is_new:
-            return self._keep(self._moments_like(X, y, sample_weight, like=like))
+            self._keep(self._moments_like(X, y, sample_weight, like=like))
+            self._made_by = deciding(self)
+            return self
         if like is not None:
             raise ParameterError(
                 "the model has its map already, from the first rows; leave like out, or begin with "
@@ -101,7 +135,8 @@ class GrowingRidge(FittedRidge, ABC):
         Raises
         ------
         ParameterError
-            If the model does not keep its moments.
+            If the model does not keep its moments, or these do not know their rows, or has other
+            parameters than they are made by.
         DataError
             If rows are in already, cannot be used, or have other inputs or targets.
         InsufficientMemoryError
@@ -127,24 +162,34 @@ class GrowingRidge(FittedRidge, ABC):
         DataError
             If a row was never in, or not as often as it is here, or if none would be left.
         """
-        kept = self._kept_moments()
+        kept = self._kept_moments(known_rows=True)
+        check_unchanged(self, self._made_by)
         return self._keep(kept.forget(*self._tables(X, y, sample_weight)))
 
-    def _kept_moments(self) -> DataMoments:
-        """Return the moments of a model that grows, or raise ParameterError if there are none."""
+    def _kept_moments(self, *, known_rows: bool = False) -> DataMoments:
+        """Return the moments of a model that grows, or raise ParameterError if there are none.
+
+        They must know their rows if `known_rows` is true.
+        """
         moments = self.moments_
         if moments is None:
             self._check_fitted()
-        if moments is None or moments.index is None:
             raise ParameterError(
                 "rows come and go only where a model keeps the moments of its rows, and this one "
-                "does not; begin with partial_fit instead of fit, or give solve saved moments and "
+                "does not; begin with partial_fit instead of fit, or give fit, tune or solve "
                 "keep_moments=True."
+            )
+        if known_rows and moments.index is None:
+            raise ParameterError(
+                "rows are known again, to be taken out or not to be added twice, only where a "
+                "model began with partial_fit or saved moments, and this one began with fit; add "
+                "rows that are not in yet by partial_fit, or begin with partial_fit instead of fit."
             )
         return moments
 
     def _add(self, X: Any, y: Any, sample_weight: Any, *, repeated_rows: bool) -> Self:
-        before = self._kept_moments()
+        before = self._kept_moments(known_rows=not repeated_rows)
+        check_unchanged(self, self._made_by)
         more = self._moments_like(X, y, sample_weight, like=before)
         return self._keep(before.merge(more, repeated_rows=repeated_rows))
 

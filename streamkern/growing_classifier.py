@@ -12,6 +12,7 @@ from streamkern.calibration import ClassRule, PlainRule
 from streamkern.classification import calibrated_by_moments
 from streamkern.classified import FittedClassifier
 from streamkern.errors import DataError, ParameterError
+from streamkern.growing import check_unchanged, deciding
 from streamkern.labelling import (
     ClassCounts,
     class_facts,
@@ -23,6 +24,8 @@ from streamkern.observing import job
 from streamkern.sources import Classes, LabelledSource, labelled_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from streamkern._typing import Floats
     from streamkern.datamoments import DataMoments
     from streamkern.model import RidgeModel
@@ -35,6 +38,8 @@ class GrowingClassifier(FittedClassifier, ABC):
 
     A class that fits says which regression it is of, and what classes another model has.
     """
+
+    _made_by: Mapping[str, Any] = {}
 
     @job("partial_fit")
     def partial_fit(
@@ -74,8 +79,7 @@ class GrowingClassifier(FittedClassifier, ABC):
         ------
         ParameterError
             If `classes` are not those of the first call, `class_weight` is 'balanced' or
-            `calibration` 'isotonic', if the model was fitted without its moments, or has a map and
-            is given another.
+            `calibration` 'isotonic', or as `RandomFeatureRidge.partial_fit` does.
         DataError
             If the rows cannot be used, or a label is none of the classes.
         InsufficientMemoryError
@@ -88,18 +92,10 @@ class GrowingClassifier(FittedClassifier, ABC):
                     "with a clone."
                 )
             return self._add(X, y, sample_weight, classes, repeated_rows=True)
-        ridge = self._growing_ridge()
-        if self.class_weight == "balanced":
-            raise ParameterError(
-                "class_weight 'balanced' would weigh earlier rows anew whenever rows come; give a "
-                "dictionary of weights by label, or sample_weight."
-            )
+        ridge = self._new_ridge()
         rows = labelled_rows(*self._tables(X, y, sample_weight, first=True))
-        known = self._classes_of(like) if classes is None else None
-        if known is None:
-            known = self._named_or_found(classes, rows)
-        source, pattern = LabelledSource(*rows, *known), self._ridge_of(like)
-        return self._keep(ridge, _moments(ridge, source, like=pattern))
+        source = LabelledSource(*rows, *self._known_classes(rows, classes, like=like))
+        return self._begin(ridge, labelled_moments(ridge, source, like=self._ridge_of(like)))
 
     @job("update")
     def update(
@@ -137,13 +133,16 @@ class GrowingClassifier(FittedClassifier, ABC):
         ParameterError, DataError
             As `RandomFeatureRidge.forget`.
         """
-        ridge, before = self._growing_ridge(), self._kept_moments()
+        ridge, before = self._growing_ridge(), self._kept_moments(known_rows=True)
+        check_unchanged(self, self._made_by)
         return self._keep(ridge, before.forget(*self._tables(X, y, sample_weight)))
 
     def _add(
         self, X: Any, y: Any, sample_weight: Any, classes: Any = None, *, repeated_rows: bool
     ) -> Self:
-        ridge, before = self._growing_ridge(), self._kept_moments()
+        ridge = self._growing_ridge()
+        before = self._kept_moments(known_rows=not repeated_rows)
+        check_unchanged(self, self._made_by)
         known = _known(before)
         if classes is not None and Classes.of(classes).values.tolist() != known[0].values.tolist():
             raise ParameterError(
@@ -152,8 +151,17 @@ class GrowingClassifier(FittedClassifier, ABC):
             )
         source = LabelledSource(*labelled_rows(*self._tables(X, y, sample_weight)), *known)
         ridge.moments_ = before
-        more = _moments(ridge, source, like=before)
+        more = labelled_moments(ridge, source, like=before)
         return self._keep(ridge, before.merge(more, repeated_rows=repeated_rows))
+
+    def _new_ridge(self) -> RidgeModel:
+        """Return the regression that the first rows are for, or raise ParameterError."""
+        if self.class_weight == "balanced":
+            raise ParameterError(
+                "class_weight 'balanced' would weigh earlier rows anew whenever rows come; give a "
+                "dictionary of weights by label, or sample_weight."
+            )
+        return self._growing_ridge()
 
     def _growing_ridge(self) -> RidgeModel:
         """Return the regression of these parameters, or raise ParameterError if it cannot grow."""
@@ -165,12 +173,19 @@ class GrowingClassifier(FittedClassifier, ABC):
             )
         return ridge
 
-    def _kept_moments(self) -> DataMoments:
-        self._check_fitted()
-        return self.ridge_._kept_moments()
+    def _note_parameters(self) -> None:
+        """Note what the moments are made by, which more rows do not change."""
+        self._made_by = deciding(self, "class_weight")
 
-    def _named_or_found(self, classes: Any, rows: Any) -> Known:
-        """Return the classes that were named, or those among the labels of rows."""
+    def _kept_moments(self, *, known_rows: bool) -> DataMoments:
+        self._check_fitted()
+        return self.ridge_._kept_moments(known_rows=known_rows)
+
+    def _known_classes(self, rows: Any, classes: Any = None, *, like: Any = None) -> Known:
+        """Return the classes that were named, those of `like`, or those among labels of rows."""
+        known = self._classes_of(like) if classes is None else None
+        if known is not None:
+            return known
         if classes is not None:
             counts = ClassCounts(Classes.of(classes), np.empty(0))
         elif self.on_bad_rows == "skip":
@@ -184,8 +199,15 @@ class GrowingClassifier(FittedClassifier, ABC):
             )
         return counts.classes, weights_of_classes(self.class_weight, counts)
 
+    def _begin(self, ridge: RidgeModel, moments: DataMoments) -> Self:
+        """Take moments for those of the first rows."""
+        self._note_parameters()
+        return self._keep(ridge, moments)
+
     def _keep(self, ridge: RidgeModel, moments: DataMoments) -> Self:
         """Take moments for those of all rows, and what was solved before for out of date."""
+        if "ridge_" in vars(self):
+            ridge._n_leading = self.ridge_._n_leading
         ridge._keep(moments)
         self._take_ridge(ridge, _known(moments)[1])
         vars(self).pop("rule_", None)
@@ -231,7 +253,7 @@ def _known(moments: DataMoments) -> Known:
     return found  # type: ignore[no-any-return]
 
 
-def _moments(ridge: RidgeModel, source: LabelledSource, *, like: Any) -> DataMoments:
+def labelled_moments(ridge: RidgeModel, source: LabelledSource, *, like: Any) -> DataMoments:
     """Return moments of rows that know them and their classes."""
     found = ridge._moments_like(source, None, None, like=like)
     return replace(found, report=found.report | class_facts(source))

@@ -13,7 +13,7 @@ from streamkern.features import FAMILIES, Cosines
 from streamkern.features.base import checked_n_components
 from streamkern.fitting import fit_moments
 from streamkern.footprint import solve_bytes
-from streamkern.growing import GrowingRidge
+from streamkern.growing import GrowingRidge, deciding
 from streamkern.kernels import Gaussian, Kernel, kernel_from
 from streamkern.memory import check_free
 from streamkern.metric import with_metric
@@ -47,6 +47,8 @@ class RidgeModel(GrowingRidge):
 
     # Of a fit; a model that was loaded has none.
     penalty_curve_: PenaltyCurve | None
+    # How many features of its moments a solution takes, None for all.
+    _n_leading: int | None = None
     # Whether rows are dealt to folds even where the penalty is not chosen by them.
     _keeps_folds = False
 
@@ -118,7 +120,8 @@ class RidgeModel(GrowingRidge):
             magnify their rounding.  Rows are dealt to folds by their places, so
             cross-validation agrees only where folds hold the same rows.  So does the median length
             scale where the equal rows are 1,024 or fewer; else both are of samples.  Landmarks are
-            made of a sample whose rows count once each.
+            chosen by weight from a sample whose rows are drawn without, so they are near those of
+            the equal rows, not the same.
         like : DataMoments, RandomFeatureRidge, or path of either, optional
             Whose map, standardisation and precision are taken, instead of those that the options
             and the rows would give.
@@ -127,8 +130,9 @@ class RidgeModel(GrowingRidge):
             was stopped; `report_["resumed_shards"]` is what it did not read again.
         keep_moments : bool
             Leave the moments of folds where they are as `moments_`, about 4 D^2 bytes a fold:
-            `write_report` makes of them the models that predict rows which they have not seen.
-            To add rows later begin with `partial_fit`, whose moments know their rows.
+            `partial_fit` adds rows to them, and `write_report` makes of them the models that
+            predict rows which they have not seen.  For `update` and `forget` begin with
+            `partial_fit`, whose moments know their rows, which takes 9 bytes for each.
 
         Raises
         ------
@@ -209,7 +213,8 @@ class RidgeModel(GrowingRidge):
             Of at least `n_components` features, the leading ones of which are taken; or all that
             there are, for the identity map.
         keep_moments : bool
-            As in `fit`; rows can then be added and forgotten, if the moments know theirs.
+            As in `fit`; rows can then be updated with and forgotten too, if the moments know
+            theirs.
 
         Raises
         ------
@@ -303,8 +308,15 @@ class RidgeModel(GrowingRidge):
     def _moments_like(self, X: Any, y: Any, sample_weight: Any, *, like: Any) -> DataMoments:
         """Return moments of rows that know them, of the map of `like` if that is given."""
         asked, pattern = RidgeOptions(self), pattern_of(like)
-        options = asked.passes(pattern)
-        if isinstance(like, DataMoments) and like is self.moments_:  # alpha may have changed
+        options, goes_on = asked.passes(pattern), like is not None and like is self.moments_
+        asked.penalty.check_without_rows()
+        if goes_on:  # alpha may have changed
+            if options.n_folds > like.n_folds == 1:
+                raise ParameterError(
+                    "cross-validation and calibration need folds, but the rows that are in were "
+                    "not dealt to any; take alpha 'gcv', 'evidence' or a number, and of classes "
+                    "calibration None, or begin with a clone."
+                )
             options = replace(options, n_folds=like.n_folds)
         first = self.moments_ is None
         source = as_source(*self._tables(X, y, sample_weight, first=first))
@@ -313,14 +325,14 @@ class RidgeModel(GrowingRidge):
             source,
             options,
             like=pattern,
-            indexed=True,
+            indexed=not goes_on or like.index is not None,
             fixed_alpha=asked.solves_at_once,
             more_to_come=True,
         )
 
     def _solve_kept(self) -> None:
         """Set the fitted attributes from `moments_`, and leave these as they are."""
-        self._solve(self._kept_moments(), keep_moments=True)
+        self._solve(self._kept_moments(), self._n_leading, keep_moments=True)
 
     def _solve(
         self,
@@ -334,12 +346,12 @@ class RidgeModel(GrowingRidge):
         solved = solved_ridge(moments, RidgeOptions(self), size, source)
         for warning in solved.warnings:
             warnings.warn(warning, StreamkernWarning, stacklevel=3)
+        self._made_by, self._n_leading = deciding(self), size
         self.report_, self.equations_ = solved.report, solved.equations
         told = ("seconds", "alpha", "alpha_curve", "cv_rmse", "train_rmse")
         tell_of_job("solved", **{name: self.report_[name] for name in told})
         self.penalty_curve_ = solved.penalty_curve
-        lasting = moments.n_folds > 1 or moments.index is not None
-        self.moments_ = moments if keep_moments and lasting else None
+        self.moments_ = moments if keep_moments else None
         self._take(solved.predictor)
         return self
 

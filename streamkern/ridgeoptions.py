@@ -11,7 +11,7 @@ from streamkern.fitoptions import FitOptions
 from streamkern.metric import checked_metric
 from streamkern.solving import PenaltyOptions, SparseOptions
 from streamkern.sparse import checked_method, checked_size
-from streamkern.tuning import kernels_to_try, maps_to_try
+from streamkern.tuning import AUTO, kernels_to_try, maps_to_try
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +56,10 @@ class RidgeOptions:
 
     def passes(self, pattern: Pattern | None = None) -> FitOptions:
         """Return the options of the passes of a fit, those of the pattern if there is one."""
-        return self._with_folds(self.drawn(), pattern)
+        if pattern is None or self.model.feature_map != AUTO:
+            return self._with_folds(self.drawn(), pattern)
+        searched = pattern.options
+        return self._with_folds(self.drawn(searched.feature_map, searched.kernel), pattern)
 
     def moments(self, pattern: Pattern | None = None) -> FitOptions:
         """Return the options of the passes of moments, which are dealt to folds in any case."""

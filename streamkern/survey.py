@@ -94,8 +94,8 @@ def survey(
     like : Pattern, optional
         Whose standardisation is taken, whatever these columns hold.
     more_to_come : bool
-        Targets that are all equal here are no error, and columns that are constant here are kept
-        where there is no deviation to divide by.
+        Targets that are all equal here are no error, and columns that are constant here are kept,
+        but where all are: in units of their size, or 1 for zeros, if inputs are standardised.
     checkpoint : Checkpoint, optional
         Where the sums are saved.
 
@@ -125,10 +125,7 @@ def survey(
     if like is None:
         _check_columns(source, columns, may_be_equal=more_to_come)
         _warn_of_outliers(source, columns, sample)
-        # Inputs that are features count where they are constant, without an intercept.
-        counts = more_to_come or (options.is_identity and not options.fit_intercept)
-        keep_all = counts and not options.standardize
-        standardizer, dropped = _standardizer(source, columns, options, keep_all=keep_all)
+        standardizer, dropped = _standardizer(source, columns, options, may_vary=more_to_come)
     else:
         standardizer = like.feature_map.standardizer
         dropped = _left_out(source, columns, standardizer)
@@ -212,11 +209,16 @@ def _constant(source: Source, columns: ColumnStatistics) -> Array:
 
 
 def _standardizer(
-    source: Source, columns: ColumnStatistics, options: FitOptions, *, keep_all: bool
+    source: Source, columns: ColumnStatistics, options: FitOptions, *, may_vary: bool
 ) -> tuple[Standardizer, list[int]]:
-    p = source.n_features
-    constant = _constant(source, columns)[:p] & (not keep_all)
-    kept, dropped = np.flatnonzero(~constant), np.flatnonzero(constant).tolist()
+    p, mean = source.n_features, columns.mean[: source.n_features]
+    constant = _constant(source, columns)[:p]
+    # Inputs that are features count where they are constant, without an intercept.
+    features = options.is_identity and not options.fit_intercept
+    if not options.standardize and (may_vary or features):
+        constant[:] = False
+    left_out = constant & (not may_vary or constant.all())
+    kept, dropped = np.flatnonzero(~left_out), np.flatnonzero(left_out).tolist()
     if not len(kept):
         raise DataError(
             f"all {p} columns of X are constant, so there is nothing to learn from; check which "
@@ -229,7 +231,18 @@ def _standardizer(
             StreamkernWarning,
             stacklevel=4,
         )
-    mean, deviation = columns.mean[kept], np.sqrt(columns.variance[kept])
+    waiting = np.flatnonzero(constant & ~left_out).tolist()
+    if waiting:
+        warnings.warn(
+            f"{len(waiting)} column{'s' * (len(waiting) > 1)} of X constant so far, whose "
+            f"deviation is not known: {_listed(waiting)}; where they vary later they count in "
+            f"units of their value here, or of 1 where that is 0.",
+            StreamkernWarning,
+            stacklevel=4,
+        )
+    size = np.where(mean == 0, 1.0, np.abs(mean))
+    deviation = np.where(constant, size, np.sqrt(columns.variance[:p]))[kept]
+    mean = mean[kept]
     if not options.standardize:
         deviation = np.ones(len(kept))
         # A shift-invariant kernel does not see the mean, but single precision does.

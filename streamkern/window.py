@@ -12,17 +12,20 @@ import numpy as np
 
 from streamkern.datamoments import load_moments, moments_header
 from streamkern.errors import DataError, ParameterError
+from streamkern.growing_classifier import GrowingClassifier, labelled_moments
+from streamkern.labelling import ClassCounts, classes_of_report, weights_of_classes
 from streamkern.metric import GivenMetric
 from streamkern.model import RidgeModel
 from streamkern.observing import job
 from streamkern.ridgeoptions import RidgeOptions
-from streamkern.sources import HDF5Source
+from streamkern.sources import HDF5Source, LabelledSource, labelled_rows
 from streamkern.storage import make_folder
 
 if TYPE_CHECKING:
     from streamkern.datamoments import DataMoments
+    from streamkern.sources import Source
 
-    _Model = TypeVar("_Model", bound=RidgeModel)
+    _Model = TypeVar("_Model", bound=RidgeModel | GrowingClassifier)
 
 _ENDING = ".moments.h5"
 # Options that the moments of all files have in common.
@@ -41,11 +44,13 @@ def fit_window(model: _Model, source: HDF5Source, folder: str | Path, *, n_files
     and solves.  Nothing is subtracted, so no rounding builds up, however often the window moves:
     the model is that of `fit` on the files of the window, like the first file (its `like`), up to
     the order of sums.  The first file that is ever read decides length scale, standardisation and
-    what else follows from rows; to choose them again take another folder.
+    what else follows from rows, and the first window the classes; to choose them again take another
+    folder.
 
     Parameters
     ----------
-    model : RandomFeatureRidge
+    model : RandomFeatureRidge or RandomFeatureClassifier
+        A classifier is calibrated as `RandomFeatureClassifier.partial_fit` says.
     source : HDF5Source
         All files that there are, as `open_hdf5` describes them: in the order given, a pattern
         sorted by name, as suits names with a date.
@@ -57,40 +62,50 @@ def fit_window(model: _Model, source: HDF5Source, folder: str | Path, *, n_files
 
     Returns
     -------
-    RandomFeatureRidge
+    RandomFeatureRidge or RandomFeatureClassifier
         The model, fitted; it keeps the merged moments.  `report_["window"]` says how many files
         are in, how many were read, and how many left.
 
     Raises
     ------
     ParameterError
-        If the folder was made with other options, `n_files` is not positive, or the model is a
-        classifier.
+        If the folder was made with other options, `n_files` is not positive, the model is of
+        another kind, or for what `partial_fit` raises.
     DataError
-        If rows cannot be used, or files have other columns than those before.
+        If rows cannot be used, files have other columns than those before, or a label is none of
+        the classes.
     ModelFileError
         If moments in the folder are damaged.
     """
-    if not isinstance(model, RidgeModel):
+    if not isinstance(model, (RidgeModel, GrowingClassifier)):
         raise ParameterError(
-            f"a window is of a RandomFeatureRidge, not of {type(model).__name__}; move that over "
-            f"files by partial_fit and forget."
+            f"a window is of a RandomFeatureRidge or a RandomFeatureClassifier, not of "
+            f"{type(model).__name__}; take one of these."
         )
     window = last_files(source, n_files)
-    days = [replace(window, files=(file,)) for file in window.files]
+    ridge = model if isinstance(model, RidgeModel) else model._new_ridge()
     kept = make_folder(folder)
     before = sorted(kept.glob(f"*{_ENDING}"))
     like = moments_header(before[0]) if before else None
     if like is not None:
-        _check_options(like, model, before[0])
-    places = [kept / _name(day) for day in days]
+        _check_options(like, model, ridge, before[0])
+    parts = [replace(window, files=(file,)) for file in window.files]
+    days: list[Source] = [*parts]
+    if isinstance(model, GrowingClassifier):
+        known = model._known_classes(labelled_rows(window), like=like)
+        days = [LabelledSource(*labelled_rows(part), *known) for part in parts]
+    places = [kept / _name(part) for part in parts]
     new = [not _is_of(place, day) for place, day in zip(places, days, strict=True)]
     for place, day, is_new in zip(places, days, new, strict=True):
         if is_new:
-            made = model._moments_like(day, None, None, like=like)
+            made = _moments(ridge, day, like)
             made.save(place, force=True)
             like = like or moments_header(place)
-    model.solve(reduce(_merged, map(load_moments, places)), keep_moments=True)
+    merged = reduce(_merged, map(load_moments, places))
+    if isinstance(model, GrowingClassifier):
+        model._begin(ridge, merged)
+    else:
+        model.solve(merged, keep_moments=True)
     left = set(before) - set(places)
     for path in left:
         path.unlink()
@@ -112,6 +127,12 @@ def last_files(source: HDF5Source, n_files: int) -> HDF5Source:
     return replace(source, files=source.files[-n_files:])
 
 
+def _moments(ridge: RidgeModel, day: Source, like: DataMoments | None) -> DataMoments:
+    if isinstance(day, LabelledSource):
+        return labelled_moments(ridge, day, like=like)
+    return ridge._moments_like(day, None, None, like=like)
+
+
 def _merged(total: DataMoments, more: DataMoments) -> DataMoments:
     return total.merge(more, repeated_rows=True)
 
@@ -122,7 +143,7 @@ def _name(day: HDF5Source) -> str:
     return f"{Path(path).stem}-{sha256(path.encode()).hexdigest()[:8]}{_ENDING}"
 
 
-def _is_of(place: Path, day: HDF5Source) -> bool:
+def _is_of(place: Path, day: Source) -> bool:
     """Say whether moments are there of the file as it is now."""
     if not place.is_file():
         return False
@@ -141,11 +162,26 @@ def _identity(data: dict[str, Any]) -> tuple[Any, ...]:
     return datasets, str(file["path"]), file["file_bytes"], file["modified"]
 
 
-def _check_options(like: DataMoments, model: RidgeModel, place: Path) -> None:
+def _check_options(like: DataMoments, model: Any, ridge: RidgeModel, place: Path) -> None:
     """Raise ParameterError if the moments of earlier files were made with other options."""
-    mine = RidgeOptions(model).passes()
+    known = classes_of_report(like.report)
+    if (known is None) is not isinstance(model, RidgeModel):
+        kinds = ["labels of classes", "numbers"]
+        then, now = kinds if known else kinds[::-1]
+        raise ParameterError(
+            f"the moments in {place.parent} are of {then}, not of {now}; take another folder."
+        )
+    if known is not None:
+        classes, factors = known
+        own = weights_of_classes(model.class_weight, ClassCounts(classes, np.empty(0)))
+        if not np.array_equal([] if factors is None else factors, [] if own is None else own):
+            raise ParameterError(
+                f"the moments in {place.parent} were made with another class_weight than "
+                f"{model.class_weight}; take that, or another folder."
+            )
+    mine = RidgeOptions(ridge).passes()
     for name in _COMMON:
-        if name == "n_components" and model.n_components == "auto":
+        if name == "n_components" and ridge.n_components == "auto":
             continue
         if name == "kernel" and isinstance(mine.metric, str):  # chosen with what was learnt
             continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 
 import numpy as np
 import pandas as pd
@@ -66,6 +67,9 @@ def test_merged_classes_are_those_of_both_in_any_order():
         (np.array([np.inf, 1.0]), "the target is continuous"),
         (np.array(["a", 1], dtype=object), "all text, all bytes"),
         (np.array([1 + 2j]), "their type is complex128"),
+        (np.array(["2020-02-01"], "M8[D]"), r"their type is datetime64\[D\]; .* by astype\(str\)"),
+        (np.array([date(2020, 2, 1)]), r"of the types date; .* dates to text by astype\(str\)"),
+        (np.array([3], "m8[s]"), r"their type is timedelta64\[s\]"),
         (np.zeros((2, 2)), "one label a row"),
         (np.arange(MOST_CLASSES + 1), "more than 1,024 different labels"),
     ],

@@ -502,6 +502,23 @@ def test_a_report_is_written_of_the_scores(tmp_path):
     assert "RandomFeatureRidge" not in page
 
 
+def test_dates_are_labels_as_text_and_refused_as_dates_before_rows_are_read(tmp_path, monkeypatch):
+    X, y = rows()
+    dates = np.datetime64("2020-01-31") + np.unique(y, return_inverse=True)[1]
+    with monkeypatch.context() as patched:
+        patched.setattr("streamkern.survey.accumulate", None)
+        for labels in (dates, dates.astype(object), da.from_array(dates, 50)):
+            for method in (classifier().fit, classifier().partial_fit, classifier().moments):
+                with pytest.raises(DataError, match=r"dates to text by astype\(str\)"):
+                    method(da.from_array(X, (50, 3)), labels)
+    text = dates.astype(str)
+    model = classifier().fit(X, text)
+    model.save(tmp_path / "model.h5")
+    found = streamkern.load(tmp_path / "model.h5").predict(X)
+    assert (found == model.predict(X)).all()
+    assert (found.astype("M8[D]") == dates).mean() > 0.6
+
+
 def test_weights_of_classes_that_were_set_later_are_saved_as_they_are(tmp_path):
     model = classifier().fit(*rows())
     given = {model.classes_[1]: 2.0}

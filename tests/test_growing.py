@@ -240,6 +240,67 @@ def test_an_error_of_the_solution_is_raised_and_not_hidden():
     assert model.set_params(alpha=1.0).predict(X).shape == (1000,)
 
 
+# Parameters that change.
+
+
+def test_what_only_the_solution_reads_counts_from_the_next_one_on():
+    X, y = rows()
+    model = ridge(alpha="cv").partial_fit(X[:500], y[:500])
+    like = model.moments_
+    changes = {"alpha": "gcv", "fit_intercept": False, "sparse": 7}
+    model.set_params(**changes).partial_fit(X[500:], y[500:])
+    assert_predicts_like(model, ridge(**changes).fit(X, y, like=like), X)
+    assert model.coef_.shape == (7,)
+    model.set_params(kernel__length_scale=1.5, fold_by="blocks").update(X[:9] + 1.0, y[:9])
+    assert model.report_["rows"] == 1009
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"kernel": Gaussian(2.0)}, {"kernel__length_scale": 2.0}, {"n_components": 24}),
+        *({"n_folds": 3}, {"feature_map": "iid"}, {"paired": False}, {"metric": np.eye(3)}),
+        *({"standardize": False}, {"precision": "single"}, {"random_state": 1}),
+    ],
+    ids=str,
+)
+def test_what_decided_the_moments_is_not_changed_for_more_rows(change):
+    X, y = rows(60)
+    models = [
+        ridge().partial_fit(X[:30], y[:30]),
+        ridge().solve(ridge().moments(X[:30], y[:30]), keep_moments=True),
+    ]
+    for model in models:
+        before = model.moments_
+        model.set_params(**change)
+        model.coef_  # noqa: B018  a solution notes nothing
+        for method in (model.partial_fit, model.update, model.forget):
+            with pytest.raises(ParameterError, match=r"when the first rows came, .* set it back"):
+                method(X[30:], y[30:])
+        assert model.moments_ is before
+    assert model.fit(X, y).report_["rows"] == 60
+
+
+def test_a_penalty_that_moments_cannot_choose_is_refused_before_rows_are_read():
+    X, y = rows(60)
+    with pytest.raises(ParameterError, match="leave-one-out reads the rows again"):
+        ridge(alpha="loo").partial_fit(X, y)
+    model = ridge(alpha=0.1).partial_fit(X[:30], y[:30]).set_params(alpha="cv")
+    with pytest.raises(ParameterError, match="the rows that are in were not dealt to any"):
+        model.partial_fit(X[30:], y[30:])
+    model.set_params(alpha="gcv").partial_fit(X[30:], y[30:])
+    assert model.report_["rows"] == 60
+
+
+def test_a_model_of_the_leading_features_of_moments_keeps_to_them():
+    X, y = rows()
+    moments = ridge(n_components=64).moments(X[:500], y[:500])
+    model = ridge(n_components=32).solve(moments, keep_moments=True).update(X[500:], y[500:])
+    whole = ridge(n_components=64).moments(X, y, like=moments)
+    assert_predicts_like(model, ridge(n_components=32).solve(whole), X)
+    assert model.coef_.shape == (32,)
+
+
 def test_a_fit_begins_anew():
     X, y = rows()
     model = ridge().partial_fit(X[:500], y[:500])
@@ -269,13 +330,48 @@ def test_a_model_without_its_moments_says_what_to_do(tmp_path):
     grew.moments_.save(tmp_path / "moments.h5")
     loaded = streamkern.load(tmp_path / "model.h5")
     assert loaded.coef_.tolist() == grew.coef_.tolist()
-    for model in (loaded, ridge().fit(X, y), ridge(alpha="cv").fit(X, y, keep_moments=True)):
+    for model in (loaded, ridge().fit(X, y)):
         for method in (model.partial_fit, model.update, model.forget):
             with pytest.raises(ParameterError, match="begin with partial_fit instead of fit"):
                 method(X[500:], y[500:])
     solved = ridge().solve(load_moments(tmp_path / "moments.h5"), keep_moments=True)
     solved.update(X[500:], y[500:])
     assert_predicts_like(solved, ridge().fit(X, y, like=grew.moments_), X)
+
+
+@pytest.mark.parametrize("alpha", [0.1, "cv", "gcv"])
+def test_a_fit_that_kept_its_moments_grows(alpha):
+    X, y = rows()
+    first = ridge(alpha=alpha).fit(X[:600], y[:600], keep_moments=True)
+    bits = first.coef_.tolist()
+    assert bits == ridge(alpha=alpha).fit(X[:600], y[:600]).coef_.tolist()
+    like = ridge(alpha=alpha).moments(X[:600], y[:600])
+    for method in (first.update, first.forget):
+        with pytest.raises(
+            ParameterError, match=r"rows are known again, .* add rows .* by partial"
+        ):
+            method(X[600:], y[600:])
+    assert first.coef_.tolist() == bits
+    first.partial_fit(X[600:800], y[600:800])
+    first.update(X[800:], y[800:], repeated_rows=True)
+    assert first.report_["rows"] == 1000
+    if alpha == "cv":  # of the same folds
+        expected = ridge(alpha=alpha).partial_fit(X[:600], y[:600])
+        expected.partial_fit(X[600:800], y[600:800]).partial_fit(X[800:], y[800:])
+    else:
+        expected = ridge(alpha=alpha).fit(X, y, like=like)
+    assert_predicts_like(first, expected, X)
+
+
+def test_a_search_that_kept_its_moments_grows():
+    X, y = rows(300)
+    model = RandomFeatureRidge(n_components=32, feature_map="auto", precision="double", alpha=0.1)
+    model.tune(X[:200], y[:200], budget=0.1, keep_moments=True)
+    found = model.kernel_
+    expected = ridge(n_components=32).fit(X, y, like=model)
+    model.partial_fit(X[200:], y[200:])
+    assert model.kernel_ == found
+    assert_predicts_like(model, expected, X)
 
 
 def test_nothing_is_updated_or_forgotten_before_a_fit():
@@ -309,13 +405,54 @@ def test_rows_may_come_one_by_one():
     assert_predicts_like(model, ridge(standardize=False).fit(X, y), X)
 
 
-def test_a_column_that_is_constant_at_first_is_left_out_with_a_warning():
-    X, y = rows()
-    X[:500, 1] = 4.0
-    with pytest.warns(StreamkernWarning, match="1 constant column"):
-        model = ridge().partial_fit(X[:500], y[:500])
-    with pytest.warns(StreamkernWarning, match="but not here: 1"):
-        model.partial_fit(X[500:], y[500:])
+@pytest.mark.parametrize("fold_by", ["auto", "blocks"])
+@pytest.mark.parametrize("n", [1, 3])
+def test_the_first_rows_may_be_fewer_than_the_folds(n, fold_by):
+    X, y = rows(200)
+    options = {"alpha": "cv", "standardize": False, "fold_by": fold_by}
+    model = ridge(**options).partial_fit(X[:n], y[:n])
+    if n == 1:
+        with pytest.raises(ParameterError, match="the moments have 1; add rows"):
+            model.predict(X)
+    else:
+        assert len(model.penalty_curve_.fold_scores) == 3
+    model.partial_fit(X[n:], y[n:])
+    assert len(model.penalty_curve_.fold_scores) == 5
+    fixed = ridge(standardize=False, alpha=model.alpha_).fit(X, y)
+    assert_predicts_like(model, fixed, X)
+
+
+def test_whole_shards_are_dealt_to_as_many_folds_as_there_are_shards():
+    X, y = rows(200)
+    with pytest.raises(ParameterError, match="5 folds need as many shards, but there are 1"):
+        ridge(alpha="cv", fold_by="shards").partial_fit(X, y)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, -4.0])
+def test_a_column_that_is_constant_at_first_counts_where_it_varies(value, tmp_path):
+    X, _ = rows(500)
+    X[:250, 1] = value
+    X[250:, 1] = value + (abs(value) or 1.0) * (np.arange(250) % 2)
+    y = np.sin(X[:, 0]) + (X[:, 1] != value)
+    with pytest.warns(StreamkernWarning, match=r"1 column of X constant so far, .*: 1; where"):
+        model = ridge(n_components=96).partial_fit(X[:250], y[:250])
+    assert abs(model.feature_map_.standardizer(X)[:250, 1]).max() < 1e-13
+    assert np.unique(model.feature_map_.standardizer(X)[250:, 1].round(12)).tolist() == [0.0, 1.0]
+    assert model.score(X[:250], y[:250]) > 0.99
+    model.moments_.save(tmp_path / "moments.h5")
+    whole = ridge().fit(X, y, like=tmp_path / "moments.h5")
+    more = ridge().moments(X[250:], y[250:], like=tmp_path / "moments.h5")
+    merged = ridge(n_components=96).solve(model.moments_.merge(more))
+    assert_predicts_like(merged, whole, X)
+    model.partial_fit(X[250:], y[250:])
+    assert_predicts_like(model, whole, X)
+    assert model.score(X, y) > 0.99
+
+
+def test_columns_that_are_all_constant_at_first_have_no_scale():
+    X, y = rows(9)
+    with pytest.raises(DataError, match="all 3 columns of X are constant"):
+        ridge().partial_fit(X[:1], y[:1])
 
 
 def test_rows_that_come_while_another_thread_solves_are_not_lost(monkeypatch):

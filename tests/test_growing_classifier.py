@@ -192,6 +192,54 @@ def test_what_would_need_earlier_rows_again_is_refused():
             getattr(classifier().fit(X, y), method)(X, y)
 
 
+def test_the_first_rows_may_be_fewer_than_the_folds():
+    X, y = rows()
+    model = classifier(alpha="cv", calibration="sigmoid").partial_fit(X[:1], y[:1], NAMES)
+    with pytest.raises((DataError, ParameterError), match=r"2 folds with rows.*; .* rows"):
+        model.predict_proba(X)
+    model.partial_fit(X[1:3], y[1:3]).partial_fit(X[3:], y[3:])
+    assert model.score(X, y) > 0.6
+    fixed = classifier(alpha=model.ridge_.alpha_).fit(X, y)
+    assert np.allclose(model.ridge_.predict(X), fixed.ridge_.predict(X), rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("class_weight", [None, {"hay": 2.0}])
+def test_a_fit_that_kept_its_moments_grows(class_weight):
+    X, y = rows()
+    options = {"class_weight": class_weight, "calibration": "sigmoid"}
+    model = classifier(**options).fit(X[:200], y[:200], keep_moments=True)
+    with pytest.raises(ParameterError, match="begin with partial_fit instead of fit"):
+        model.forget(X[:9], y[:9])
+    model.partial_fit(X[200:], y[200:])
+    expected = classifier(**options).partial_fit(X[:200], y[:200]).partial_fit(X[200:], y[200:])
+    assert apart(model, expected, X) < 1e-9
+    with pytest.raises(DataError, match="none of"):
+        model.partial_fit(X[:2], ["rye", "hay"])
+
+
+def test_parameters_change_as_far_as_only_the_solution_reads_them():
+    X, y = rows()
+    model = classifier(calibration="sigmoid").partial_fit(X[:200], y[:200])
+    for change in ({"class_weight": {"hay": 2.0}}, {"standardize": not model.standardize}):
+        changed = copy.deepcopy(model).set_params(**change)
+        for method in (changed.partial_fit, changed.update, changed.forget):
+            with pytest.raises(ParameterError, match=r"when the first rows came, .* set it back"):
+                method(X[200:], y[200:])
+    model.set_params(alpha=7.0, calibration=None).partial_fit(X[200:], y[200:])
+    assert (model.ridge_.alpha_, model.report_["calibration"]) == (7.0, "none")
+    plain = classifier(calibration=None).partial_fit(X[:200], y[:200])
+    with pytest.raises(ParameterError, match="calibration need folds"):
+        plain.set_params(calibration="sigmoid").partial_fit(X[200:], y[200:])
+
+
+def test_a_classifier_of_the_leading_features_of_moments_keeps_to_them():
+    X, y = rows()
+    moments = classifier(n_components=64).moments(X[:200], y[:200])
+    model = classifier(n_components=32).solve(moments, keep_moments=True)
+    assert model.update(X[200:], y[200:]).coef_.shape[0] == 32
+    assert model.forget(X[200:], y[200:]).coef_.shape[0] == 32
+
+
 def test_rows_that_cannot_be_used_leave_the_model_as_it_was():
     X, y = rows()
     model = classifier(calibration="sigmoid").partial_fit(X, y)

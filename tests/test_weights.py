@@ -20,6 +20,7 @@ from streamkern.fitoptions import plan_for
 from streamkern.kernels import parsed_kernel
 from streamkern.kernels.median import median_distance
 from streamkern.ridgeoptions import RidgeOptions
+from streamkern.sources import ArraySource
 
 N, P = 240, 3
 PRECISION = 1e-9
@@ -398,3 +399,52 @@ def test_a_report_counts_rows_by_their_weights(tmp_path):
     text = (tmp_path / "a.html").read_text()
     assert "sample_weight, which add up to" in text
     assert "model.fit(X, y, sample_weight)" in text
+
+
+# Landmarks.
+
+
+def landmarks_of(model):
+    return model.feature_map_.inner.similarities.landmarks
+
+
+def test_the_landmark_of_a_fit_is_the_weighted_mean_of_its_rows():
+    X, y, s = table()
+    model = ridge(feature_map="nystroem", n_components=1).fit(X, y, s)
+    assert np.abs(landmarks_of(model)).max() < 1e-12  # of standardised rows
+    stored = streamkern.Nystroem(Gaussian(0.7), 1).fit(ArraySource(X, None, sample_weight=s))
+    (centre,) = stored.feature_map_.similarities.landmarks
+    assert np.allclose(centre, np.average(X, axis=0, weights=s), rtol=1e-12)
+
+
+def test_weights_that_are_all_the_same_choose_the_same_landmarks():
+    X, y, _ = table()
+    for name in ("nystroem", "nystroem-uniform", "nystroem-pivoted"):
+        options = {"feature_map": name, "standardize": False}
+        plain, weighted = (ridge(**options).fit(X, y, s) for s in (None, np.full(N, 2.0)))
+        found = landmarks_of(weighted) - landmarks_of(plain)
+        assert np.abs(found).max() < 1e-12  # about means that differ by rounding
+
+
+@pytest.mark.parametrize("name", ["nystroem", "nystroem-pivoted"])
+def test_landmarks_of_trials_metrics_and_rounds_are_chosen_by_weight(monkeypatch, name):
+    from streamkern.features import nystroem
+
+    given, choose = [], nystroem.landmarks
+
+    def noting(kernel, rows, n_landmarks, *, weights, **options):
+        if len(rows) > n_landmarks:
+            given.append(weights is not None)
+        return choose(kernel, rows, n_landmarks, weights=weights, **options)
+
+    monkeypatch.setattr(nystroem, "landmarks", noting)
+    X, y, s = table()
+    options = {"feature_map": name, "n_components": 16, "precision": "single"}
+    ridge(**options).tune(X, y, s, budget=1.0, kernels=Gaussian(1.0), maps=name)
+    searched = len(given)
+    ridge(**options, metric="learn:1").fit(X, y, s)
+    learnt = len(given)
+    booster = streamkern.RandomFeatureAdaBoost(ridge(**options), n_estimators=2)
+    booster.fit(X, y > 0, s)
+    assert 0 < searched < learnt < len(given)
+    assert all(given)

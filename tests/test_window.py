@@ -12,6 +12,7 @@ from commandline import report_of, streamkern
 
 from streamkern import (
     Gaussian,
+    RandomFeatureAdaBoost,
     RandomFeatureClassifier,
     RandomFeatureRidge,
     fit_window,
@@ -158,12 +159,92 @@ def test_what_cannot_be_is_refused():
         slide()
 
 
-def test_a_classifier_has_no_window_of_files():
-    day(0)
-    with pytest.raises(
-        ParameterError, match="not of RandomFeatureClassifier; move that over files"
+NAMES = np.array(["hay", "oats", "straw"])
+
+
+def labelled_day(number, n=60):
+    rng = np.random.default_rng(number)
+    X = rng.standard_normal((n, 3)) + 0.02 * number
+    # The first day has two classes only.
+    names = NAMES[np.digitize(X[:, 0] + X[:, 1], [-0.5, 0.7] if number else [-0.5])]
+    with h5py.File(f"day-{number:03d}.h5", "w") as file:
+        file["X"] = X
+        file.create_dataset("y", data=names.astype(object), dtype=h5py.string_dtype())
+
+
+def labelled_days(*numbers):
+    return open_hdf5([f"day-{number:03d}.h5" for number in numbers], labels=True)
+
+
+def classifier(**options):
+    options = {"n_components": 32, "alpha": 0.1, "precision": "double"} | options
+    return RandomFeatureClassifier(Gaussian(2.0), **options)
+
+
+def slide_classes(n_files=3, **options):
+    source = open_hdf5("day-*.h5", labels=True)
+    return fit_window(classifier(**options), source, "keep", n_files=n_files)
+
+
+@pytest.mark.parametrize("class_weight", [None, {"hay": 2.0}])
+def test_a_window_of_labels_is_that_of_a_classifier_grown_by_its_files(class_weight):
+    options = {"class_weight": class_weight}
+    for number in range(3):
+        labelled_day(number)
+    first = slide_classes(**options)
+    assert counts(first) == (3, 3, 0)
+    for number in range(3, 5):
+        labelled_day(number)
+    model = slide_classes(**options)
+    assert counts(model) == (3, 2, 2)
+    assert model.classes_.tolist() == NAMES.tolist()
+    expected = classifier(**options)
+    expected.partial_fit(labelled_days(0), classes=NAMES)
+    for number in range(1, 5):
+        expected.partial_fit(labelled_days(number))
+    for number in range(2):
+        expected.forget(labelled_days(number))
+    X = np.random.default_rng(9).standard_normal((50, 3))
+    assert abs(model.predict_proba(X) - expected.predict_proba(X)).max() < 1e-8
+    assert model.evaluate(labelled_days(2, 3, 4))["accuracy"] > 0.8
+    model.update(*(X, NAMES[np.digitize(X[:, 0], [-0.5, 0.7])]))
+    assert model.report_["rows"] == 230
+
+
+def test_what_is_no_window_of_labels_is_refused():
+    for number in range(2):
+        labelled_day(number)
+    with pytest.raises(ParameterError, match="'balanced' would weigh earlier rows anew"):
+        slide_classes(class_weight="balanced")
+    slide_classes()
+    for change, words in (
+        ({"class_weight": {"hay": 3.0}}, "made with another class_weight"),
+        ({"n_components": 64}, "made with n_components 32, not 64"),
     ):
-        slide(RandomFeatureClassifier())
+        with pytest.raises(ParameterError, match=words):
+            slide_classes(**change)
+    series = open_hdf5("day-*.h5", labels=True)
+    with pytest.raises(ParameterError, match="of labels of classes, not of numbers"):
+        fit_window(ridge(), series, "keep", n_files=3)
+    with pytest.raises(ParameterError, match="not of RandomFeatureAdaBoost; take one of these"):
+        fit_window(RandomFeatureAdaBoost(), series, "keep", n_files=3)
+    with h5py.File("day-001.h5", "r+") as file:
+        file["y"][3] = "rye"
+    with pytest.raises(DataError, match="'rye', which is none of the"):
+        slide_classes()
+
+
+def test_the_command_keeps_a_classifier_up(folder):
+    for number in range(3):
+        labelled_day(number)
+    command = ("window", "day-*.h5", "--last", 2, "--keep", "keep", "--out", "model.h5")
+    options = ("--classify", "--components", 32, "--alpha", 0.1, "--force")
+    report_of(*command, *options)
+    labelled_day(3)
+    found = report_of(*command, *options)
+    assert found["window"] == {"files": 2, "read_files": 1, "left_files": 1}
+    assert found["classes"]["values"] == NAMES.tolist()
+    assert load("model.h5").evaluate(labelled_days(2, 3))["accuracy"] > 0.8
 
 
 def test_moments_of_something_else_are_not_taken_for_those_of_a_file():

@@ -220,8 +220,12 @@ class _Job:
         options = replace(options, random_state=options.random_state + number)
         with blas_threads(1):  # frequencies are part of the result
             # Landmarks begin at the first rows, whatever the seed.
-            rows = np.roll(standardizer(self.seen.sample.X), -number * options.n_components, axis=0)
-            inner = options.map_of(self.kernel).draw(len(standardizer.columns), rows)
+            turn = -number * options.n_components
+            rows = np.roll(standardizer(self.seen.sample.X), turn, axis=0)
+            weights = self.seen.weights
+            weights = None if weights is None else np.roll(weights, turn)
+            inner = options.map_of(self.kernel)
+            inner.draw(len(standardizer.columns), inner.chosen(rows, weights))
         return Standardized(standardizer, inner)
 
     def read(self, statistic: Any, label: str) -> Any:

@@ -23,29 +23,40 @@ _SHOWN = 12
 _NAMED = 5
 
 
+_CLASSIFY = click.option(
+    "--classify",
+    is_flag=True,
+    help="y holds labels of classes: text, booleans or whole numbers.",
+)
+
+
 def class_options(command: Any) -> Any:
     """Give a command the choice to take y for labels of classes, and how."""
-    for option in (
-        click.option(
-            "--calibration",
-            type=click.Choice(["sigmoid", "isotonic", "none"]),
-            default="sigmoid",
-            show_default=True,
-            help="How scores of classes become probabilities, by rows left out in turn.",
-        ),
-        click.option(
-            "--class-weight",
-            type=click.Choice(["balanced"]),
-            help="Weigh rows so that all classes weigh the same.",
-        ),
-        click.option(
-            "--classify",
-            is_flag=True,
-            help="y holds labels of classes: text, booleans or whole numbers.",
-        ),
-    ):
+    class_weight = click.option(
+        "--class-weight",
+        type=click.Choice(["balanced"]),
+        help="Weigh rows so that all classes weigh the same.",
+    )
+    for option in (_calibration("sigmoid", "isotonic", "none"), class_weight, _CLASSIFY):
         command = option(command)
     return command
+
+
+def growing_class_options(command: Any) -> Any:
+    """Give a command the choice to take y for labels of classes, where rows are read but once."""
+    for option in (_calibration("sigmoid", "none"), _CLASSIFY):
+        command = option(command)
+    return command
+
+
+def _calibration(*methods: str) -> Any:
+    return click.option(
+        "--calibration",
+        type=click.Choice(methods),
+        default="sigmoid",
+        show_default=True,
+        help="How scores of classes become probabilities, by rows left out in turn.",
+    )
 
 
 def class_choices(options: dict[str, Any]) -> dict[str, Any]:
@@ -59,7 +70,7 @@ def class_choices(options: dict[str, Any]) -> dict[str, Any]:
     if options.get("classify"):
         how = options["calibration"]
         return {
-            "class_weight": options["class_weight"],
+            "class_weight": options.get("class_weight"),
             "calibration": None if how == "none" else how,
         }
     context = click.get_current_context()

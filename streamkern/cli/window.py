@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from streamkern.cli.class_options import growing_class_options, regression_of
 from streamkern.cli.model_options import (
     map_options,
     model_of,
@@ -37,6 +38,7 @@ from streamkern.cli.reporting import check_report, report_option, write_report
 @map_options
 @penalty_options
 @sparse_options
+@growing_class_options
 @click.option("--no-intercept", is_flag=True, help="Fit through the origin.")
 @bad_rows_option
 @place_options
@@ -49,7 +51,8 @@ def window(say: Say, **options: Any) -> None:
     DATA is in the order of time; a quoted pattern is sorted by name. The moments of every file are
     kept in DIR. Run again with --force when files have come: only these are read, and moments of
     files that are not among the last K any more are removed. The first file of all decides length
-    scale and standardisation; take another DIR to choose them again.
+    scale and standardisation, and the first K files the classes; take another DIR to choose them
+    again.
     """
     from dataclasses import replace
 
@@ -62,8 +65,11 @@ def window(say: Say, **options: Any) -> None:
 
     choices = penalty_of(options) | sparse_of(options)
     model = model_of(options, **choices, fit_intercept=not options["no_intercept"])
-    checked = RidgeOptions(model).passes()
-    series = open_hdf5(options["data"], options["x"], options["y"], weights=options["weights"])
+    checked = RidgeOptions(regression_of(model)).passes()
+    names = options["x"], options["y"]
+    series = open_hdf5(
+        options["data"], *names, weights=options["weights"], labels=options["classify"]
+    )
     source = last_files(series, options["n_files"])
     inputs = [file.path for file in source.files]
     check_output(options["out"], force=options["force"], inputs=inputs)

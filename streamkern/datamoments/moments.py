@@ -133,10 +133,13 @@ class DataMoments:
         other : DataMoments
             Made `like` these, so that the map is the same.
         repeated_rows : bool
-            Rows of equal values in both are different observations, and count twice.
+            Rows of equal values in both are different observations, and count twice.  Moments that
+            do not know their rows merge only so, and those of both do not know theirs then.
 
         Raises
         ------
+        ParameterError
+            If rows that repeat are to be found, but one of the two does not know its rows.
         DataError
             If the two differ in map, standardisation, precision, targets or number of folds, or
             if rows are in both.
@@ -144,9 +147,9 @@ class DataMoments:
             If this process cannot hold both, and what they make together.
         """
         check_alike(self, other)
-        mine, theirs = self.known_rows(), other.known_rows()
         if not repeated_rows:
-            check_disjoint(mine, theirs)
+            check_disjoint(self.known_rows(), other.known_rows())
+        known = self.index is not None and other.index is not None
         remote = sum(part.nbytes for part in (self, other) if is_task(part.folds))
         check_free(remote + max(self.nbytes, other.nbytes), "merging moments")
         folds = merged_folds(self.gathered().folds, other.gathered().folds)
@@ -156,7 +159,7 @@ class DataMoments:
             folds=folds,
             report=joined_reports(self.report, other.report) | self._count_of(folds),
             options=replace(self.options, on_bad_rows="skip" if skip else "error"),
-            index=mine.merge(theirs).in_order(),
+            index=self.known_rows().merge(other.known_rows()).in_order() if known else None,
         )
 
     def _source(self, X: Any, y: Any, sample_weight: Any) -> Source:

@@ -70,12 +70,29 @@ class FeatureMap(ABC):
     def check_inputs(self, n_features: int) -> None:  # noqa: B027  most maps take any number
         """Raise ParameterError unless the map can be drawn for rows of so many inputs."""
 
-    def representatives(self, rows: Array) -> Array | None:  # noqa: ARG002
-        """Return rows that `draw` makes the same map of, at every length scale of the kernel.
+    def chosen(self, rows: Array, weights: Floats | None = None) -> Array:  # noqa: ARG002
+        """Return the rows that `draw` is to make the map of, where rows count by weight.
 
         Parameters
         ----------
         rows : ndarray of shape (m, p)
+        weights : ndarray of shape (m,), optional
+            How often each row counts; all count once by default.
+
+        Returns
+        -------
+        ndarray of shape (m', p)
+            All rows, for a map that only their range matters to.
+        """
+        return rows
+
+    def representatives(self, rows: Array, weights: Floats | None = None) -> Array | None:  # noqa: ARG002
+        """Return rows that `draw` makes the same map of, at every length scale of the kernel.
+
+        Parameters
+        ----------
+        rows, weights
+            As of `chosen`.
 
         Returns
         -------

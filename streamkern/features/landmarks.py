@@ -19,13 +19,25 @@ if TYPE_CHECKING:
 
 # Lloyd's iterations: the first few move centres most, and a map is no better for the others.
 _ITERATIONS = 10
+# The stream of waiting times; pivots have another.
+_WAITING = 4
+# A weight that counts for nothing beside the largest, so that products with it are not zero.
+_NOTHING = 1e-150
 # Pivots that are proposed at once, as a share of all, and at most.
 _PROPOSED_SHARE, _MOST_PROPOSED = 1 / 8, 256
 # A residual of the diagonal that is rounding, as a part of the largest diagonal element.
 _ROUNDING = 1e-13
 
 
-def landmarks(kernel: Kernel, rows: Floats, n_landmarks: int, how: str, seed: int) -> Floats:
+def landmarks(
+    kernel: Kernel,
+    rows: Floats,
+    n_landmarks: int,
+    *,
+    how: str,
+    seed: int,
+    weights: Floats | None = None,
+) -> Floats:
     """Choose landmarks.
 
     Parameters
@@ -38,31 +50,64 @@ def landmarks(kernel: Kernel, rows: Floats, n_landmarks: int, how: str, seed: in
         m.
     how : {'kmeans', 'uniform', 'pivoted'}
     seed : int
+    weights : ndarray of shape (k,), optional
+        How often each row counts; rows of weight 0 are none.  Equal rows count by their weights
+        together, but once where all weights are equal.
 
     Returns
     -------
     ndarray of shape (m', p)
         m' is less than m where so few rows are different, or tell landmarks apart.
     """
-    distinct = _distinct(rows)
+    if weights is not None:
+        rows, weights = _weighed(rows, weights, seed)
+    distinct, weights = _distinct(rows, weights)
     if len(distinct) <= n_landmarks:
         return distinct
-    return CHOICES[how](kernel, distinct, n_landmarks, seed)
+    return CHOICES[how](kernel, distinct, weights, n_landmarks, seed)
 
 
-def _distinct(rows: Floats) -> Floats:
-    """Return the rows, each once, in the order of their first appearance."""
-    _, firsts = np.unique(rows, axis=0, return_index=True)
-    found: Floats = rows[np.sort(firsts)]
-    return found
+def _weighed(rows: Floats, weights: Floats, seed: int) -> tuple[Floats, Floats | None]:
+    """Return rows in an order where the next is any of those left in proportion to its weight.
+
+    Rows that are in random order stay in it as far as they weigh the same.  The weights are those
+    beside the largest, None where all are equal.
+
+    References
+    ----------
+    Efraimidis and Spirakis (2006), "Weighted random sampling with a reservoir".
+    """
+    shares = weights / weights.max(initial=_NOTHING)
+    there = shares > _NOTHING
+    rows, shares = rows[there], shares[there]
+    waiting = np.sort(stream(seed, _WAITING).standard_exponential(len(shares)))
+    order = np.argsort(waiting / shares, kind="stable")
+    return rows[order], None if (shares == 1.0).all() else shares[order]
 
 
-def uniform(kernel: Kernel, rows: Floats, n_landmarks: int, seed: int) -> Floats:  # noqa: ARG001
-    """Take the first rows, which are in random order already."""
+def _distinct(rows: Floats, weights: Floats | None) -> tuple[Floats, Floats | None]:
+    """Return the rows, each once, in the order of their first appearance, and what they weigh."""
+    _, firsts, places = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(firsts)
+    if weights is not None:
+        weights = np.bincount(places.ravel(), weights).astype(np.float64)[order]
+    return rows[firsts[order]], weights
+
+
+def uniform(
+    kernel: Kernel,  # noqa: ARG001
+    rows: Floats,
+    weights: Floats | None,  # noqa: ARG001
+    n_landmarks: int,
+    seed: int,  # noqa: ARG001
+) -> Floats:
+    """Take the first rows, which are in random order already, heavy ones sooner."""
     return rows[:n_landmarks]
 
 
-def kmeans(kernel: Kernel, rows: Floats, n_landmarks: int, seed: int) -> Floats:
+def kmeans(
+    kernel: Kernel, rows: Floats, weights: Floats | None, n_landmarks: int, seed: int
+) -> Floats:
     """Take the centres of k-means, in the units of the length scales, begun at the first rows.
 
     On one thread, so that sums depend on neither workers nor cores: by scikit-learn, since Dask-ML
@@ -87,16 +132,18 @@ def kmeans(kernel: Kernel, rows: Floats, n_landmarks: int, seed: int) -> Floats:
     )
     with warnings.catch_warnings(), openmp_thread():
         warnings.simplefilter("ignore", ConvergenceWarning)  # it is stopped on purpose
-        found = clusters.fit(scaled)
-    return _distinct(found.cluster_centers_ * scales)
+        found = clusters.fit(scaled, sample_weight=weights)
+    return _distinct(found.cluster_centers_ * scales, None)[0]
 
 
-def pivoted(kernel: Kernel, rows: Floats, n_landmarks: int, seed: int) -> Floats:
+def pivoted(
+    kernel: Kernel, rows: Floats, weights: Floats | None, n_landmarks: int, seed: int
+) -> Floats:
     """Take the pivots of a randomly pivoted Cholesky factorisation of the kernel of the rows.
 
-    Each is drawn in proportion to what those before it leave unexplained of every row.  They are
-    proposed many at a time and thinned out by rejection, which has the same law and is made of
-    matrix products.
+    Each is drawn in proportion to what those before it leave unexplained of every row, times its
+    weight.  They are proposed many at a time and thinned out by rejection, which has the same law
+    and is made of matrix products.
 
     References
     ----------
@@ -112,7 +159,8 @@ def pivoted(kernel: Kernel, rows: Floats, n_landmarks: int, seed: int) -> Floats
     n_proposed = int(min(max(n_landmarks * _PROPOSED_SHARE, 1), _MOST_PROPOSED))
     while len(chosen) < n_landmarks and residual.max(initial=0.0) > smallest:
         done = factor[:, : len(chosen)]
-        proposed = rng.choice(len(rows), n_proposed, p=residual / residual.sum())
+        shares = residual if weights is None else residual * weights
+        proposed = rng.choice(len(rows), n_proposed, p=shares / shares.sum())
         left = kernel(rows[proposed], rows[proposed]) - done[proposed] @ done[proposed].T
         # What is refused because rounding has left so little of it is not to be proposed again.
         residual[proposed] = np.minimum(residual[proposed], np.maximum(np.diagonal(left), 0.0))
@@ -159,7 +207,7 @@ def diagonal(kernel: Kernel, rows: Floats) -> Floats:
     return values
 
 
-CHOICES: dict[str, Callable[[Kernel, Floats, int, int], Floats]] = {
+CHOICES: dict[str, Callable[[Kernel, Floats, Floats | None, int, int], Floats]] = {
     "kmeans": kmeans,
     "uniform": uniform,
     "pivoted": pivoted,

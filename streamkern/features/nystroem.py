@@ -106,17 +106,17 @@ class Nystroem(FeatureMap):
                 f"landmarks for rows of {n_features} inputs are made from such rows, not from "
                 f"{rows.shape[1]} inputs; pass the same inputs."
             )
-        rows = np.asarray(rows, dtype=np.float64)
-        m = self._most  # whatever an earlier draw found
-        chosen = landmarks(self.kernel, rows, m, self.landmarks, self.random_state)
-        return self._drawn(*_independent(self.kernel, chosen, self.jitter))
+        return self._drawn(*_independent(self.kernel, self.chosen(rows), self.jitter))
 
-    def representatives(self, rows: Array) -> Array | None:
-        """Return the landmarks, unless their choice depends on the length scale."""
-        if self.landmarks == "pivoted":
-            return None
+    def chosen(self, rows: Array, weights: Floats | None = None) -> Floats:
+        """Return landmarks, of which `draw` takes all."""
         rows = np.asarray(rows, dtype=np.float64)
-        return landmarks(self.kernel, rows, self._most, self.landmarks, self.random_state)
+        how, seed, m = self.landmarks, self.random_state, self._most  # whatever was found earlier
+        return landmarks(self.kernel, rows, m, how=how, seed=seed, weights=weights)
+
+    def representatives(self, rows: Array, weights: Floats | None = None) -> Array | None:
+        """Return the landmarks, unless their choice depends on the length scale."""
+        return None if self.landmarks == "pivoted" else self.chosen(rows, weights)
 
     def _drawn(self, chosen: Floats, factor: Floats) -> Self:
         self.__dict__.pop("whitening", None)  # of an earlier draw

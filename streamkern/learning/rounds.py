@@ -113,7 +113,7 @@ def rounds_of(
     least = np.inf
     for number in range(learning.n_rounds + 1):
         own = kernel.resolved(trial.standardizer(sample.rows), weights=sample.weights)
-        chosen = task(trial.representatives, own, sample.X, name="metric-landmarks")
+        chosen = task(trial.representatives, own, sample.X, sample.s, name="metric-landmarks")
         trial = replace(trial, made_from=run(chosen))
         tried: dict[int, Tried] = {}
         for _ in range(_MOST_STEPS):

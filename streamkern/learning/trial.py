@@ -93,10 +93,13 @@ class Trial:
         stretched = kernel.stretched(2.0 ** (step / 2))
         return task(self, stretched, sample.X, sample.y, sample.s, name="metric-try")
 
-    def representatives(self, kernel: ShiftInvariantKernel, X: Array) -> Array | None:
+    def representatives(
+        self, kernel: ShiftInvariantKernel, X: Array, weights: Floats | None
+    ) -> Array | None:
         """Return what maps of the kernel are drawn from at every length scale, if that is so."""
-        rows = self.standardizer(X[: self.n_training])
-        return self.options.map_of(kernel, self.n_components).representatives(rows)
+        there = slice(self.n_training)
+        rows, weights = self.standardizer(X[there]), None if weights is None else weights[there]
+        return self.options.map_of(kernel, self.n_components).representatives(rows, weights)
 
     def __call__(
         self, kernel: ShiftInvariantKernel, X: Array, y: Floats, weights: Floats | None
@@ -104,7 +107,7 @@ class Trial:
         """Fit the training part at the best of a grid of penalties."""
         X, y = X[: self.n_rows], y[: self.n_rows]
         counted = None if weights is None else weights[self.n_training : self.n_rows]
-        feature_map, intercept = self._map(kernel, X), self.options.fit_intercept
+        feature_map, intercept = self._map(kernel, X, weights), self.options.fit_intercept
         D, dtype = feature_map.n_components, self._dtype
         features = np.empty((max(len(X) - self.n_training, _SHIFT_ROWS), D), dtype)
         some = features[: min(self.n_training, _SHIFT_ROWS)]
@@ -133,7 +136,7 @@ class Trial:
 
     def gradients(self, best: Tried, X: Array, weights: Floats | None) -> Floats:
         """Return the average gradient outer product on the training part, before the metric."""
-        feature_map = self._map(best.kernel, X)
+        feature_map = self._map(best.kernel, X, weights)
         predictor = self._predictor(feature_map, best.coef, np.zeros(best.coef.shape[1]))
         outer = GradientOuterProduct(predictor)
         outer.update(self._training(X, np.empty((len(X), 0)), weights))
@@ -143,11 +146,12 @@ class Trial:
     def _dtype(self) -> Any:
         return np.float32 if self.options.precision == "single" else np.float64
 
-    def _map(self, kernel: ShiftInvariantKernel, X: Array) -> FeatureMap:
-        rows = self.made_from
+    def _map(self, kernel: ShiftInvariantKernel, X: Array, weights: Floats | None) -> FeatureMap:
+        rows, inner = self.made_from, self.options.map_of(kernel, self.n_components)
         if rows is None:
-            rows = self.standardizer(X[: self.n_training])
-        inner = self.options.map_of(kernel, self.n_components)
+            there = slice(self.n_training)
+            weights = None if weights is None else weights[there]
+            rows = inner.chosen(self.standardizer(X[there]), weights)
         return Standardized(self.standardizer, inner.draw(self.standardizer.n_outputs, rows))
 
     def _predictor(self, feature_map: FeatureMap, coef: Floats, intercept: Floats) -> Predictor:

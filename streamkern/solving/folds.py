@@ -109,6 +109,14 @@ class PenaltyOptions:
         """The penalties of that pass, 0 where there is none."""
         return len(self.grid or range(N_ALPHAS)) if self.reads_rows else 0
 
+    def check_without_rows(self) -> None:
+        """Raise ParameterError if the choice reads the rows again."""
+        if self.reads_rows:
+            raise ParameterError(
+                "leave-one-out reads the rows again, and moments do not have them; fit the rows, "
+                "or take alpha 'cv', 'gcv' or 'evidence'."
+            )
+
     @property
     def needs_folds(self) -> bool:
         """Whether the choice is by cross-validation."""
@@ -281,14 +289,11 @@ def solve_sizes(
     if options.needs_folds and len(numbers) < 2:
         raise ParameterError(
             f"cross-validation needs at least 2 folds with rows, but the moments have "
-            f"{len(numbers)}; take alpha 'gcv' or 'evidence', give a number, or compute the "
-            f"moments with more folds."
+            f"{len(numbers)}; add rows, take alpha 'gcv' or 'evidence', give a number, or compute "
+            f"the moments with more folds."
         )
-    if options.reads_rows and leave_one_out is None:
-        raise ParameterError(
-            "leave-one-out reads the rows again, and moments do not have them; fit the rows, or "
-            "take alpha 'cv', 'gcv' or 'evidence'."
-        )
+    if leave_one_out is None:
+        options.check_without_rows()
     return tuple(
         _sized(folds, numbers, options, size, intercept=intercept, leave_one_out=leave_one_out)
         for size in sizes

@@ -24,7 +24,7 @@ from streamkern.survey import check_rows
 from streamkern.threads import blas_threads
 
 if TYPE_CHECKING:
-    from streamkern._typing import Array
+    from streamkern._typing import Array, Floats
     from streamkern.features import FeatureMap
     from streamkern.kernels import Kernel
 
@@ -73,11 +73,14 @@ class MapTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         )
         source = as_source(rows)
         made.check_inputs(source.n_features)
-        self.feature_map_ = self.draw(source.n_features, self._sample(source) if reads else None)
+        sample = self._sample(source) if reads else (None, None)
+        self.feature_map_ = self.draw(source.n_features, *sample)
         self.n_features_in_ = source.n_features
         return self
 
-    def draw(self, n_features: int, rows: Array | None = None) -> FeatureMap:
+    def draw(
+        self, n_features: int, rows: Array | None = None, weights: Floats | None = None
+    ) -> FeatureMap:
         """Return the map, drawn for rows of p inputs; the transformer stays as it is.
 
         Parameters
@@ -86,6 +89,8 @@ class MapTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             p.
         rows : ndarray of shape (m, p), optional
             Spread over the data, in random order, for what is made from rows.
+        weights : ndarray of shape (m,), optional
+            How often each of these counts; all count once by default.
 
         Raises
         ------
@@ -93,7 +98,8 @@ class MapTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             If an option has a value that it cannot have, or there are no rows to make it from.
         """
         with blas_threads(1):  # so that the number of cores does not matter
-            return self.makes(**self._resolved(n_features, rows)).draw(n_features, rows)
+            made = self.makes(**self._resolved(n_features, rows, weights))
+            return made.draw(n_features, rows if rows is None else made.chosen(rows, weights))
 
     def transform(self, X: Any) -> Any:
         """Return the features of some rows.
@@ -122,7 +128,7 @@ class MapTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         single = rows.dtype == np.float32
         return features_of(self.feature_map_, rows, np.float32 if single else np.float64)
 
-    def _resolved(self, n_features: int, rows: Array | None) -> dict[str, Any]:  # noqa: ARG002
+    def _resolved(self, n_features: int, rows: Any, weights: Any) -> dict[str, Any]:  # noqa: ARG002
         """Return the options for rows of p inputs such as these."""
         options: dict[str, Any] = self.get_params(deep=False)
         return options
@@ -131,8 +137,8 @@ class MapTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Say whether anything is made from rows."""
         return self.rows_a_feature > 0
 
-    def _sample(self, source: Source) -> Array:
-        """Return a uniform sample of the rows, in random order."""
+    def _sample(self, source: Source) -> tuple[Array, Floats | None]:
+        """Return a uniform sample of the rows, in random order, and its weights."""
         n_components = getattr(self, "n_components", source.n_features)
         n_sample = sample_size(self.rows_a_feature, n_components, source.n_features)
         seed = getattr(self, "random_state", 0)
@@ -147,7 +153,7 @@ class MapTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         assert isinstance(columns, ColumnStatistics)  # noqa: S101  for the type checker
         assert isinstance(sample, RowSample)  # noqa: S101
         check_rows(source, columns, found)
-        return np.asarray(sample.X, dtype=np.float64)
+        return np.asarray(sample.X, dtype=np.float64), sample.counts
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -191,10 +197,10 @@ class KernelTransformer(
         scale = getattr(self.kernel, "length_scale", None)
         return self.rows_a_feature > 0 or scale == "median"
 
-    def _resolved(self, n_features: int, rows: Array | None) -> dict[str, Any]:
+    def _resolved(self, n_features: int, rows: Any, weights: Any) -> dict[str, Any]:
         options: dict[str, Any] = self.get_params(deep=False)
         if isinstance(self.kernel, ShiftInvariantKernel):
             self.kernel.check_inputs(n_features)
             if rows is not None:
-                options["kernel"] = self.kernel.resolved(rows)
+                options["kernel"] = self.kernel.resolved(rows, weights=weights)
         return options

@@ -129,8 +129,8 @@ class Trial:
         if isinstance(feature_map, RandomFourierFeatures) and stretches:
             return self._with_shared_angles(feature_map, X, _Targets(y, weights), factors)
         begun = time.thread_time()
-        chosen = feature_map.representatives(X)
-        made_from = X if chosen is None else chosen
+        chosen = feature_map.representatives(X, weights)
+        made_from = (X, weights) if chosen is None else (chosen, None)
         once = time.thread_time() - begun
         targets = _Targets(y, weights)
         return [self._alone(X, targets, factor, made_from, once) for factor in factors]
@@ -158,12 +158,17 @@ class Trial:
         return attempts
 
     def _alone(
-        self, X: Array, y: _Targets, factor: float, made_from: Array, once: float
+        self,
+        X: Array,
+        y: _Targets,
+        factor: float,
+        made_from: tuple[Array, Floats | None],
+        once: float,
     ) -> Attempt:
         """Cross-validate a map that is drawn from rows, on the features that a pass would sum."""
         begun = time.thread_time() - once
         feature_map = self.options.map_of(self.kernel.stretched(factor), self.n_components)
-        drawn = feature_map.draw(X.shape[1], made_from)
+        drawn = feature_map.draw(X.shape[1], feature_map.chosen(*made_from))
         made, summed = time.thread_time(), drawn.summed()
         # Sums that are turned lose digits at long length scales, which may look like small errors.
         precision = self.options.precision if summed is drawn else "double"

@@ -139,6 +139,65 @@ def test_products_make_the_values_of_the_kernel_whatever_the_scale(scale, p, dty
         assert_close(made, kernel(X, Z), dtype=dtype, size=max(lost, 1.0))
 
 
+# Weights.
+
+
+def chosen(landmarks, rows, weights=None, m=M, seed=0):
+    phi = Nystroem(KERNELS["gaussian"], m, landmarks=landmarks, random_state=seed)
+    return phi.chosen(rows, weights)
+
+
+@every_choice
+def test_rows_that_weigh_the_same_weigh_nothing_of_their_own(landmarks):
+    expected = chosen(landmarks, ROWS)
+    assert_array_equal(chosen(landmarks, ROWS, np.full(len(ROWS), 0.3)), expected)
+    assert_array_equal(landmarks_of(drawn(rows=expected, landmarks=landmarks)), expected)
+
+
+@every_choice
+@pytest.mark.parametrize("highest", [2, 4])
+def test_rows_of_weight_0_are_no_landmarks_and_attract_none(landmarks, highest):
+    weights = np.random.default_rng(0).integers(0, highest, len(ROWS)).astype(float)
+    there = weights > 0
+    found = chosen(landmarks, ROWS, weights)
+    assert_array_equal(found, chosen(landmarks, ROWS[there], weights[there]))
+    assert (highest > 2) != np.array_equal(found, chosen(landmarks, ROWS[there]))
+
+
+@pytest.mark.parametrize("landmarks", ["uniform", "pivoted"])
+def test_rows_become_landmarks_in_proportion_to_their_weights(landmarks):
+    rows, weights, found = np.arange(4.0)[:, None], np.array([1.0, 2.0, 3.0, 4.0]), []
+    for seed in range(1000):
+        order = np.random.default_rng(seed).permutation(4)
+        found.append(int(chosen(landmarks, rows[order], weights[order], m=1, seed=seed).item()))
+    assert np.abs(np.bincount(found) / 1000 - weights / 10).max() < 0.05
+
+
+def test_a_centre_is_the_weighted_mean_of_its_rows():
+    weights = np.random.default_rng(0).exponential(size=len(ROWS))
+    (centre,) = chosen("kmeans", ROWS, weights, m=1)
+    assert np.allclose(centre, np.average(ROWS, axis=0, weights=weights), rtol=1e-12, atol=1e-12)
+
+
+@every_choice
+def test_equal_rows_weigh_together(landmarks):
+    weights = np.random.default_rng(0).exponential(size=len(ROWS))
+    whole = chosen(landmarks, ROWS, weights)
+    halves = chosen(landmarks, np.repeat(ROWS, 2, axis=0), np.repeat(weights / 2, 2))
+    means = [
+        np.mean([np.exp(-np.square(found - row).sum(axis=1).min()) for row in ROWS])
+        for found in (whole, halves)
+    ]
+    assert len(whole) == len(halves) == M
+    assert means[0] == pytest.approx(means[1], rel=0.1)
+
+
+@every_choice
+def test_weights_that_are_nothing_beside_others_do_no_harm(landmarks):
+    weights = np.where(np.arange(len(ROWS)) < 5, 1e300, 1e-300)
+    assert len(chosen(landmarks, ROWS, weights)) == 5
+
+
 # Nested.
 
 
@@ -334,18 +393,19 @@ def test_randomly_pivoted_rows_follow_the_residual():
         assert {round(z) for z in Z[:, 0]} == {0, 9}
 
 
-def test_proposals_that_are_thinned_out_have_the_law_of_one_pivot_at_a_time():
+@pytest.mark.parametrize("weights", [None, np.array([1.0, 2.0, 0.5, 1.5])])
+def test_proposals_that_are_thinned_out_have_the_law_of_one_pivot_at_a_time(weights):
     from streamkern.features.landmarks import pivoted
 
     kernel, rows = Gaussian(1.0), np.array([[0.0], [0.3], [1.0], [2.5]])
-    K = kernel(rows, rows)
+    K, s = kernel(rows, rows), np.ones(4) if weights is None else weights
     expected = np.zeros((4, 4))
     for i in range(4):
-        left = 1.0 - K[:, i] ** 2
-        expected[i] = 0.25 * left / left.sum()
+        left = s * (1.0 - K[:, i] ** 2)
+        expected[i] = s[i] / s.sum() * left / left.sum()
     n, found = 1500, np.zeros((4, 4))
     for seed in range(n):
-        first, second = pivoted(kernel, rows, 2, seed)[:, 0]
+        first, second = pivoted(kernel, rows, weights, 2, seed)[:, 0]
         found[np.flatnonzero(rows[:, 0] == first)[0], np.flatnonzero(rows[:, 0] == second)[0]] += 1
     assert np.abs(found / n - expected).max() < 4 * np.sqrt(expected.max() / n)
 
