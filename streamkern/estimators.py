@@ -88,8 +88,9 @@ class RandomFeatureRidge(
         'learn' takes the average gradient outer product of a fit for the metric of the next one, in
         up to four rounds, or ROUNDS of 'learn:ROUNDS', and keeps the round that predicts rows held
         out best, plain distances among them; 'diagonal' or 'diagonal:ROUNDS' learns one weight an
-        input.  That is done on a sample of up to 16,384 rows, at up to 1,024 features.  The length
-        scale is chosen again in every round.
+        input, as 'learn' does for the Laplacian kernel, whose distance is along the axes.  That is
+        done on a sample of up to 16,384 rows, at up to 1,024 features.  The length scale is chosen
+        again in every round.
     standardize : bool
         Take inputs less their means, over their standard deviations.
     fit_intercept : bool

@@ -377,3 +377,18 @@ def test_a_metric_is_learnt_with_landmarks():
 def test_features_without_gradients_are_refused():
     with pytest.raises(ParameterError, match="the map 'binning' of the kernel 'laplacian' does no"):
         ridge(kernel=Laplacian("median"), feature_map="binning").fit(*of_two_inputs(100))
+
+
+@pytest.mark.parametrize("feature_map", ["orthogonal", "nystroem"])
+def test_the_laplacian_kernel_keeps_its_axes(feature_map):
+    X, y = of_two_inputs(1200)
+    along = [
+        ridge(metric, kernel=Laplacian("median"), feature_map=feature_map).fit(X, y)
+        for metric in ("learn:1", "diagonal:1")
+    ]
+    assert np.array_equal(along[0].metric_, along[1].metric_)
+    assert along[0].report_["metric"]["kept"] == 1
+    assert np.array_equal(along[0].metric_, np.diag(np.diagonal(along[0].metric_)))
+    assert not np.allclose(np.diagonal(along[0].metric_), 1.0, atol=0.1)
+    turned = ridge("learn:1", kernel=Gaussian("median"), feature_map=feature_map).fit(X, y)
+    assert np.abs(turned.metric_ - np.diag(np.diagonal(turned.metric_))).max() > 1e-6

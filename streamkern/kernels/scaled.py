@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -172,7 +172,15 @@ class ScaledKernel(ShiftInvariantKernel):
 
 
 class DistanceKernel(ScaledKernel):
-    """A kernel of a distance of scaled rows."""
+    """A kernel of a distance of scaled rows.
+
+    Attributes
+    ----------
+    along_axes : bool
+        Whether the distance is along the axes, so that other axes make another kernel.
+    """
+
+    along_axes: ClassVar[bool] = False
 
     @abstractmethod
     def profile(self, distances: Floats) -> Floats:

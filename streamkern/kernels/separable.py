@@ -36,6 +36,7 @@ class Laplacian(DistanceKernel):
     """
 
     name = "laplacian"
+    along_axes = True
 
     def distance(self, X: Floats, Z: Floats) -> Floats:
         """Return Manhattan distances (n, m)."""

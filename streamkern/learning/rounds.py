@@ -131,17 +131,17 @@ def rounds_of(
             return
         least, steps = best.relative_mse, tuple(middle + step for step in _NEXT)
         outer = run(task(trial.gradients, best, sample.X, sample.s, name="metric-gradients"))
-        metric = _linear(outer, learning)
+        metric = _linear(outer, diagonal=learning.diagonal or kernel.along_axes)
         trial = replace(trial, standardizer=plain.with_linear(metric), made_from=None)
 
 
-def _linear(outer: Floats, learning: Learning) -> Floats | None:
+def _linear(outer: Floats, *, diagonal: bool) -> Floats | None:
     """Return A of the metric of gradients, scaled so that the inputs weigh 1 on average."""
     trace = float(np.trace(outer))
     if not (np.isfinite(trace) and trace > 0):
         return None
     metric = outer * (len(outer) / trace)
-    return root_of(np.diag(np.diagonal(metric)) if learning.diagonal else metric)
+    return root_of(np.diag(np.diagonal(metric)) if diagonal else metric)
 
 
 def turned(seen: Survey, linear: Floats | None) -> Survey:

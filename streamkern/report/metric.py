@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from streamkern.kernels import KERNELS
 from streamkern.report.wording import number, percent
 
 if TYPE_CHECKING:
@@ -63,7 +64,9 @@ def _how(metric: dict[str, Any]) -> str:
         return "The metric was given."
     rounds = metric["rounds"]
     n_rows, kept = rounds[0]["n_rows"], rounds[metric["kept"]]
-    what = "one weight for every input" if metric["kind"].startswith("diagonal") else "directions"
+    along_axes = getattr(KERNELS[kept["kernel"]], "along_axes", False)
+    weighs = metric["kind"].startswith("diagonal") or along_axes
+    what = "one weight for every input" if weighs else "directions"
     told = (
         f"The metric is the average outer product of the gradients of a fit, learnt as {what} on a "
         f"sample of {n_rows:,} rows in rounds: each fits in the metric of the one before. "
