@@ -76,6 +76,18 @@ def _number_types(types: Any) -> Iterator[np.dtype[Any]]:
             yield np.dtype(np.uint8) if dtype.kind == "b" else dtype
 
 
+def once(value: Any) -> Any:
+    """Return a value as one task of Dask: a graph holds it once, however many blocks take it.
+
+    A value that is a task already stays that.
+    """
+    from dask import delayed  # noqa: PLC0415  slow
+    from dask.base import is_dask_collection  # noqa: PLC0415
+
+    # Named after what it is, so that workers keep one of two graphs with the same.
+    return value if is_dask_collection(value) else delayed(value, pure=True, traverse=False)
+
+
 def with_known_chunks(*arrays: Any) -> list[Any]:
     """Return Dask arrays with the sizes of all chunks of rows, computing those that are unknown.
 
