@@ -9,11 +9,11 @@ import numpy as np
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
     is_classifier,
 )
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
+from streamkern.containers import LazyTransformer
 from streamkern.errors import DataError
 from streamkern.kernels.naming import split_names
 from streamkern.sources import Source
@@ -84,7 +84,7 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
 class FeatureEstimator(
     KernelParameters,
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
-    TransformerMixin,  # type: ignore[misc]
+    LazyTransformer,
     TableEstimator,
 ):
     """A model with a feature map that is an estimator and a transformer of scikit-learn's too.
@@ -105,7 +105,8 @@ class FeatureEstimator(
 
         Returns
         -------
-        ndarray of shape (n, D), or what `set_output` asks for; a lazy Dask array for what is lazy
+        ndarray of shape (n, D), or what `set_output` asks for
+            Of a Dask collection a lazy Dask array, or a lazy DataFrame where 'pandas' is asked for.
         """
         model: Any = super()
         return model.transform(X)

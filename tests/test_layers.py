@@ -24,7 +24,7 @@ LAYERS = [
     {"calibration", "predictor"},
     {"local", "principal", "inputs"},
     {"sources"},
-    {"blockwise", "conventions", "ensemble"},
+    {"blockwise", "containers", "conventions", "ensemble"},
     {"statistics"},
     {"solve"},
     {"sparse", "deviation", "penalties"},
@@ -99,6 +99,7 @@ ALLOWED = {
     "sklearn": (
         "calibration/fitting.py",
         "callbacks.py",
+        "containers.py",
         "conventions.py",
         "estimators.py",
         "exact/",

@@ -76,6 +76,13 @@ def _number_types(types: Any) -> Iterator[np.dtype[Any]]:
             yield np.dtype(np.uint8) if dtype.kind == "b" else dtype
 
 
+def lazy_frame(array: Any, columns: Any, index: Any = None) -> Any:
+    """Return a Dask array (n, p) as a Dask DataFrame, with an index of as many partitions."""
+    import dask.dataframe as dd  # noqa: PLC0415  slow
+
+    return dd.from_dask_array(array, columns=columns, index=index)
+
+
 def once(value: Any) -> Any:
     """Return a value as one task of Dask: a graph holds it once, however many blocks take it.
 

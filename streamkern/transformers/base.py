@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_is_fitted
 
 from streamkern.blockwise import features_of
+from streamkern.containers import LazyTransformer
 from streamkern.conventions import KernelParameters, checked_rows
 from streamkern.engine import accumulate
 from streamkern.errors import DataError
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 _PRECISIONS = [np.float64, np.float32]
 
 
-class MapTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class MapTransformer(LazyTransformer, BaseEstimator):  # type: ignore[misc]
     """A map whose parameters are those that the map of the same name in `features` is made with.
 
     A new one is a class with a constructor and these two.
@@ -105,7 +106,8 @@ class MapTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Returns
         -------
-        ndarray of shape (n, D), or what `set_output` asks for; lazy for a Dask array
+        ndarray of shape (n, D), or what `set_output` asks for
+            Of a Dask collection a lazy Dask array, or a lazy DataFrame where 'pandas' is asked for.
 
         Raises
         ------
