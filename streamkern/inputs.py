@@ -6,8 +6,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from streamkern.recipes import recipe_of
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from streamkern.recipes import Recipe
 
 
 class TakesRows:
@@ -28,6 +32,13 @@ class TakesRows:
             from sklearn.exceptions import NotFittedError  # noqa: PLC0415  slow
 
             raise NotFittedError("this model is not fitted yet; call fit first.")
+
+    @property
+    def recipe_(self) -> Recipe | None:
+        """How a table became the inputs, where `convert` wrote the rows that were fitted."""
+        self._check_fitted()
+        fitted: Any = self
+        return recipe_of(fitted.report_)
 
     def _tables(
         self,

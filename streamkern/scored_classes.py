@@ -14,7 +14,6 @@ from streamkern.classification import evaluate_classes, predict_classes_to_hdf5
 from streamkern.inputs import TakesRows
 from streamkern.sources import LabelledSource, Source, as_source, labelled_rows
 from streamkern.sources.lazy import is_lazy
-from streamkern.storage import recipe_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
     from streamkern._typing import Array, Floats
     from streamkern.predictor import RowFunction
-    from streamkern.recipes import Recipe
 
 
 class ScoredClasses(TakesRows, ABC):
@@ -44,12 +42,6 @@ class ScoredClasses(TakesRows, ABC):
     @abstractmethod
     def _scores(self, X: Any) -> Any:
         """Return the scores (n,) or (n, q) of an array, a source, or lazily a Dask array."""
-
-    @property
-    def recipe_(self) -> Recipe | None:
-        """How a table became the inputs, where `convert` wrote the rows that were fitted."""
-        fitted: Any = self
-        return recipe_of(fitted.report_)
 
     @property
     def classes_(self) -> Array:

@@ -28,7 +28,7 @@ def opened_rows(
         writes a file.  Converted rows are kept beside that file, or else in the folder for
         temporary files.
     card : dict
-        Of the model.
+        Of the model, or of principal components.
     y : str, optional
         The dataset of targets, None where neither they nor weights are wanted.
     labels : bool
@@ -45,9 +45,10 @@ def opened_rows(
     """
     from streamkern.batches import is_table
     from streamkern.errors import DataError, ModelFileError, ParameterError
+    from streamkern.recipes import recipe_of
     from streamkern.sources import open_hdf5
     from streamkern.sources.headers import matching
-    from streamkern.storage import check_output, recipe_of
+    from streamkern.storage import check_output
 
     paths, out = options["data"], options.get("out")
     weights = options.get("weights")

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
+from streamkern import load
 from streamkern.cli import main
 from streamkern.storage import exported
 
@@ -134,10 +135,37 @@ def test_predictions_ask_for_no_weights_and_errors_do(folder):
     assert errors("equal.csv") == unweighted
 
 
+def components():
+    options = ("--random-features", 16, "--components", 2, "--quiet")
+    done = run("pca", "train.h5", "--out", "pca.h5", *options)
+    assert done.exit_code == 0, done.output
+    return load("pca.h5")
+
+
+def test_the_raw_table_has_the_scores_of_its_converted_rows(folder):
+    found = components()
+    assert run("transform", "pca.h5", "new.csv", "--out", "raw.h5").exit_code == 0
+    assert run("convert", "new.csv", "new.h5", "--like", "pca.h5", "--no-target").exit_code == 0
+    assert run("transform", "pca.h5", "new.h5", "--out", "rows.h5").exit_code == 0
+    with h5py.File("raw.h5") as raw, h5py.File("rows.h5") as rows:
+        assert raw["X"].shape == (2, 2)
+        np.testing.assert_array_equal(raw["X"][:], rows["X"][:])
+        frame = pd.read_csv("new.csv", dtype=str, keep_default_na=False)
+        mine = found.transform(found.recipe_.transform(frame))
+        np.testing.assert_allclose(raw["X"][:], mine, rtol=1e-6, atol=1e-9)
+    done = run("transform", "pca.h5", "*.csv", "--out", "both.h5", "--json")
+    assert json.loads(done.stdout.splitlines()[-1])["rows"] == 7
+    refused = run("transform", "pca.h5", "new.csv", "--out", "new.csv", "--force", "--quiet")
+    assert "new.csv is an input of this job" in refused.stderr
+    assert not [name for name in inside(folder) if name.startswith(".")]
+
+
 def test_the_card_names_the_columns_of_the_table(folder):
-    said = run("show", "model.h5").stdout
-    assert "columns of a table" in said
-    assert "age, workclass, hours" in said
+    components()
+    for model in ("model.h5", "pca.h5"):
+        said = run("show", model).stdout
+        assert "columns of a table" in said
+        assert "age, workclass, hours" in said
 
 
 def test_text_labels_of_a_raw_table_are_predicted_and_evaluated(folder):
