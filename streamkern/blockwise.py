@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamkern.numeric import as_table
 from streamkern.sources.arrays import as_rows
 from streamkern.sources.lazy import is_dask_array, is_lazy, once
 
@@ -72,7 +73,7 @@ def features_of(feature_map: FeatureMap, X: Any, dtype: type[np.floating[Any]] =
         If rows are of another number of inputs.
     """
     if not is_lazy(X):
-        return feature_map.transform(X, dtype)
+        return feature_map.transform(as_table("X", X), dtype)
     rows = as_rows(X)
     feature_map.check(rows.shape)
     function = partial(_features, dtype=dtype)

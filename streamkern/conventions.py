@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -16,6 +15,7 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 from streamkern.containers import LazyTransformer
 from streamkern.errors import DataError
 from streamkern.kernels.naming import split_names
+from streamkern.numeric import as_numbers
 from streamkern.sources import Source
 from streamkern.sources.lazy import is_dask_frame, is_lazy
 
@@ -166,7 +166,7 @@ def checked_rows(
             ensure_all_finite=finite,
             ensure_min_samples=fewest,
         )
-    return _numbers(rows)
+    return as_numbers(rows)
 
 
 def checked_targets(estimator: BaseEstimator, y: Any, *, labels: bool = False) -> Any:
@@ -199,12 +199,7 @@ def checked_targets(estimator: BaseEstimator, y: Any, *, labels: bool = False) -
         targets = check_array(
             y, ensure_2d=False, dtype="numeric", ensure_all_finite=False, input_name="y"
         )
-    return _numbers(targets)
-
-
-def _numbers(array: Any) -> Any:
-    """Return truth values as numbers, and others as they are."""
-    return array.astype(np.uint8) if array.dtype.kind == "b" else array
+    return as_numbers(targets)
 
 
 @contextmanager

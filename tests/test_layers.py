@@ -17,7 +17,7 @@ ROOT = Path(streamkern.__file__).parent
 # From the bottom up; a module imports from its own row or from rows above it in this table.
 LAYERS = [
     {"_version", "_typing", "errors", "machine", "memory", "scratch", "stopping", "threads"},
-    {"classes", "timing", "urls", "wording"},
+    {"classes", "numeric", "timing", "urls", "wording"},
     {"kernels", "recipes"},
     {"features"},
     {"metric"},
