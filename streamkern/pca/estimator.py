@@ -164,8 +164,9 @@ class RandomFeaturePCA(
         ParameterError
             If there are fewer rows or features than components asked for.
         """
-        self._forget_names()
-        return self._take(*principal_components(moments, self.n_components))
+        self._take(*principal_components(moments, self.n_components))
+        self._name_features(moments.report.get("feature_names"))
+        return self
 
     def _options(self) -> FitOptions:
         """Return the checked options of the passes of a fit.
