@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import dask
 import dask.array as da
 import h5py
@@ -27,6 +29,7 @@ import streamkern
 from streamkern import Gaussian, RandomFeatureClassifier, RandomFeatureRidge
 from streamkern.classifier import ClassifierModel
 from streamkern.errors import DataError, ModelFileError, ParameterError
+from streamkern.storage import read_model
 
 NAMES = np.array(["hay", "oats", "straw"])
 
@@ -93,6 +96,24 @@ def test_predictions_are_labels_of_their_own_type(labels):
     assert type(predicted[0].item()) is type(np.asarray(y.tolist())[0].item())
     assert (predicted == y).mean() > 0.7
     assert model.score(X, y) == (predicted == y).mean()
+
+
+def test_a_copy_of_a_model_is_not_calibrated_along_with_it(tmp_path):
+    X, y = rows()
+    model = classifier(calibration=None).fit(X, y)
+    other, kept = copy.copy(model), model.report_
+    before, plain = dict(kept), model.predict_proba(X)
+    model.calibrate(*rows(seed=1))
+    assert model.report_["calibration"] == "sigmoid"
+    assert kept == other.report_ == before
+    assert before["calibration"] == "none"
+    np.testing.assert_array_equal(other.predict_proba(X), plain)
+    assert np.abs(model.predict_proba(X) - plain).max() > 0
+    for each, name in ((model, "sigmoid"), (other, "none")):
+        each.save(tmp_path / f"{name}.h5")
+        again = streamkern.load(tmp_path / f"{name}.h5")
+        assert again.report_ == each.report_
+        assert read_model(tmp_path / f"{name}.h5").card["report"]["calibration"] == name
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
