@@ -24,6 +24,7 @@ def evaluate(say: Say, **options: Any) -> None:
     long as the command runs.  Rows of such a table count by the column that was --weights there, or
     by the one that --weights names here.
     """
+    from streamkern.classification import evaluate_classes
     from streamkern.cli.place import Place
     from streamkern.cli.rows import opened_rows
     from streamkern.prediction import evaluate as evaluate_source
@@ -33,8 +34,8 @@ def evaluate(say: Say, **options: Any) -> None:
     skip = options["on_bad_rows"] == "skip"
     with opened as source, place.entered(say):
         if classifier is not None:
-            classifier.on_bad_rows = options["on_bad_rows"]
-            found = classifier.evaluate(source)
+            labelled = classifier._labelled(source)
+            found = evaluate_classes(predictor, classifier.rule_, labelled, skip_bad_rows=skip)
         else:
             found = evaluate_source(predictor, source, skip_bad_rows=skip)
     rows = [("rows", f"{found['rows']:,}")]
