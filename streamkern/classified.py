@@ -91,7 +91,7 @@ class FittedClassifier(ScoredClasses):
         y: Any = None,
         sample_weight: Any = None,
         *,
-        method: str | None = "sigmoid",
+        calibration: str | None = "sigmoid",
     ) -> Self:
         """Calibrate the probabilities by rows that the model was not fitted on, in one pass.
 
@@ -99,14 +99,15 @@ class FittedClassifier(ScoredClasses):
         ----------
         X, y, sample_weight
             As in `fit`.
-        method : {'sigmoid', 'isotonic'}, optional
-            None forgets the calibration, and reads no rows.
+        calibration : {'sigmoid', 'isotonic'}, optional
+            As the parameter of that name, which stays as it is.  None forgets the calibration, and
+            reads no rows.
         """
         source = self._labelled(X, y, sample_weight, weighted=True)
-        if checked_method(method) is None:
+        if checked_method(calibration) is None:
             calibrator: Any = PlainRule(source.n_targets)
         else:
-            calibrator = calibrated_by_rows(self.ridge_, source, str(method))
+            calibrator = calibrated_by_rows(self.ridge_, source, str(calibration))
         self.rule_ = ClassRule(self.rule_.classes, calibrator)
         return self
 

@@ -174,7 +174,13 @@ def test_held_out_rows_calibrate_too_and_weigh_as_if_repeated():
     other.calibrate(new.repeat(times, axis=0), labels.repeat(times))
     assert np.abs(model.predict_proba(X) - other.predict_proba(X)).max() < 1e-9
     assert np.abs(model.predict_proba(X) - plain).max() > 0.01
-    assert np.abs(model.calibrate(new, labels, method=None).predict_proba(X) - plain).max() == 0
+    uncalibrated = model.calibrate(new, labels, calibration=None).predict_proba(X)
+    assert np.abs(uncalibrated - plain).max() == 0
+    with pytest.raises(ParameterError, match="calibration must be one of sigmoid, isotonic, or No"):
+        model.calibrate(new, labels, calibration="temperature")
+    isotonic = model.calibrate(new, labels, calibration="isotonic")
+    assert isotonic.report_["calibration"] == "isotonic"
+    assert isotonic.get_params()["calibration"] is None
 
 
 @pytest.mark.parametrize("class_weight", [None, "balanced"])
