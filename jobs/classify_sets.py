@@ -84,7 +84,7 @@ def main() -> None:
         )
         tell("all test rows", model.evaluate(rows.X_test, rows.y_test))
         tenth = np.random.default_rng(0).random(len(rows.y_test)) < 0.1
-        model.calibrate(rows.X_test[tenth], rows.y_test[tenth], method=options.calibration)
+        model.calibrate(rows.X_test[tenth], rows.y_test[tenth], calibration=options.calibration)
         found = model.evaluate(rows.X_test[~tenth], rows.y_test[~tenth])
         tell("nine tenths of the test rows, calibrated on the other tenth", found)
 

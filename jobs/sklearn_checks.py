@@ -58,17 +58,23 @@ PAIRS = dict.fromkeys(
 )
 FEW_INPUTS = dict.fromkeys(
     (
+        "check_all_zero_sample_weights_error",
         "check_array_api_input",
         "check_dtype_object",
         "check_estimators_dtypes",
         "check_n_features_in_after_fitting",
         "check_positive_only_tag_during_fit",
+        "check_sample_weight_equivalence_on_dense_data",
     ),
     "the check has more than three inputs, for which a grid has too many points",
 )
 WEIGHTS = {
     "check_sample_weight_equivalence_on_dense_data": "rows are dealt to folds one by one, whatever "
     "they weigh"
+}
+LANDMARKS = {
+    "check_sample_weight_equivalence_on_dense_data": "landmarks are chosen from rows that count "
+    "once each, whatever they weigh"
 }
 ROUNDED = {
     "check_sample_weight_equivalence_on_dense_data": "features are in single precision, and the "
@@ -116,7 +122,7 @@ CASES = (
     Case(StructuredFourierFeatures(n_components=16), PAIRS),
     Case(StructuredFourierFeatures(n_components=16, paired=False)),
     Case(GridFourierFeatures(n_components=16), PAIRS | FEW_INPUTS),
-    Case(Nystroem(n_components=16)),
+    Case(Nystroem(n_components=16), LANDMARKS),
     Case(RandomBinning(n_components=16)),
     Case(TensorSketch(n_components=16)),
     Case(Identity()),

@@ -35,7 +35,7 @@ class FittedClassifier(ScoredClasses):
     def _take(self, ridge: RidgeModel, rule: ClassRule, class_factors: Floats | None) -> Self:
         """Set the fitted attributes from a regression, a rule, and weights of classes."""
         self._take_ridge(ridge, class_factors)
-        self._set_rule(rule)
+        self.rule_ = rule
         return self
 
     def _take_ridge(self, ridge: RidgeModel, class_factors: Floats | None) -> None:
@@ -43,16 +43,11 @@ class FittedClassifier(ScoredClasses):
         self.ridge_, self.class_factors_ = ridge, class_factors
         self.n_features_in_ = ridge.n_features_in_
 
-    def _set_rule(self, rule: ClassRule) -> None:
-        """Set what turns scores into classes and probabilities, and note what it is."""
-        self.rule_ = rule
-        self.ridge_.report_["calibration"] = rule.calibrator.name
-
     @property
     def report_(self) -> dict[str, Any]:
         """Rows, seconds, memory and diagnostics of the fit; errors are those of the scores."""
-        self.rule_  # noqa: B018  notes the calibration, where rows have come or gone
-        return self.ridge_.report_
+        # The regression, and its report, may be that of copies which are calibrated otherwise.
+        return {**self.ridge_.report_, "calibration": self.rule_.calibrator.name}
 
     @property
     def coef_(self) -> Floats:
@@ -96,7 +91,7 @@ class FittedClassifier(ScoredClasses):
         y: Any = None,
         sample_weight: Any = None,
         *,
-        method: str | None = "sigmoid",
+        calibration: str | None = "sigmoid",
     ) -> Self:
         """Calibrate the probabilities by rows that the model was not fitted on, in one pass.
 
@@ -104,15 +99,16 @@ class FittedClassifier(ScoredClasses):
         ----------
         X, y, sample_weight
             As in `fit`.
-        method : {'sigmoid', 'isotonic'}, optional
-            None forgets the calibration, and reads no rows.
+        calibration : {'sigmoid', 'isotonic'}, optional
+            As the parameter of that name, which stays as it is.  None forgets the calibration, and
+            reads no rows.
         """
         source = self._labelled(X, y, sample_weight, weighted=True)
-        if checked_method(method) is None:
+        if checked_method(calibration) is None:
             calibrator: Any = PlainRule(source.n_targets)
         else:
-            calibrator = calibrated_by_rows(self.ridge_, source, str(method))
-        self._set_rule(ClassRule(self.rule_.classes, calibrator))
+            calibrator = calibrated_by_rows(self.ridge_, source, str(calibration))
+        self.rule_ = ClassRule(self.rule_.classes, calibrator)
         return self
 
     @property
@@ -138,6 +134,7 @@ class FittedClassifier(ScoredClasses):
         rule, factors = self.rule_, self.class_factors_
         card = self.ridge_._card() | {
             "kind": "RandomFeatureClassifier",
+            "report": self.report_,
             "feature_names": self._feature_names(),
             "classifier": {
                 **rule.as_dict(),

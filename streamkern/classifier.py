@@ -190,12 +190,12 @@ class ClassifierModel(GrowingClassifier):
 
         Parameters are those of `fit`.
         """
-        X, y, sample_weight = self._tables(X, y, sample_weight)
-        source, facts = self._source(X, y, sample_weight, like=like)
+        tables, columns = self._tables_of_moments(X, y, sample_weight)
+        source, facts = self._source(*tables, like=like)
         pattern = pattern_of(_ridge_of(like))
         facts.pop("class_counts", None)  # which would not add up when moments are merged
         found = self._ridge().moments(source, like=pattern, checkpoint=checkpoint)
-        return replace(found, report=found.report | facts)
+        return replace(found, report=found.report | facts | columns)
 
     @job("solve")
     def solve(self, moments: DataMoments, *, keep_moments: bool = False) -> Self:
@@ -232,7 +232,9 @@ class ClassifierModel(GrowingClassifier):
         ridge = self._ridge()
         ridge.solve(moments, keep_moments=keep_moments)
         self._note_parameters()
-        return self._take(ridge, ClassRule(classes, PlainRule(classes.n_targets)), factors)
+        self._take(ridge, ClassRule(classes, PlainRule(classes.n_targets)), factors)
+        self._name_features(ridge._feature_names())
+        return self
 
     def _source(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, like: Any = None

@@ -5,17 +5,17 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
     is_classifier,
 )
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
+from streamkern.containers import LazyTransformer
 from streamkern.errors import DataError
 from streamkern.kernels.naming import split_names
+from streamkern.numeric import as_numbers
 from streamkern.sources import Source
 from streamkern.sources.lazy import is_dask_frame, is_lazy
 
@@ -84,7 +84,7 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
 class FeatureEstimator(
     KernelParameters,
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
-    TransformerMixin,  # type: ignore[misc]
+    LazyTransformer,
     TableEstimator,
 ):
     """A model with a feature map that is an estimator and a transformer of scikit-learn's too.
@@ -105,7 +105,8 @@ class FeatureEstimator(
 
         Returns
         -------
-        ndarray of shape (n, D), or what `set_output` asks for; a lazy Dask array for what is lazy
+        ndarray of shape (n, D), or what `set_output` asks for
+            Of a Dask collection a lazy Dask array, or a lazy DataFrame where 'pandas' is asked for.
         """
         model: Any = super()
         return model.transform(X)
@@ -165,7 +166,7 @@ def checked_rows(
             ensure_all_finite=finite,
             ensure_min_samples=fewest,
         )
-    return _numbers(rows)
+    return as_numbers(rows)
 
 
 def checked_targets(estimator: BaseEstimator, y: Any, *, labels: bool = False) -> Any:
@@ -198,12 +199,7 @@ def checked_targets(estimator: BaseEstimator, y: Any, *, labels: bool = False) -
         targets = check_array(
             y, ensure_2d=False, dtype="numeric", ensure_all_finite=False, input_name="y"
         )
-    return _numbers(targets)
-
-
-def _numbers(array: Any) -> Any:
-    """Return truth values as numbers, and others as they are."""
-    return array.astype(np.uint8) if array.dtype.kind == "b" else array
+    return as_numbers(targets)
 
 
 @contextmanager

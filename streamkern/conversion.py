@@ -155,6 +155,8 @@ def write_encoded(
     names = batches.schema.names
     if absent := [name for name in needed if name not in names]:
         remedy = "; give --no-target for inputs alone" if absent[0] in recipe.targets else ""
+        if absent[0] == recipe.weights:
+            remedy = "; a column of ones weighs all rows the same"
         raise DataError(
             f"{source} has no column {absent[0]!r}, which the recipe needs; its columns are "
             f"{', '.join(names[:20])}{' and more' * (len(names) > 20)}{remedy}."
@@ -165,7 +167,7 @@ def write_encoded(
 
     def pieces() -> Iterator[_Rows]:
         nonlocal unlabelled
-        for batch in batches.read(needed):
+        for batch in batches.read(list(dict.fromkeys(needed))):
             for start in range(0, batch.num_rows, step):
                 rows = _encoded(source, recipe, batch.slice(start, step), with_targets)
                 if rows.y is not None and rows.y.dtype.kind == "S":

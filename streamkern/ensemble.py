@@ -92,10 +92,14 @@ class Discrete(Algorithm):
     name: ClassVar[str] = "discrete"
 
     def votes(self, scores: Floats) -> Floats:
-        """Return 1 - 1/K for the class of the largest score, and -1/K for the others."""
+        """Return 1 - 1/K for the class of the largest score, and -1/K for the others.
+
+        They are NaN for a row without finite scores, which is of no class.
+        """
         n, K = scores.shape
         votes = np.full((n, K), -1.0 / K)
         votes[np.arange(n), scores.argmax(axis=1)] += 1.0
+        votes[~np.isfinite(scores).all(axis=1)] = np.nan
         return votes
 
     def step(self, error: float, after: float, learning_rate: float, n_classes: int) -> Step:  # noqa: ARG002

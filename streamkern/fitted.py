@@ -29,14 +29,13 @@ from streamkern.scheduling import is_task, run, shared, task
 from streamkern.sources import Source, as_source
 from streamkern.sources.arrays import as_rows
 from streamkern.sources.lazy import is_dask_array
-from streamkern.storage import ModelFile, recipe_of, write_model
+from streamkern.storage import ModelFile, write_model
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from streamkern._typing import Array, Floats
     from streamkern.predictor import Predictor
-    from streamkern.recipes import Recipe
     from streamkern.solve import NormalEquations
 
 LIBRARIES = ("dask", "distributed", "h5py", "numpy", "scikit-learn", "scipy")
@@ -68,11 +67,6 @@ class FittedRidge(TakesRows):
     def metric_(self) -> Floats:
         """M (p, p): kernels take (x - x')^T M (x - x') of standardised rows; 0 where left out."""
         return metric_of_map(self.feature_map_)
-
-    @property
-    def recipe_(self) -> Recipe | None:
-        """How a table became the inputs, where `convert` wrote the rows that were fitted."""
-        return recipe_of(self.report_)
 
     def _parameters(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in signature(type(self)).parameters}

@@ -240,7 +240,7 @@ class GrowingClassifier(FittedClassifier, ABC):
             if name == "rule_" and "ridge_" in vars(self):
                 ridge, rule = self.ridge_, self._grown_rule()
                 if self.ridge_ is ridge:  # no rows came meanwhile
-                    self._set_rule(rule)
+                    self.rule_ = rule
                 return rule
             raise AttributeError(
                 f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from streamkern.recipes import recipe_of
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from streamkern.recipes import Recipe
 
 
 class TakesRows:
@@ -29,6 +34,13 @@ class TakesRows:
 
             raise NotFittedError("this model is not fitted yet; call fit first.")
 
+    @property
+    def recipe_(self) -> Recipe | None:
+        """How a table became the inputs, where `convert` wrote the rows that were fitted."""
+        self._check_fitted()
+        fitted: Any = self
+        return recipe_of(fitted.report_)
+
     def _tables(
         self,
         X: Any,
@@ -49,14 +61,25 @@ class TakesRows:
         names = getattr(self, "feature_names_in_", None)
         return None if names is None else tuple(names.tolist())
 
-    def _forget_names(self) -> None:
-        """Note that columns may have any names, as those of moments."""
-        self.__dict__.pop("feature_names_in_", None)
-
     def _name_features(self, names: Sequence[str] | None) -> None:
         """Note the names that predictions ask columns to have, or None for any."""
-        if names is None:
-            return
-        if len(names) != self.n_features_in_ or not all(isinstance(name, str) for name in names):
-            raise ValueError(f"{len(names)} names for {self.n_features_in_} columns")
-        self.feature_names_in_ = np.array(names, dtype=object)
+        self.__dict__.pop("feature_names_in_", None)
+        if names is not None:
+            check_names(names, self.n_features_in_)
+            self.feature_names_in_ = np.array(names, dtype=object)
+
+    def _tables_of_moments(self, *tables: Any) -> tuple[tuple[Any, Any, Any], dict[str, Any]]:
+        """Return rows, targets and weights checked as in a fit, and a report of their columns.
+
+        The model stays as it is: moments are not what it was fitted to.
+        """
+        checking = copy(self)
+        checked = checking._tables(*tables, first=True)  # noqa: SLF001  its own
+        names = checking._feature_names()
+        return checked, {} if names is None else {"feature_names": list(names)}
+
+
+def check_names(names: Any, n_features: int) -> None:
+    """Raise ValueError unless a file's names of columns can be those of so many."""
+    if len(names) != n_features or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"{len(names)} names for {n_features} columns")

@@ -6,9 +6,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from streamkern.errors import DataError
+from streamkern.numeric import as_table
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
@@ -56,7 +55,7 @@ class Local(ABC):
         return self.predictor.predict(rows)
 
     def _table(self, X: Any) -> Array:
-        rows, names = np.asarray(X), getattr(X, "columns", None)
+        rows, names = as_table("X", X), getattr(X, "columns", None)
         if rows.dtype.kind not in "fiu":
             raise DataError(
                 f"X must hold floats or integers, but its type is {rows.dtype}; convert it to "

@@ -174,7 +174,8 @@ class RidgeModel(GrowingRidge):
     ) -> DataMoments:
         """Read the rows as `fit` does, and return their moments: all that `solve` needs.
 
-        They can be saved, merged with those of other rows, and relieved of rows.
+        They can be saved, merged with those of other rows, and relieved of rows, and they keep the
+        names of columns of a data frame.
 
         Parameters
         ----------
@@ -197,9 +198,11 @@ class RidgeModel(GrowingRidge):
             As in `fit`.
         """
         asked, pattern = RidgeOptions(self), pattern_of(like)
-        source = as_source(X, y, sample_weight)
+        tables, columns = self._tables_of_moments(X, y, sample_weight)
+        source = as_source(*tables)
         options = asked.for_rows(asked.moments(pattern), source, pattern)
-        return fit_moments(source, options, like=pattern, indexed=True, checkpoint=checkpoint)
+        found = fit_moments(source, options, like=pattern, indexed=True, checkpoint=checkpoint)
+        return replace(found, report=found.report | columns)
 
     @job("solve")
     def solve(self, moments: DataMoments, *, keep_moments: bool = False) -> Self:
@@ -225,7 +228,6 @@ class RidgeModel(GrowingRidge):
         SingularSystemError
             If `alpha` is 0 and the features are not independent.
         """
-        self._forget_names()
         D, size, penalty = moments.feature_map.n_components, None, RidgeOptions(self).penalty
         if self.n_components != "auto" and not moments.options.is_identity:
             size = checked_n_components(self.n_components)
@@ -242,7 +244,9 @@ class RidgeModel(GrowingRidge):
             check_free(
                 solve_bytes(size or D, moments.n_targets, n_folds, resources.n_threads), "solving"
             )
-        return self._solve(moments, size, keep_moments=keep_moments)
+        self._solve(moments, size, keep_moments=keep_moments)
+        self._name_features(moments.report.get("feature_names"))
+        return self
 
     @job("tune")
     def tune(

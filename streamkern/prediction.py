@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from streamkern._typing import Floats
+    from streamkern._typing import Array, Floats
     from streamkern.engine import PassResult
     from streamkern.predictor import RowFunction
     from streamkern.scratch import Scratch
@@ -112,7 +112,12 @@ def predicted_rows(predictor: RowFunction, X: Any) -> Any:
         return np.concatenate([made["y_pred"] for _, made in predicted_shards(predictor, X)])
     rows = as_rows(X)
     predictor.check(rows.shape)
-    return by_rows(predictor.predict, rows, None if predictor.flat else predictor.n_targets)
+    n_columns = None if predictor.flat else predictor.n_targets
+    return by_rows(_predictions, rows, n_columns, predictor=predictor)
+
+
+def _predictions(X: Array, predictor: RowFunction) -> Floats:
+    return predictor.predict(X)
 
 
 def predict_to_hdf5(

@@ -8,20 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamkern.blockwise import by_rows
+from streamkern.calibration import ClassRule
 from streamkern.classification import evaluate_classes, predict_classes_to_hdf5
 from streamkern.inputs import TakesRows
 from streamkern.sources import LabelledSource, Source, as_source, labelled_rows
-from streamkern.sources.lazy import is_dask_array, is_lazy
-from streamkern.storage import recipe_of
+from streamkern.sources.lazy import is_lazy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from streamkern._typing import Array, Floats
-    from streamkern.calibration import ClassRule
     from streamkern.predictor import RowFunction
-    from streamkern.recipes import Recipe
 
 
 class ScoredClasses(TakesRows, ABC):
@@ -43,12 +42,6 @@ class ScoredClasses(TakesRows, ABC):
     @abstractmethod
     def _scores(self, X: Any) -> Any:
         """Return the scores (n,) or (n, q) of an array, a source, or lazily a Dask array."""
-
-    @property
-    def recipe_(self) -> Recipe | None:
-        """How a table became the inputs, where `convert` wrote the rows that were fitted."""
-        fitted: Any = self
-        return recipe_of(fitted.report_)
 
     @property
     def classes_(self) -> Array:
@@ -74,7 +67,7 @@ class ScoredClasses(TakesRows, ABC):
             finite score.
         """
         self._check_fitted()
-        return self._by_score(X, self.rule_.labels, None, self.classes_.dtype)
+        return self._by_score(X, ClassRule.labels, None, self.classes_.dtype)
 
     def decision_function(self, X: Any) -> Any:
         """Return what classes are chosen by: above 0 for the second of two, else the largest.
@@ -88,36 +81,29 @@ class ScoredClasses(TakesRows, ABC):
         """
         self._check_fitted()
         K = len(self.classes_)
-        return self._by_score(X, self.rule_.plain_decisions, None if K == 2 else K)
+        return self._by_score(X, ClassRule.plain_decisions, None if K == 2 else K)
 
     def predict_proba(self, X: Any) -> Any:
         """Return the probabilities of the classes, (n, K); lazy for a Dask array."""
         self._check_fitted()
-        return self._by_score(X, self.rule_.probabilities, len(self.classes_))
+        return self._by_score(X, ClassRule.probabilities, len(self.classes_))
 
     def predict_log_proba(self, X: Any) -> Any:
         """Return the logarithms of the probabilities, (n, K); lazy for a Dask array."""
         self._check_fitted()
-        return self._by_score(X, self.rule_.log_probabilities, len(self.classes_))
+        return self._by_score(X, ClassRule.log_probabilities, len(self.classes_))
 
     def _by_score(
-        self, X: Any, function: Callable[[Floats], Any], n_columns: int | None, dtype: Any = float
+        self,
+        X: Any,
+        method: Callable[[ClassRule, Floats], Any],
+        n_columns: int | None,
+        dtype: Any = float,
     ) -> Any:
-        """Apply a function of scores (n, q), lazily to a Dask array."""
+        """Apply a method of the rule to scores (n, q), lazily to a Dask array."""
         X, *_ = self._tables(X)
-        scores = self._scores(X)
-        of_scores = partial(_of_scores, function)
-        if not is_dask_array(scores):
-            return of_scores(scores)
-        wide, shape = n_columns is not None, (0,) if n_columns is None else (0, n_columns)
-        return scores.map_blocks(
-            of_scores,
-            dtype=dtype,
-            drop_axis=1 if scores.ndim == 2 and not wide else None,
-            new_axis=1 if scores.ndim == 1 and wide else None,
-            chunks=(scores.chunks[0], *((n_columns,) if wide else ())),
-            meta=np.empty(shape, dtype=dtype),
-        )
+        function = partial(_of_scores, method)
+        return by_rows(function, self._scores(X), n_columns, dtype, rule=self.rule_)
 
     def _labelled(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, weighted: bool = False
@@ -192,5 +178,5 @@ class ScoredClasses(TakesRows, ABC):
         )
 
 
-def _of_scores(function: Callable[[Floats], Any], scores: Floats) -> Any:
-    return function(scores[:, None] if scores.ndim == 1 else scores)
+def _of_scores(method: Callable[[ClassRule, Floats], Any], scores: Floats, rule: ClassRule) -> Any:
+    return method(rule, scores[:, None] if scores.ndim == 1 else scores)

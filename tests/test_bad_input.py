@@ -114,10 +114,6 @@ FILES = {
         lambda: {"X": np.ones((5, 2), complex), "y": np.ones(5)},
         ["X must hold floats or integers", "complex128"],
     ),
-    "a boolean mask": (
-        lambda: {"X": np.ones((5, 2), bool), "y": np.ones(5)},
-        ["X must hold floats or integers", "boolean"],
-    ),
     "boolean targets": (
         lambda: {"X": np.ones((5, 2)), "y": np.ones(5, bool)},
         ["y must hold floats or integers", "boolean"],

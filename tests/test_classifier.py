@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import dask
 import dask.array as da
 import h5py
@@ -27,6 +29,7 @@ import streamkern
 from streamkern import Gaussian, RandomFeatureClassifier, RandomFeatureRidge
 from streamkern.classifier import ClassifierModel
 from streamkern.errors import DataError, ModelFileError, ParameterError
+from streamkern.storage import read_model
 
 NAMES = np.array(["hay", "oats", "straw"])
 
@@ -95,6 +98,24 @@ def test_predictions_are_labels_of_their_own_type(labels):
     assert model.score(X, y) == (predicted == y).mean()
 
 
+def test_a_copy_of_a_model_is_not_calibrated_along_with_it(tmp_path):
+    X, y = rows()
+    model = classifier(calibration=None).fit(X, y)
+    other, kept = copy.copy(model), model.report_
+    before, plain = dict(kept), model.predict_proba(X)
+    model.calibrate(*rows(seed=1))
+    assert model.report_["calibration"] == "sigmoid"
+    assert kept == other.report_ == before
+    assert before["calibration"] == "none"
+    np.testing.assert_array_equal(other.predict_proba(X), plain)
+    assert np.abs(model.predict_proba(X) - plain).max() > 0
+    for each, name in ((model, "sigmoid"), (other, "none")):
+        each.save(tmp_path / f"{name}.h5")
+        again = streamkern.load(tmp_path / f"{name}.h5")
+        assert again.report_ == each.report_
+        assert read_model(tmp_path / f"{name}.h5").card["report"]["calibration"] == name
+
+
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("calibration", ["sigmoid", "isotonic", None])
 def test_classes_decisions_and_probabilities_agree(n_classes, calibration):
@@ -153,7 +174,13 @@ def test_held_out_rows_calibrate_too_and_weigh_as_if_repeated():
     other.calibrate(new.repeat(times, axis=0), labels.repeat(times))
     assert np.abs(model.predict_proba(X) - other.predict_proba(X)).max() < 1e-9
     assert np.abs(model.predict_proba(X) - plain).max() > 0.01
-    assert np.abs(model.calibrate(new, labels, method=None).predict_proba(X) - plain).max() == 0
+    uncalibrated = model.calibrate(new, labels, calibration=None).predict_proba(X)
+    assert np.abs(uncalibrated - plain).max() == 0
+    with pytest.raises(ParameterError, match="calibration must be one of sigmoid, isotonic, or No"):
+        model.calibrate(new, labels, calibration="temperature")
+    isotonic = model.calibrate(new, labels, calibration="isotonic")
+    assert isotonic.report_["calibration"] == "isotonic"
+    assert isotonic.get_params()["calibration"] is None
 
 
 @pytest.mark.parametrize("class_weight", [None, "balanced"])

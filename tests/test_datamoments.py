@@ -7,10 +7,16 @@ from dataclasses import replace
 
 import naive
 import numpy as np
+import pandas as pd
 import pytest
 from real import load, needs_data
 
-from streamkern import RandomFeatureRidge, load_moments
+from streamkern import (
+    RandomFeatureClassifier,
+    RandomFeaturePCA,
+    RandomFeatureRidge,
+    load_moments,
+)
 from streamkern.engine import accumulate
 from streamkern.errors import (
     ClusterError,
@@ -615,3 +621,78 @@ def test_moments_that_were_left_on_a_cluster_that_is_gone_say_so(external_schedu
     with pytest.raises(ClusterError, match="left on the workers of a cluster that is gone"):
         model().solve(left)
     assert model().solve(taken).coef_.any()
+
+
+# Columns with names.
+
+NAMES = ["width", "depth", "age"]
+
+
+def frame(X, names=NAMES):
+    return pd.DataFrame(X, columns=names)
+
+
+def classifier(**options):
+    given = {"n_components": D, "alpha": 0.1, "calibration": None} | options
+    return RandomFeatureClassifier(**given)
+
+
+@pytest.mark.parametrize("made", [model, classifier])
+def test_moments_keep_the_names_of_columns_for_models_solved_of_them(tmp_path, made):
+    X, y = rows()
+    targets = y if made is model else y > 0
+    fitted = made().fit(X, targets)
+    moments = fitted.moments(frame(X), targets)
+    assert not hasattr(fitted, "feature_names_in_")
+    moments.save(tmp_path / "m.h5")
+    solved = made().solve(load_moments(tmp_path / "m.h5"))
+    assert solved.feature_names_in_.tolist() == NAMES
+    expected = made().fit(frame(X), targets).predict(frame(X))
+    np.testing.assert_allclose(solved.predict(frame(X)), expected, rtol=1e-6)
+    with pytest.raises(DataError, match="must be in the same order"):
+        solved.predict(frame(X)[NAMES[::-1]])
+    plain = solved.solve(fitted.moments(X, targets))
+    assert not hasattr(plain, "feature_names_in_")
+
+
+def test_components_of_moments_have_their_names():
+    X, y = rows()
+    found = RandomFeaturePCA(n_components=2).solve(model().moments(frame(X), y))
+    assert found.feature_names_in_.tolist() == NAMES
+
+
+def test_moments_of_columns_in_another_order_do_not_merge():
+    X, y = rows()
+    first = model().moments(frame(X[:200]), y[:200])
+    rest = frame(X[200:])
+    other = model().moments(rest[NAMES[::-1]], y[200:], like=first)
+    with pytest.raises(DataError, match=r"first are width, depth, age and .* age, depth"):
+        first.merge(other)
+    for given in (rest, X[200:]):
+        both = first.merge(model().moments(given, y[200:], like=first))
+        assert both.report["feature_names"] == NAMES
+        whole = model().moments(frame(X), y, like=first)
+        assert_same(model().solve(both).coef_, model().solve(whole).coef_)
+
+
+def test_moments_take_tables_as_a_fit_does():
+    X, y = rows()
+    mixed = frame(X).assign(dry=X[:, 0] > 0).astype({"age": object})
+    solved, fitted = model().solve(model().moments(mixed, y)), model().fit(mixed, y)
+    np.testing.assert_allclose(solved.predict(mixed), fitted.predict(mixed), rtol=1e-6)
+    for table in (frame(X).assign(wood="oak"), X[:, 0]):
+        errors = []
+        for method in (model().fit, model().moments):
+            with pytest.raises(DataError) as error:
+                method(table, y)
+            errors.append(str(error.value))
+        assert errors[0] == errors[1]
+
+
+@pytest.mark.parametrize("names", [["width"], ["width", "depth", 3], 7, None])
+def test_moments_with_other_names_than_columns_are_damaged(tmp_path, names):
+    X, y = rows()
+    moments = model().moments(frame(X), y)
+    replace(moments, report=moments.report | {"feature_names": names}).save(tmp_path / "m.h5")
+    with pytest.raises(ModelFileError, match="damaged"):
+        load_moments(tmp_path / "m.h5")

@@ -17,14 +17,14 @@ ROOT = Path(streamkern.__file__).parent
 # From the bottom up; a module imports from its own row or from rows above it in this table.
 LAYERS = [
     {"_version", "_typing", "errors", "machine", "memory", "scratch", "stopping", "threads"},
-    {"classes", "timing", "urls", "wording"},
+    {"classes", "numeric", "timing", "urls", "wording"},
     {"kernels", "recipes"},
     {"features"},
     {"metric"},
     {"calibration", "predictor"},
     {"local", "principal", "inputs"},
     {"sources"},
-    {"blockwise", "conventions", "ensemble"},
+    {"blockwise", "containers", "conventions", "ensemble"},
     {"statistics"},
     {"solve"},
     {"sparse", "deviation", "penalties"},
@@ -99,6 +99,7 @@ ALLOWED = {
     "sklearn": (
         "calibration/fitting.py",
         "callbacks.py",
+        "containers.py",
         "conventions.py",
         "estimators.py",
         "exact/",

@@ -6,11 +6,13 @@ import gzip
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import h5py
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import is_classifier
 
 import streamkern
 from streamkern import batches, conversion, convert, read_recipe
@@ -265,6 +267,32 @@ def test_moments_keep_the_recipe_where_all_rows_have_the_same(fitted):
     assert model.solve(both).recipe_ == read_recipe(fitted / "t.h5")
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        streamkern.RandomFeaturePCA(n_random_features=16),
+        streamkern.RandomFeatureClassifier(n_components=16, alpha=0.1, calibration=None),
+        streamkern.RandomFeatureAdaBoost(
+            streamkern.RandomFeatureRidge(n_components=16, alpha=0.1), n_estimators=2
+        ),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_files_of_every_model_keep_the_recipe_and_check_it(fitted, model):
+    with h5py.File(fitted / "t.h5", "r+") as file:
+        file["high"] = (file["y"][:] > np.median(file["y"][:])).astype(int)
+    model.fit(open_hdf5(fitted / "t.h5", y="high", labels=is_classifier(model)))
+    model.save(fitted / "o.h5")
+    recipe = read_recipe(fitted / "t.h5")
+    assert model.recipe_ == streamkern.load(fitted / "o.h5").recipe_ == recipe
+    assert read_recipe(fitted / "o.h5") == recipe
+    fewer = replace(recipe, columns=recipe.columns[1:])
+    model.report_["data"]["recipe"] = fewer.as_dict()
+    model.save(fitted / "n.h5")
+    with pytest.raises(ModelFileError, match=r"damaged .*a recipe of \d+ inputs for \d+"):
+        streamkern.load(fitted / "n.h5")
+
+
 def test_files_by_different_recipes_are_no_data_set(fitted):
     mixed(100, seed=3).to_csv(fitted / "n.csv", index=False)
     convert(fitted / "n.csv", fitted / "n.h5", targets=["pay"], drop=["label"])
@@ -294,6 +322,7 @@ def test_a_recipe_that_was_tampered_with_is_told_in_a_sentence(fitted, where):
 
 BOUNDED = """
 import sys
+from dataclasses import replace
 from streamkern import batches, conversion
 from streamkern.conversion import convert
 from streamkern.memory import peak_bytes

@@ -6,9 +6,12 @@ import dask.array as da
 import h5py
 import numpy as np
 import pytest
+import sklearn
 from scipy.spatial.distance import pdist
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
 
 import streamkern
 from streamkern import Gaussian, Laplacian, Matern, Moments, accumulate, features, open_hdf5
@@ -85,6 +88,71 @@ def test_a_median_length_scale_is_that_of_the_rows(kernel):
     metric = "euclidean" if isinstance(kernel, Gaussian) else "cityblock"
     assert fitted.kernel_.length_scale == pytest.approx(np.median(pdist(X, metric)), rel=1e-12)
     assert fitted.kernel is kernel
+
+
+def weighted(n=200):
+    return rows(n), np.random.default_rng(1).integers(0, 4, n)
+
+
+@pytest.mark.parametrize("name", [name for name in MAPS if name != "sketch"])
+@pytest.mark.parametrize("of_dask", [False, True])
+def test_rows_of_weight_zero_count_as_none_whatever_they_hold(name, of_dask):
+    X, weights = weighted()
+    weights = np.minimum(weights, 1)
+    held, counted = np.where(weights[:, None] == 0, 1e6, X), weights > 0
+    given = held, weights
+    if of_dask:
+        given = da.from_array(held, chunks=(60, 3)), da.from_array(weights, chunks=50)
+    # Landmarks begin at the first rows of a sample, which are others where others are left out.
+    n_components = 256 if name == "landmarks" else 16
+    fitted = map_of(name, n_components=n_components).fit(given[0], sample_weight=given[1])
+    expected = map_of(name, n_components=n_components).fit(X[counted])
+    found, wanted = fitted.transform(X), expected.transform(X)
+    assert found @ found.T == pytest.approx(wanted @ wanted.T, abs=1e-3)
+    everywhere = map_of(name, n_components=n_components).fit(held)
+    assert fitted.transform(X) != pytest.approx(everywhere.transform(X), abs=1e-3)
+
+
+@pytest.mark.parametrize("name", ["fourier", "quasi", "structured", "binning"])
+def test_a_median_length_scale_with_weights_is_that_of_rows_repeated(name):
+    X, weights = weighted()
+    fitted = map_of(name).fit(X, sample_weight=weights)
+    repeated = map_of(name).fit(np.repeat(X, weights, axis=0))
+    assert fitted.kernel_.length_scale == pytest.approx(repeated.kernel_.length_scale, rel=1e-12)
+    assert fitted.kernel_.length_scale != pytest.approx(map_of(name).fit(X).kernel_.length_scale)
+    assert fitted.transform(X) == pytest.approx(repeated.transform(X), abs=1e-9)
+
+
+def test_weights_are_routed_to_maps_in_pipelines():
+    X, weights = weighted()
+    with sklearn.config_context(enable_metadata_routing=True):
+        made = map_of("fourier").set_fit_request(sample_weight=True)
+        pipeline = make_pipeline(made, Ridge().set_fit_request(sample_weight=True))
+        pipeline.fit(X, X[:, 0], sample_weight=weights)
+    expected = map_of("fourier").fit(X, sample_weight=weights)
+    assert pipeline[0].kernel_ == expected.kernel_
+    assert np.array_equal(
+        map_of("fourier").fit_transform(X, None, sample_weight=weights), expected.transform(X)
+    )
+
+
+@pytest.mark.parametrize("made", [map_of("sketch"), streamkern.Identity()])
+def test_maps_that_no_row_decides_take_no_weights(made):
+    with pytest.raises(TypeError, match="sample_weight"):
+        made.fit(rows(), sample_weight=np.ones(300))
+
+
+@pytest.mark.parametrize(
+    ("weights", "words"),
+    [
+        (np.ones(7), "sample_weight has 7"),
+        (np.full(200, -1.0), "has the weight -1"),
+        (np.zeros(200), "none is left"),
+    ],
+)
+def test_weights_that_cannot_be_are_refused(weights, words):
+    with pytest.raises(DataError, match=words):
+        map_of("fourier").fit(rows(200), sample_weight=weights)
 
 
 @pytest.mark.parametrize("name", ["fourier", "quasi", "structured", "binning", "sketch"])

@@ -66,14 +66,9 @@ class BoostedModel(ScoredClasses):
         self.class_weight = class_weight
 
     @property
-    def on_bad_rows(self) -> str:
+    def on_bad_rows(self) -> str:  # type: ignore[override]
         """What to do about rows that are not finite, or have no label, as `estimator` says."""
         return getattr(self.estimator, "on_bad_rows", "error")
-
-    @on_bad_rows.setter
-    def on_bad_rows(self, what: str) -> None:
-        self.estimator = self._ridge()
-        self.estimator.on_bad_rows = what
 
     @property
     def predictor_(self) -> RowFunction:

@@ -21,20 +21,21 @@ def evaluate(say: Say, **options: Any) -> None:
 
     Targets of a classifier are labels.  DATA is HDF5; or, for a model of a table that `streamkern
     convert` read, CSV or Parquet with the same columns, whose rows are converted in TMPDIR for as
-    long as the command runs.
+    long as the command runs.  Rows of such a table count by the column that was --weights there, or
+    by the one that --weights names here.
     """
+    from streamkern.classification import evaluate_classes
     from streamkern.cli.place import Place
     from streamkern.cli.rows import opened_rows
     from streamkern.prediction import evaluate as evaluate_source
 
     (predictor, classifier, _, card), place = opened_model(options["model"]), Place.of(options)
-    opening = {"weights": options["weights"], "labels": classifier is not None}
-    opened = opened_rows(options, card, options["y"], **opening)
+    opened = opened_rows(options, card, options["y"], labels=classifier is not None)
     skip = options["on_bad_rows"] == "skip"
     with opened as source, place.entered(say):
         if classifier is not None:
-            classifier.on_bad_rows = options["on_bad_rows"]
-            found = classifier.evaluate(source)
+            labelled = classifier._labelled(source)
+            found = evaluate_classes(predictor, classifier.rule_, labelled, skip_bad_rows=skip)
         else:
             found = evaluate_source(predictor, source, skip_bad_rows=skip)
     rows = [("rows", f"{found['rows']:,}")]

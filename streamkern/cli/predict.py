@@ -37,6 +37,7 @@ def predict(say: Say, **options: Any) -> None:
     With --on-bad-rows skip, rows with NaN or infinite values are predicted as NaN, or as an empty
     text.
     """
+    from streamkern.classification import predict_classes_to_hdf5
     from streamkern.cli.place import Place
     from streamkern.cli.rows import opened_rows
     from streamkern.prediction import predict_to_hdf5
@@ -50,7 +51,7 @@ def predict(say: Say, **options: Any) -> None:
             f"--std needs the normal equations, but {options['model']} was saved without them; fit "
             f"it again without --compact."
         )
-    out, force = options["out"], options["force"]
+    out, force, skip = options["out"], options["force"], options["on_bad_rows"] == "skip"
     begun = time.perf_counter()
     with opened_rows(options, card, y=None) as source:
         predictor.check((source.n_samples, source.n_features))
@@ -59,17 +60,17 @@ def predict(say: Say, **options: Any) -> None:
         place = Place.of(options)
         with place.entered(say), exported(out, force=force) as path:
             if classifier is not None:
-                classifier.on_bad_rows = options["on_bad_rows"]
-                skipped = classifier.predict_to_hdf5(
-                    source, path, probabilities=options["proba"], force=force
+                skipped = predict_classes_to_hdf5(
+                    *(predictor, classifier.rule_, source, path),
+                    probabilities=options["proba"],
+                    skip_bad_rows=skip,
+                    force=force,
                 )
             else:
                 skipped = predict_to_hdf5(
-                    predictor,
-                    source,
-                    path,
+                    *(predictor, source, path),
                     equations=equations,
-                    skip_bad_rows=options["on_bad_rows"] == "skip",
+                    skip_bad_rows=skip,
                     force=force,
                 )
     seconds = time.perf_counter() - begun

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,21 +16,23 @@ if TYPE_CHECKING:
 
 @contextmanager
 def opened_rows(
-    options: dict[str, Any], card: dict[str, Any], y: str | None, **opening: Any
+    options: dict[str, Any], card: dict[str, Any], y: str | None, *, labels: bool = False
 ) -> Iterator[HDF5Source]:
     """Open HDF5 files; or CSV and Parquet files, whose rows are converted for that time.
 
     Parameters
     ----------
     options : dict
-        Of the command: model, data and x, and out and force where it writes a file.  Converted rows
-        are kept beside that file, or else in the folder for temporary files.
+        Of the command: model, data and x; weights where targets are wanted, the name of a dataset,
+        or of a column of tables, which is that of the recipe by default; and out and force where it
+        writes a file.  Converted rows are kept beside that file, or else in the folder for
+        temporary files.
     card : dict
-        Of the model.
+        Of the model, or of principal components.
     y : str, optional
-        The dataset of targets, None where they are not wanted.
-    **opening
-        What else `open_hdf5` takes.
+        The dataset of targets, None where neither they nor weights are wanted.
+    labels : bool
+        Whether targets are labels.
 
     Raises
     ------
@@ -42,18 +45,18 @@ def opened_rows(
     """
     from streamkern.batches import is_table
     from streamkern.errors import DataError, ModelFileError, ParameterError
+    from streamkern.recipes import recipe_of
     from streamkern.sources import open_hdf5
     from streamkern.sources.headers import matching
-    from streamkern.storage import check_output, recipe_of
+    from streamkern.storage import check_output
 
     paths, out = options["data"], options.get("out")
+    weights = options.get("weights")
     if not any(map(is_table, paths)):
-        yield open_hdf5(paths, options["x"], y, **opening)
+        yield open_hdf5(paths, options["x"], y, weights=weights, labels=labels)
         return
-    if options["x"] != "X" or y not in (None, "y") or opening.get("weights"):
-        raise ParameterError(
-            "--x, --y and --weights name datasets of HDF5, and tables have none; omit them."
-        )
+    if options["x"] != "X" or y not in (None, "y"):
+        raise ParameterError("--x and --y name datasets of HDF5, and tables have none; omit them.")
     tables = [name for path in paths for name in matching(path)]
     if other := [name for name in tables if not is_table(name)]:
         raise DataError(f"{other[0]} is no CSV or Parquet, but {tables[0]} is; name one kind.")
@@ -68,5 +71,7 @@ def opened_rows(
     if out:
         check_output(out, force=options["force"], inputs=[options["model"], *tables])
     folder = Path(out).resolve().parent if out else Path(tempfile.gettempdir())
+    recipe = replace(recipe, weights=weights or recipe.weights)
     with encoded_tables(tables, recipe, folder, with_targets=y is not None) as converted:
-        yield open_hdf5(converted, "X", y, **opening)
+        weights = "weights" if y is not None and recipe.weights else None
+        yield open_hdf5(converted, "X", y, weights=weights, labels=labels)

@@ -48,7 +48,7 @@ def _show_model(say: Say, path: str) -> None:
 
 def _table_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
     """Return which columns of a table the model takes, where it was fitted to one."""
-    from streamkern.storage import recipe_of
+    from streamkern.recipes import recipe_of
 
     recipe = recipe_of(report)
     if recipe is None:
@@ -103,6 +103,7 @@ def _show_components(say: Say, path: str) -> None:
     made = f"{card['created']} by streamkern {card['versions']['streamkern']}"
     data = _named(card["report"]["data"])
     rows = [("made", made), *pca_rows(card["report"]), ("data", data)]
+    rows += _table_rows(card["report"])
     say.table(f"Principal components {path}", rows)
     say.result(card)
 

@@ -11,7 +11,7 @@ from streamkern.cli.options import Say, bad_rows_option, common, force_option, p
 
 
 @click.command()
-@click.argument("pca", metavar="PCA.h5")
+@click.argument("model", metavar="PCA.h5")
 @click.argument("data", nargs=-1, required=True, metavar="DATA...")
 @click.option("--x", default="X", show_default=True, help="Dataset of inputs.")
 @click.option("--out", required=True, metavar="Z.h5", help="The file of scores to write.")
@@ -22,30 +22,32 @@ from streamkern.cli.options import Say, bad_rows_option, common, force_option, p
 def transform(say: Say, **options: Any) -> None:
     """Write the scores of every row of DATA along the components of PCA.h5.
 
-    They are the dataset X of Z.h5, so that other commands read them as the inputs of rows.
+    DATA is HDF5; or, for components of a table that `streamkern convert` read, CSV or Parquet with
+    the same columns, whose rows are converted beside Z.h5 for as long as the command runs.
+
+    Scores are the dataset X of Z.h5, so that other commands read them as the inputs of rows.
 
     With --on-bad-rows skip, rows with NaN or infinite values become NaN.
     """
     from streamkern.cli.place import Place
+    from streamkern.cli.rows import opened_rows
     from streamkern.pca.components import DATASET, transform_to_hdf5
-    from streamkern.sources import open_hdf5
     from streamkern.storage import check_output, read_components
 
-    found, _ = read_components(options["pca"])
-    source = open_hdf5(options["data"], options["x"], y=None)
-    found.feature_map.check((source.n_samples, source.n_features))
-    inputs = [options["pca"], *(file.path for file in source.files)]
-    check_output(options["out"], force=options["force"], inputs=inputs)
-    place = Place.of(options)
+    found, card = read_components(options["model"])
     begun = time.perf_counter()
-    with place.entered(say, what=options["out"]):
-        skipped = transform_to_hdf5(
-            found,
-            source,
-            options["out"],
-            skip_bad_rows=options["on_bad_rows"] == "skip",
-            force=options["force"],
-        )
+    with opened_rows(options, card, y=None) as source:
+        found.feature_map.check((source.n_samples, source.n_features))
+        inputs = [options["model"], *(file.path for file in source.files)]
+        check_output(options["out"], force=options["force"], inputs=inputs)
+        with Place.of(options).entered(say, what=options["out"]):
+            skipped = transform_to_hdf5(
+                found,
+                source,
+                options["out"],
+                skip_bad_rows=options["on_bad_rows"] == "skip",
+                force=options["force"],
+            )
     seconds = time.perf_counter() - begun
     K = len(found.components)
     noted = f", {skipped:,} of them NaN" if skipped else ""

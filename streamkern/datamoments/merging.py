@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from streamkern.statistics import Moments, RowIndex
 
 
+_NAMES_SHOWN = 20
+
+
 def check_alike(left: DataMoments, right: DataMoments) -> None:
     """Raise DataError unless two moments are of the same map, and otherwise alike."""
     for mine, theirs in zip_longest(_traits(left), _traits(right), fillvalue="nothing of the kind"):
@@ -25,11 +28,26 @@ def check_alike(left: DataMoments, right: DataMoments) -> None:
                 f"moments merge only where they are alike, but the first have {mine} and the "
                 f"second have {theirs}; compute the second again with --like the first."
             )
+    _check_names(*(part.report.get("feature_names") for part in (left, right)))
     if not left.feature_map.equals(right.feature_map):
         raise DataError(
             "moments merge only where they are alike, but the inputs of the two are standardised "
             "by other means or deviations; compute the second again with --like the first."
         )
+
+
+def _check_names(mine: list[str] | None, theirs: list[str] | None) -> None:
+    """Raise DataError if columns have names, and others."""
+    if mine and theirs and mine != theirs:
+        raise DataError(
+            f"moments merge only where they are alike, but the columns of the first are "
+            f"{_listed(mine)} and those of the second {_listed(theirs)}; give those of the second "
+            f"as the first has them."
+        )
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:_NAMES_SHOWN]) + " and more" * (len(names) > _NAMES_SHOWN)
 
 
 def _traits(moments: DataMoments) -> Iterator[str]:
@@ -112,10 +130,12 @@ def joined_reports(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any
     data = left["data"], right["data"]
     recipe = data[0].get("recipe")
     alike = recipe is not None and recipe == data[1].get("recipe")
+    names = left.get("feature_names") or right.get("feature_names")
     return {
         **left,
         **counts,
         **{name: max(left[name], right[name]) for name in _PEAKS},
+        **({"feature_names": names} if names else {}),
         "seconds": seconds,
         "rows_per_second": counts["rows"] / seconds["pass"],
         "fold_by": _both(left["fold_by"], right["fold_by"]),

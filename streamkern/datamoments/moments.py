@@ -18,6 +18,7 @@ from streamkern.datamoments.merging import (
 )
 from streamkern.errors import OverflowedError, ParameterError
 from streamkern.fitoptions import FitOptions
+from streamkern.inputs import check_names
 from streamkern.kernels import kernel_from
 from streamkern.labelling import classes_of_report
 from streamkern.memory import check_free
@@ -285,6 +286,8 @@ def _restored(path: str | Path, file: MomentsFile) -> DataMoments:
         kernel = options.pop("kernel")
         report = card["report"]
         classes_of_report(report)
+        if "feature_names" in report:
+            check_names(report["feature_names"], report["n_features"])
         missing = _REPORTED - report.keys() or _SECONDS - report["seconds"].keys()
         if missing or "kind" not in report["data"]:
             raise ValueError(f"the report lacks {min(missing or {'data'})}")  # noqa: TRY301

@@ -8,7 +8,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from streamkern.conventions import KernelParameters, data_errors
+from streamkern.blockwise import by_rows
+from streamkern.conventions import KernelParameters, checked_rows, data_errors
 from streamkern.errors import DataError, InsufficientMemoryError, ParameterError
 from streamkern.exact.dual import KernelBasis, solve_dual
 from streamkern.kernels import Gaussian, Kernel
@@ -16,6 +17,7 @@ from streamkern.memory import available_bytes, in_words
 from streamkern.metric import check_kernel_in_metric, check_metric, checked_metric
 from streamkern.selection import PenaltyCurve, checked_penalty
 from streamkern.sources import ArraySource
+from streamkern.sources.arrays import as_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -181,18 +183,28 @@ class ExactKernelRidge(
                 f"{in_words(allowed)} may be used; take fewer rows, or random features."
             )
 
-    def predict(self, X: Any) -> Floats:
-        """Return predictions (n,) or (n, q) for rows (n, p), a block of rows at a time."""
+    def predict(self, X: Any) -> Any:
+        """Return predictions (n,) or (n, q) for rows (n, p), a block of rows at a time.
+
+        They are a lazy Dask array for a Dask collection.
+        """
         check_is_fitted(self)
-        with data_errors():
-            X = validate_data(self, X, dtype=np.float64, reset=False)
+        rows = as_rows(checked_rows(self, X, first=False, finite=True, dtype=np.float64))
+        n_columns = None if self.dual_coef_.ndim == 1 else self.dual_coef_.shape[1]
+        return by_rows(_predictions, rows, n_columns, model=self)
+
+    def _predictions(self, X: Floats) -> Floats:
         X = X if self._linear is None else _turned(X, self._linear)
-        parts: list[Any] = [
-            self.kernel(X[start : start + _ROWS_AT_ONCE], self._rows) @ self.dual_coef_
-            for start in range(0, len(X), _ROWS_AT_ONCE)
-        ]
-        predictions: Floats = np.concatenate(parts) + self.intercept_
+        predictions = np.empty((len(X), *self.dual_coef_.shape[1:]))
+        for start in range(0, len(X), _ROWS_AT_ONCE):
+            rows = slice(start, start + _ROWS_AT_ONCE)
+            predictions[rows] = self.kernel(X[rows], self._rows) @ self.dual_coef_
+        predictions += self.intercept_
         return predictions
+
+
+def _predictions(X: Array, model: ExactKernelRidge) -> Floats:
+    return model._predictions(X.astype(np.float64, copy=False))  # noqa: SLF001  its own
 
 
 def _checked_weights(X: Floats, sample_weight: Any) -> Floats:

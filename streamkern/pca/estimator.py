@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
 
+from streamkern.containers import LazyTransformer
 from streamkern.conventions import KernelParameters, TableEstimator, checked_rows
 from streamkern.errors import ModelFileError
 from streamkern.fitoptions import FitOptions
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 class RandomFeaturePCA(
     KernelParameters,
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
-    TransformerMixin,  # type: ignore[misc]
+    LazyTransformer,
     TableEstimator,
     TakesRows,
 ):
@@ -163,8 +164,9 @@ class RandomFeaturePCA(
         ParameterError
             If there are fewer rows or features than components asked for.
         """
-        self._forget_names()
-        return self._take(*principal_components(moments, self.n_components))
+        self._take(*principal_components(moments, self.n_components))
+        self._name_features(moments.report.get("feature_names"))
+        return self
 
     def _options(self) -> FitOptions:
         """Return the checked options of the passes of a fit.
@@ -206,9 +208,9 @@ class RandomFeaturePCA(
 
         Returns
         -------
-        ndarray of shape (n, K)
-            A lazy Dask array for a Dask array.  A row with a value that is not finite, where these
-            are skipped, is NaN.
+        ndarray of shape (n, K), or what `set_output` asks for
+            Of a Dask collection a lazy Dask array, or a lazy DataFrame where 'pandas' is asked for.
+            A row with a value that is not finite, where these are skipped, is NaN.
 
         Raises
         ------

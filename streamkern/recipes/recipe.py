@@ -245,6 +245,18 @@ class Recipe:
             raise ValueError("a recipe of no columns, or with one of them twice")
 
 
+def recipe_of(report: dict[str, Any]) -> Recipe | None:
+    """Return the recipe in a report of a fit, None where the rows had none.
+
+    Raises
+    ------
+    ValueError
+        If it is damaged.
+    """
+    values = report.get("data", {}).get("recipe")
+    return None if values is None else Recipe.from_dict(values)
+
+
 def _column(values: Any) -> Column:
     given = dict(values)
     kind = KINDS[given.pop("kind")]

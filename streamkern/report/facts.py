@@ -52,9 +52,8 @@ class Input(NamedTuple):
     share: float
 
 
-def fitted_rows(model: RidgeModel) -> list[tuple[str, str]]:
-    """Return how the model was made, as pairs of a name and a value."""
-    report = model.report_
+def fitted_rows(model: RidgeModel, report: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return how the model was made, in pairs of a name and a value; parameters as `rendered`."""
     rows = [
         ("rows", f"{report['rows']:,}"),
         *([("weights of rows", _weights(report))] if report.get("weights") else []),

@@ -109,13 +109,15 @@ def write_report(
         title = "Kernel classification" if is_classifier else "Kernel ridge regression"
     call = python_call(model, source) if command is None else command
     folder = "" if command is None else str(Path.cwd())
-    html = rendered(ridge, found, title=title, call=call, folder=folder, begun=begun)
+    report = model.report_  # that of a classifier says how it is calibrated
+    html = rendered(ridge, report, found, title=title, call=call, folder=folder, begun=begun)
     with replacing(path, force=force) as temporary:
         temporary.write_text(html, encoding="utf-8")
 
 
 def rendered(
     model: RidgeModel,
+    report: dict[str, Any],
     found: Validation | ClassValidation | None,
     *,
     title: str,
@@ -129,6 +131,8 @@ def rendered(
     ----------
     model : RidgeModel
         Of a classifier the one that gives its scores.
+    report : dict
+        Of the model, or of the classifier.
     found : Validation or ClassValidation, optional
         What reading the rows again told.
     title : str
@@ -139,7 +143,6 @@ def rendered(
     begun : float
         When the report was, on the clock of `time.perf_counter`.
     """
-    report = model.report_
     files, more_files = facts.data_files(model)
     inputs, more_inputs = facts.inputs(model)
     penalty, sizes, sparse = penalty_curve(model), components_curve(model), sparsity_curve(model)
@@ -159,7 +162,7 @@ def rendered(
         style_hash=f"sha256-{digest}",
         report=report,
         tiles=[*first, *cost_tiles(model)],
-        fitted=facts.fitted_rows(model),
+        fitted=facts.fitted_rows(model, report),
         files=files,
         more_files=more_files,
         found=found,

@@ -9,6 +9,7 @@ import numpy as np
 from dask.base import is_dask_collection, tokenize
 
 from streamkern.errors import DataError
+from streamkern.numeric import as_numbers, as_table
 from streamkern.sources.base import (
     Block,
     Reader,
@@ -58,7 +59,7 @@ def as_source(X: Any, y: Any = None, sample_weight: Any = None) -> Source:
 
 def as_rows(X: Any) -> Any:
     """Return rows to predict: a Dask array of what is lazy, which it stays, else an array."""
-    return lazy_array("X", X) if is_lazy(X) else ArraySource(X).X
+    return as_numbers(lazy_array("X", X)) if is_lazy(X) else ArraySource(X).X
 
 
 def labelled_rows(X: Any, y: Any = None, sample_weight: Any = None) -> tuple[Source, LabelColumn]:
@@ -111,7 +112,7 @@ def made_of(function: Any, *arguments: Any) -> Any:
 
 
 def _check_table(name: str, array: Any, ndims: tuple[int, ...]) -> None:
-    if array.dtype.kind not in "fiu":
+    if array.dtype.kind not in "fiub":
         raise DataError(
             f"{name} must hold floats or integers, but its type is {array.dtype}; convert it to "
             f"numbers first."
@@ -144,7 +145,7 @@ class ArraySource(Source):
     """Rows of NumPy arrays; parameters as in `as_source`."""
 
     def __init__(self, X: Any, y: Any = None, sample_weight: Any = None) -> None:
-        self.X = np.asarray(X)
+        self.X = as_table("X", X)
         self.y = None if y is None else np.asarray(y)
         weights = None if sample_weight is None else _counts(np.asarray(sample_weight))
         _check_table("X", self.X, (2,))
@@ -215,7 +216,7 @@ class DaskSource(Source):
                 _check_table(name, lazy[-1], ndims)
         X, y, weights = with_known_chunks(*lazy)
         _check_lengths(X, y, weights)
-        self.X = X.rechunk({1: -1})
+        self.X = as_numbers(X).rechunk({1: -1})
         rows = {0: self.X.chunks[0]}
         self.y = y if y is None else y.rechunk(rows | ({1: -1} if y.ndim == 2 else {}))
         self.weights = weights if weights is None else weights.rechunk(rows).astype(float)
@@ -223,7 +224,7 @@ class DaskSource(Source):
         self.n_samples, self.n_features = map(int, X.shape)
         self.n_targets = _n_targets(y)
         self.target_ndim = 1 if y is None else y.ndim
-        self.dtype = X.dtype
+        self.dtype = self.X.dtype
         self.rounding = rounding_of(self.dtype)
         self.chunk_bytes = max(X.chunks[0]) * self.row_bytes
 

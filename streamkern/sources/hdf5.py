@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from streamkern.sources.label_columns import LabelColumn
 
-_SINGLE_EXACT = {"f2", "f4", "i1", "u1", "i2", "u2"}
+_SINGLE_EXACT = {"b1", "f2", "f4", "i1", "u1", "i2", "u2"}
 
 
 def open_hdf5(

@@ -193,7 +193,7 @@ def describe_rows(path: str, x: str, y: str | None, weights: str | None = None) 
         target_shape: tuple[int, ...] = (0,)
         chunk_bytes, parts = _chunk_bytes(X), parts_of(X, path)
         if y is not None:
-            target = whole_numbers_in(file, path, y)
+            target = whole_numbers_in(file, path, y, with_booleans=False)
             if target.ndim not in (1, 2) or 0 in target.shape[1:]:
                 raise DataError(
                     f"{path}: {y} must have shape (n,) or (n, q), but has {target.shape}; store "

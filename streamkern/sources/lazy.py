@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from streamkern.errors import DataError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from streamkern.numeric import in_one_type
 
 
 def is_dask_array(X: Any) -> bool:
@@ -47,15 +45,7 @@ def lazy_array(name: str, values: Any) -> Any:
         import dask.array as da  # noqa: PLC0415  slow
 
         return da.asarray(values)
-    types = dict(values.dtypes) if values.ndim == 2 else {values.name: values.dtype}
-    others = [str(column) for column, dtype in types.items() if dtype.kind not in "fiub"]
-    if others:
-        raise DataError(
-            f"{name} must hold numbers only, but the column{'s' * (len(others) > 1)} "
-            f"{', '.join(others[:10])} do{'es' * (len(others) == 1)} not; encode or leave out."
-        )
-    common = np.result_type(*_number_types(types.values()))
-    return values.astype(common).to_dask_array()
+    return in_one_type(name, values).to_dask_array()
 
 
 def lazy_values(values: Any) -> Any:
@@ -67,13 +57,23 @@ def lazy_values(values: Any) -> Any:
     return values if is_dask_array(values) else da.from_array(np.asarray(values), chunks=-1)
 
 
-def _number_types(types: Any) -> Iterator[np.dtype[Any]]:
-    """Yield types of NumPy that hold what columns of a data frame do."""
-    for dtype in types:
-        if not isinstance(dtype, np.dtype):
-            yield np.dtype(np.float64)  # values may be missing
-        else:
-            yield np.dtype(np.uint8) if dtype.kind == "b" else dtype
+def lazy_frame(array: Any, columns: Any, index: Any = None) -> Any:
+    """Return a Dask array (n, p) as a Dask DataFrame, with an index of as many partitions."""
+    import dask.dataframe as dd  # noqa: PLC0415  slow
+
+    return dd.from_dask_array(array, columns=columns, index=index)
+
+
+def once(value: Any) -> Any:
+    """Return a value as one task of Dask: a graph holds it once, however many blocks take it.
+
+    A value that is a task already stays that.
+    """
+    from dask import delayed  # noqa: PLC0415  slow
+    from dask.base import is_dask_collection  # noqa: PLC0415
+
+    # Named after what it is, so that workers keep one of two graphs with the same.
+    return value if is_dask_collection(value) else delayed(value, pure=True, traverse=False)
 
 
 def with_known_chunks(*arrays: Any) -> list[Any]:

@@ -13,10 +13,15 @@ from streamkern.errors import DataError
 from streamkern.sources.stores import StoredFile
 
 
-def numbers_in(file: h5py.File, path: str, name: str) -> h5py.Dataset:
-    """Return a dataset of numbers that can be read, or raise DataError saying why there is none."""
+def numbers_in(
+    file: h5py.File, path: str, name: str, *, with_booleans: bool = True
+) -> h5py.Dataset:
+    """Return a dataset of numbers that can be read, or raise DataError saying why there is none.
+
+    Booleans are read as 0 and 1; as targets they are rather labels, and not taken for numbers.
+    """
     found = _dataset_in(file, path, name)
-    if found.dtype.kind not in "fiu":
+    if found.dtype.kind not in ("fiub" if with_booleans else "fiu"):
         kind = "boolean" if found.dtype.kind == "b" else str(found.dtype)
         may_be_labels = found.dtype.kind == "b" or is_text(found)
         labels = ", or, if these are labels of classes, give --classify" * may_be_labels
@@ -28,9 +33,11 @@ def numbers_in(file: h5py.File, path: str, name: str) -> h5py.Dataset:
     return found
 
 
-def whole_numbers_in(file: h5py.File, path: str, name: str) -> h5py.Dataset:
+def whole_numbers_in(
+    file: h5py.File, path: str, name: str, *, with_booleans: bool = True
+) -> h5py.Dataset:
     """Return a dataset of numbers that are all there, or raise DataError."""
-    found = numbers_in(file, path, name)
+    found = numbers_in(file, path, name, with_booleans=with_booleans)
     _need_all(found, path, name)
     return found
 

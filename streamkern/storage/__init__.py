@@ -21,7 +21,7 @@ from streamkern.storage.exports import exported
 from streamkern.storage.models import ModelFile, read_model, write_model
 from streamkern.storage.moments import MomentsFile, read_moments, write_moments
 from streamkern.storage.outputs import check_output, make_folder, replacing
-from streamkern.storage.recipes import read_recipe, recipe_of
+from streamkern.storage.recipes import read_recipe
 from streamkern.storage.rows import RowWriter, texts_of
 
 __all__ = [
@@ -47,7 +47,6 @@ __all__ = [
     "read_model",
     "read_moments",
     "read_recipe",
-    "recipe_of",
     "remove_checkpoint",
     "replacing",
     "texts_of",

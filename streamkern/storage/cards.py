@@ -49,7 +49,7 @@ COMPONENTS = Kind("PCA", "streamkern-pca", 1, "streamkern pca")
 BOOSTED = Kind("boosted classifier", "streamkern-boosted-model", 1, "streamkern fit --boost")
 # A map has two or three; one array by many names would be read as many times.
 _MOST_ARRAYS = 16
-_KINDS = {kind.format: kind for kind in (MODEL, MOMENTS, COMPONENTS, BOOSTED)}
+KINDS = {kind.format: kind for kind in (MODEL, MOMENTS, COMPONENTS, BOOSTED)}
 
 
 def write_card(file: h5py.File, kind: Kind, card: dict[str, Any], feature_map: FeatureMap) -> None:
@@ -112,7 +112,7 @@ def _why_not_opened(where: Path, kind: Kind, error: OSError) -> str:
 def _check_kind(where: Path, file: h5py.File, kind: Kind) -> None:
     found_format, version = mark(file, "format"), mark(file, "format_version")
     if found_format != kind.format:
-        other = _KINDS.get(str(found_format))
+        other = KINDS.get(str(found_format))
         found = f"a streamkern {other.name}, not a {kind.name}" if other else (
             f"HDF5 but not a streamkern {kind.name}"
         )  # fmt: skip

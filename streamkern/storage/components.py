@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from streamkern.principal import PrincipalComponents
 from streamkern.storage.cards import COMPONENTS, opened_card, restored_map, write_card
 from streamkern.storage.disk import new_hdf5
+from streamkern.storage.recipes import check_recipe
 from streamkern.storage.untrusted import finite_array
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ def read_components(path: str | Path) -> tuple[PrincipalComponents, dict[str, An
     """
     with opened_card(path, COMPONENTS) as (file, card):
         feature_map, precision = restored_map(file, card), card["precision"]
+        check_recipe(card, feature_map)
         D, components = feature_map.n_components, finite_array(file, "components", kinds="f")
         if components.ndim != 2 or components.shape[1] != D or not len(components):
             raise ValueError(f"components of shape {components.shape} for {D} features")

@@ -21,6 +21,7 @@ from streamkern.ensemble import ALGORITHMS, Ensemble, Round
 from streamkern.predictor import Predictor
 from streamkern.storage.cards import BOOSTED, opened_card, plain, restored_map, write_map
 from streamkern.storage.disk import new_hdf5
+from streamkern.storage.recipes import check_recipe
 from streamkern.storage.untrusted import finite_array, fixed
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ def read_ensemble(path: str | Path) -> EnsembleFile:
         )
         if len({each.predictor.feature_map.n_features for each in rounds}) != 1:
             raise ValueError(f"{len(rounds)} rounds that are not of the same inputs")
+        check_recipe(card, rounds[0].predictor.feature_map)
         return EnsembleFile(Ensemble(facts["algorithm"], K, rounds), card)
 
 

@@ -20,7 +20,7 @@ from streamkern.predictor import Predictor
 from streamkern.statistics.triangle import Triangle
 from streamkern.storage.cards import MODEL, opened_card, restored_map, write_card
 from streamkern.storage.disk import new_hdf5
-from streamkern.storage.recipes import recipe_of
+from streamkern.storage.recipes import check_recipe
 from streamkern.storage.untrusted import finite_array
 
 if TYPE_CHECKING:
@@ -116,10 +116,7 @@ def read_model(path: str | Path, *, with_equations: bool = True) -> ModelFile:
             raise ValueError(f"coefficients of shape {coef.shape} for {D} features")
         if card["precision"] not in {"single", "double"}:
             raise ValueError(f"precision {card['precision']!r}")
-        if (recipe := recipe_of(card.get("report", {}))) is not None:
-            given, expected = len(recipe.feature_names), feature_map.n_features
-            if given != expected:
-                raise ValueError(f"a recipe of {given} inputs for {expected}")
+        check_recipe(card, feature_map)
         predictor = Predictor(
             feature_map, coef, intercept, precision=card["precision"], flat=card["flat"]
         )

@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Any
 import h5py
 
 from streamkern.errors import DataError, ModelFileError, first_line
-from streamkern.recipes import RECIPE, Recipe
-from streamkern.storage.cards import MODEL, MOMENTS, opened_card
+from streamkern.recipes import RECIPE, Recipe, recipe_of
+from streamkern.storage.cards import KINDS, opened_card
 from streamkern.storage.untrusted import DAMAGE, mark, text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from streamkern.features import FeatureMap
+
 
 def read_recipe(path: str | Path) -> Recipe:
-    """Read how a table became inputs, from a file of rows, of a model or of moments.
+    """Read how a table became inputs, from a file of rows, of a model of any kind or of moments.
 
     Parameters
     ----------
@@ -36,7 +38,7 @@ def read_recipe(path: str | Path) -> Recipe:
     """
     try:
         with h5py.File(path, "r", locking="best-effort") as file:
-            kind = {card.format: card for card in (MODEL, MOMENTS)}.get(str(mark(file, "format")))
+            kind = KINDS.get(str(mark(file, "format")))
             if kind is None and RECIPE in file:
                 return Recipe.from_json(text(file, RECIPE))
     except DAMAGE as error:
@@ -59,13 +61,10 @@ def read_recipe(path: str | Path) -> Recipe:
     return recipe
 
 
-def recipe_of(report: dict[str, Any]) -> Recipe | None:
-    """Return the recipe in a report of a fit, None where the rows had none.
-
-    Raises
-    ------
-    ValueError
-        If it is damaged.
-    """
-    values = report.get("data", {}).get("recipe")
-    return None if values is None else Recipe.from_dict(values)
+def check_recipe(card: dict[str, Any], feature_map: FeatureMap) -> None:
+    """Raise ValueError if a card has a recipe that is damaged, or of other inputs than a map."""
+    recipe = recipe_of(card.get("report", {}))
+    if recipe is not None and len(recipe.feature_names) != feature_map.n_features:
+        raise ValueError(
+            f"a recipe of {len(recipe.feature_names)} inputs for {feature_map.n_features}"
+        )

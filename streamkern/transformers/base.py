@@ -8,19 +8,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_is_fitted
 
 from streamkern.blockwise import features_of
+from streamkern.containers import LazyTransformer
 from streamkern.conventions import KernelParameters, checked_rows
-from streamkern.engine import accumulate
 from streamkern.errors import DataError
-from streamkern.fitoptions import sample_size
-from streamkern.kernels import ShiftInvariantKernel
 from streamkern.sources import Source, as_source
 from streamkern.sources.arrays import as_rows
-from streamkern.statistics import ColumnStatistics, RowSample, Together
-from streamkern.survey import check_rows
 from streamkern.threads import blas_threads
 
 if TYPE_CHECKING:
@@ -31,51 +27,31 @@ if TYPE_CHECKING:
 _PRECISIONS = [np.float64, np.float32]
 
 
-class MapTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class MapTransformer(LazyTransformer, BaseEstimator):  # type: ignore[misc]
     """A map whose parameters are those that the map of the same name in `features` is made with.
 
-    A new one is a class with a constructor and these two.
+    A new one is a class with a constructor, `makes`, and a `fit` that draws the map.
 
     Attributes
     ----------
     makes : type of FeatureMap
-    rows_a_feature : int
-        Rows of a spread sample for every feature, for a map that is made from rows.
     """
 
     makes: ClassVar[type[FeatureMap]]
-    rows_a_feature: ClassVar[int] = 0
 
     feature_map_: FeatureMap
 
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002  scikit-learn's signature
-        """Draw the map for rows such as these.
-
-        What is made from rows (landmarks, cells of a grid, a median length scale) is made from a
-        uniform sample of them, in one light pass; else rows are not read.
-
-        Parameters
-        ----------
-        X : Source, dask.array.Array, data frame or array_like, of shape (n, p)
-        y : object
-            Is not looked at.
-
-        Raises
-        ------
-        ParameterError
-            If an option has a value that it cannot have.
-        DataError
-            If the rows cannot be used.
-        """
-        made, reads = self.makes(**self.get_params(deep=False)), self._reads_rows()
-        rows = checked_rows(
-            self, X, first=True, finite=True, dtype=_PRECISIONS, fewest=2 if reads else 1
-        )
-        source = as_source(rows)
+    def _source(self, X: Any, sample_weight: Any = None, *, fewest: int = 1) -> Source:
+        """Return the rows of a fit, checked like the options, which go first."""
+        made = self.makes(**self.get_params(deep=False))
+        rows = checked_rows(self, X, first=True, finite=True, dtype=_PRECISIONS, fewest=fewest)
+        source = as_source(rows, None, sample_weight)
         made.check_inputs(source.n_features)
-        sample = self._sample(source) if reads else (None, None)
-        self.feature_map_ = self.draw(source.n_features, *sample)
-        self.n_features_in_ = source.n_features
+        return source
+
+    def _take(self, feature_map: FeatureMap) -> Self:
+        """Set the fitted attributes."""
+        self.feature_map_, self.n_features_in_ = feature_map, feature_map.n_features
         return self
 
     def draw(
@@ -90,7 +66,7 @@ class MapTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         rows : ndarray of shape (m, p), optional
             Spread over the data, in random order, for what is made from rows.
         weights : ndarray of shape (m,), optional
-            How often each of these counts; all count once by default.
+            How often each row counts in a median length scale, and as a landmark; once by default.
 
         Raises
         ------
@@ -111,7 +87,8 @@ class MapTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Returns
         -------
-        ndarray of shape (n, D), or what `set_output` asks for; lazy for a Dask array
+        ndarray of shape (n, D), or what `set_output` asks for
+            Of a Dask collection a lazy Dask array, or a lazy DataFrame where 'pandas' is asked for.
 
         Raises
         ------
@@ -128,32 +105,15 @@ class MapTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         single = rows.dtype == np.float32
         return features_of(self.feature_map_, rows, np.float32 if single else np.float64)
 
-    def _resolved(self, n_features: int, rows: Any, weights: Any) -> dict[str, Any]:  # noqa: ARG002
+    def _resolved(
+        self,
+        n_features: int,  # noqa: ARG002  of a kernel
+        rows: Array | None,  # noqa: ARG002
+        weights: Floats | None,  # noqa: ARG002
+    ) -> dict[str, Any]:
         """Return the options for rows of p inputs such as these."""
         options: dict[str, Any] = self.get_params(deep=False)
         return options
-
-    def _reads_rows(self) -> bool:
-        """Say whether anything is made from rows."""
-        return self.rows_a_feature > 0
-
-    def _sample(self, source: Source) -> tuple[Array, Floats | None]:
-        """Return a uniform sample of the rows, in random order, and its weights."""
-        n_components = getattr(self, "n_components", source.n_features)
-        n_sample = sample_size(self.rows_a_feature, n_components, source.n_features)
-        seed = getattr(self, "random_state", 0)
-        found = accumulate(
-            source,
-            Together(
-                ColumnStatistics(source.n_features + source.n_targets), RowSample(n_sample, seed)
-            ),
-            label="sample",
-        )
-        columns, sample = found.statistic.parts
-        assert isinstance(columns, ColumnStatistics)  # noqa: S101  for the type checker
-        assert isinstance(sample, RowSample)  # noqa: S101
-        check_rows(source, columns, found)
-        return np.asarray(sample.X, dtype=np.float64), sample.counts
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -192,15 +152,3 @@ class KernelTransformer(
     @property
     def _n_features_out(self) -> int:
         return self.n_components_
-
-    def _reads_rows(self) -> bool:
-        scale = getattr(self.kernel, "length_scale", None)
-        return self.rows_a_feature > 0 or scale == "median"
-
-    def _resolved(self, n_features: int, rows: Any, weights: Any) -> dict[str, Any]:
-        options: dict[str, Any] = self.get_params(deep=False)
-        if isinstance(self.kernel, ShiftInvariantKernel):
-            self.kernel.check_inputs(n_features)
-            if rows is not None:
-                options["kernel"] = self.kernel.resolved(rows, weights=weights)
-        return options

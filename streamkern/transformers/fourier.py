@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 from streamkern import features
 from streamkern.kernels import Gaussian
-from streamkern.transformers.base import KernelTransformer
+from streamkern.transformers.rows import RowsTransformer
 
 if TYPE_CHECKING:
     from streamkern.kernels import ShiftInvariantKernel
 
 
-class RandomFourierFeatures(KernelTransformer):
+class RandomFourierFeatures(RowsTransformer):
     """Random Fourier features of a shift-invariant kernel.
 
     One draw of a frequency w gives either the pair (cos w^T x, sin w^T x) or, in the phase form,
@@ -77,7 +77,7 @@ class RandomFourierFeatures(KernelTransformer):
         self.random_state = random_state
 
 
-class QuasiRandomFourierFeatures(KernelTransformer):
+class QuasiRandomFourierFeatures(RowsTransformer):
     """Fourier features at the points of a scrambled low-discrepancy sequence.
 
     Every point alone is uniform, so there is no bias, and points together are more even than random
@@ -124,7 +124,7 @@ class QuasiRandomFourierFeatures(KernelTransformer):
         self.random_state = random_state
 
 
-class StructuredFourierFeatures(KernelTransformer):
+class StructuredFourierFeatures(RowsTransformer):
     """Random Fourier features whose directions are made by signs and Hadamard transforms.
 
     It takes O(D log p) a row where other maps take O(D p), and memory for O(D + p) numbers.
@@ -168,7 +168,7 @@ class StructuredFourierFeatures(KernelTransformer):
         self.random_state = random_state
 
 
-class GridFourierFeatures(KernelTransformer):
+class GridFourierFeatures(RowsTransformer):
     """Pairs of waves on an equispaced grid of frequencies, for one to three inputs.
 
     The kernel is an integral over frequencies, here a sum over the D / 2 of largest spectral

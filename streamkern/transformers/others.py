@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from sklearn.base import OneToOneFeatureMixin
 
 from streamkern import features
 from streamkern.kernels import Gaussian, Laplacian, Polynomial
 from streamkern.transformers.base import KernelTransformer, MapTransformer
+from streamkern.transformers.rows import RowsTransformer
 
 if TYPE_CHECKING:
     from streamkern.kernels import Kernel
 
 
-class Nystroem(KernelTransformer):
+class Nystroem(RowsTransformer):
     """The kernel at landmarks, for every kernel: phi(x) = L^-1 (k(x, z_1), ..., k(x, z_m)).
 
     With K_mm = L L^T, phi(x)^T phi(x') is the Nystroem approximation of the kernel, exact where x
@@ -68,7 +69,7 @@ class Nystroem(KernelTransformer):
         self.random_state = random_state
 
 
-class RandomBinning(KernelTransformer):
+class RandomBinning(RowsTransformer):
     """Cells of random grids, hashed to signed entries, for the Laplacian kernel.
 
     Parameters
@@ -145,6 +146,24 @@ class TensorSketch(KernelTransformer):
         self.n_components = n_components
         self.random_state = random_state
 
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002  scikit-learn's signature
+        """Draw the map for rows of as many inputs; what they hold is not looked at.
+
+        Parameters
+        ----------
+        X : Source, dask.array.Array, data frame or array_like, of shape (n, p)
+        y : object
+            Is not looked at.
+
+        Raises
+        ------
+        ParameterError
+            If an option has a value that it cannot have.
+        DataError
+            If the rows are no table.
+        """
+        return self._take(self.draw(self._source(X).n_features))
+
 
 class Identity(OneToOneFeatureMixin, MapTransformer):  # type: ignore[misc]
     """The inputs as features, computed by someone else already: models of them are linear ridge.
@@ -158,3 +177,21 @@ class Identity(OneToOneFeatureMixin, MapTransformer):  # type: ignore[misc]
     """
 
     makes: ClassVar[type[features.FeatureMap]] = features.Identity
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002  scikit-learn's signature
+        """Draw the map for rows of as many inputs; what they hold is not looked at.
+
+        Parameters
+        ----------
+        X : Source, dask.array.Array, data frame or array_like, of shape (n, p)
+        y : object
+            Is not looked at.
+
+        Raises
+        ------
+        ParameterError
+            If an option has a value that it cannot have.
+        DataError
+            If the rows are no table.
+        """
+        return self._take(self.draw(self._source(X).n_features))

@@ -108,6 +108,18 @@ def test_a_damaged_file_is_a_sentence_and_so_is_one_of_the_wrong_kind(fitted, tm
         streamkern.load(path)
 
 
+@pytest.mark.parametrize("algorithm", ["gentle", "real", "discrete"])
+def test_rows_that_are_not_finite_have_no_class_whatever_the_algorithm(algorithm):
+    X, y = rows()
+    found = model(algorithm=algorithm).fit(X, y)
+    rows_of_files = X.copy()
+    rows_of_files[7, 0] = np.nan
+    with pytest.raises(DataError, match="1 of 300 rows have no finite score, and so no class"):
+        found.predict(ArraySource(rows_of_files))
+    p = found.predict_proba(ArraySource(rows_of_files))
+    assert np.isnan(p).any(axis=1).nonzero()[0].tolist() == [7]
+
+
 def test_rows_that_are_not_finite_are_refused_or_left_out(tmp_path):
     X, y = rows()
     wrong = X.copy()
@@ -125,6 +137,46 @@ def test_rows_that_are_not_finite_are_refused_or_left_out(tmp_path):
     with h5py.File(tmp_path / "predicted.h5") as file:
         assert file["y_pred"][7] == b""
         assert np.isnan(file["y_proba"][:]).any(axis=1).nonzero()[0].tolist() == [7]
+
+
+def state(estimator):
+    return {name: id(value) for name, value in vars(estimator).items()}
+
+
+@pytest.mark.parametrize("is_fitted", [False, True])
+def test_the_estimator_that_was_given_is_left_as_it_was(tmp_path, is_fitted):
+    X, y = rows()
+    ridge = RandomFeatureRidge(streamkern.Gaussian(0.5), n_components=16, alpha=0.1)
+    if is_fitted:
+        ridge.fit(X, X[:, 0])
+    boosted, before = RandomFeatureAdaBoost(ridge, n_estimators=2), state(ridge)
+    boosted.fit(X, y).save(tmp_path / "m.h5")
+    boosted.evaluate(X, y)
+    boosted.predict_to_hdf5(X, tmp_path / "p.h5")
+    assert boosted.estimator is ridge
+    assert state(ridge) == before
+    assert boosted.get_params()["estimator"] is ridge
+    with pytest.raises(AttributeError):
+        boosted.on_bad_rows = "skip"
+    with pytest.raises(ValueError, match="Invalid parameter 'on_bad_rows'"):
+        boosted.set_params(on_bad_rows="skip")
+    assert boosted.on_bad_rows == "error"
+    assert state(ridge) == before
+
+
+def test_parameters_of_the_estimator_are_set_cloned_and_read_again():
+    boosted = model().set_params(estimator__on_bad_rows="skip", estimator__n_components=32)
+    assert boosted.on_bad_rows == "skip"
+    again = clone(boosted)
+    assert again.estimator is not boosted.estimator
+    expected, found = boosted.get_params(), again.get_params()
+    assert expected.pop("estimator") is not found.pop("estimator")
+    assert found == expected
+    assert (again.on_bad_rows, again.estimator.n_components) == ("skip", 32)
+    other = RandomFeatureRidge(n_components=8)
+    assert again.set_params(estimator=other).get_params()["estimator"] is other
+    assert again.on_bad_rows == "error"
+    assert clone(RandomFeatureAdaBoost()).get_params()["estimator"] is None
 
 
 def test_balanced_classes_weigh_the_same():

@@ -50,6 +50,18 @@ def test_predictions_and_their_errors_are_those_of_the_model(folder):
     assert 1 - found["accuracy"] == pytest.approx(rounds[-1]["train_error"])
 
 
+def test_bad_rows_are_skipped_where_that_is_asked_for(folder):
+    with h5py.File(folder / "data.h5") as data, h5py.File(folder / "bad.h5", "w") as file:
+        file["X"], file["y"] = data["X"][:], data["y"][:]
+        file["X"][7, 0] = np.nan
+    model, bad, out = folder / "model.h5", folder / "bad.h5", folder / "skipped.h5"
+    assert report_of("evaluate", model, bad, "--on-bad-rows", "skip")["skipped_rows"] == 1
+    found = report_of("predict", model, bad, "--out", out, "--on-bad-rows", "skip")
+    assert found["skipped_rows"] == 1
+    for given in (("evaluate", model, bad), ("predict", model, bad, "--out", out, "--force")):
+        assert CliRunner().invoke(main, [str(each) for each in given]).exit_code == 1
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

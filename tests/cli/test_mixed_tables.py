@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
+from streamkern import load
 from streamkern.cli import main
 from streamkern.storage import exported
 
@@ -83,10 +84,88 @@ def test_the_raw_table_is_evaluated(folder):
     assert raw.stdout.splitlines()[-1] == rows.stdout.splitlines()[-1]
 
 
+def weighted():
+    """Write rows with weights, and a model of them; return the rows."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": rng.integers(18, 80, 60), "work": rng.choice(["a", "b"], 60)})
+    frame["w"], frame["w2"] = rng.integers(0, 4, 60), np.linspace(0.5, 2.0, 60)
+    frame["pay"] = frame.age / 10 + (frame.work == "a") + rng.standard_normal(60)
+    frame.to_csv("people.csv", index=False)
+    for command in (
+        "convert people.csv people.h5 --target pay --weights w --drop w2",
+        "fit people.h5 --weights weights --out weighted.h5 --components 16 --alpha 1 --quiet",
+    ):
+        done = run(*command.split())
+        assert done.exit_code == 0, done.output
+    return frame
+
+
+def errors(*arguments):
+    done = run("evaluate", "weighted.h5", *arguments, "--json")
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_rows_of_a_raw_table_count_by_the_weights_of_the_recipe_or_by_others(folder):
+    frame = weighted()
+    assert errors("people.csv") == errors("people.h5", "--weights", "weights")
+    assert errors("people.csv") == errors("people.csv", "--weights", "w")
+    assert errors("people.csv")["rmse"] != errors("people.h5")["rmse"]
+    assert errors("people.csv")["rows"] == (frame["w"] > 0).sum()
+    done = run("predict", "weighted.h5", "people.csv", "--out", "pred.csv")
+    assert done.exit_code == 0, done.output
+    residuals = pd.read_csv("pred.csv")["y_pred"] - frame["pay"]
+    for name in ("w", "w2", "age"):
+        expected = np.sqrt(np.average(residuals**2, weights=frame[name]))
+        assert errors("people.csv", "--weights", name)["rmse"] == pytest.approx(expected, rel=1e-6)
+
+
+def test_predictions_ask_for_no_weights_and_errors_do(folder):
+    frame = weighted()
+    frame.drop(columns=["w", "pay"]).to_csv("bare.csv", index=False)
+    frame.drop(columns="w").to_csv("equal.csv", index=False)
+    done = run("predict", "weighted.h5", "bare.csv", "--out", "pred.csv")
+    assert done.exit_code == 0, done.output
+    refused = run("evaluate", "weighted.h5", "equal.csv", "--quiet")
+    assert refused.exit_code == 1
+    assert "no column 'w', which the recipe needs; its columns are" in refused.stderr
+    assert refused.stderr.endswith("a column of ones weighs all rows the same.\n")
+    unweighted = errors("people.h5")
+    frame.assign(w=1).to_csv("equal.csv", index=False)
+    assert errors("equal.csv") == unweighted
+
+
+def components():
+    options = ("--random-features", 16, "--components", 2, "--quiet")
+    done = run("pca", "train.h5", "--out", "pca.h5", *options)
+    assert done.exit_code == 0, done.output
+    return load("pca.h5")
+
+
+def test_the_raw_table_has_the_scores_of_its_converted_rows(folder):
+    found = components()
+    assert run("transform", "pca.h5", "new.csv", "--out", "raw.h5").exit_code == 0
+    assert run("convert", "new.csv", "new.h5", "--like", "pca.h5", "--no-target").exit_code == 0
+    assert run("transform", "pca.h5", "new.h5", "--out", "rows.h5").exit_code == 0
+    with h5py.File("raw.h5") as raw, h5py.File("rows.h5") as rows:
+        assert raw["X"].shape == (2, 2)
+        np.testing.assert_array_equal(raw["X"][:], rows["X"][:])
+        frame = pd.read_csv("new.csv", dtype=str, keep_default_na=False)
+        mine = found.transform(found.recipe_.transform(frame))
+        np.testing.assert_allclose(raw["X"][:], mine, rtol=1e-6, atol=1e-9)
+    done = run("transform", "pca.h5", "*.csv", "--out", "both.h5", "--json")
+    assert json.loads(done.stdout.splitlines()[-1])["rows"] == 7
+    refused = run("transform", "pca.h5", "new.csv", "--out", "new.csv", "--force", "--quiet")
+    assert "new.csv is an input of this job" in refused.stderr
+    assert not [name for name in inside(folder) if name.startswith(".")]
+
+
 def test_the_card_names_the_columns_of_the_table(folder):
-    said = run("show", "model.h5").stdout
-    assert "columns of a table" in said
-    assert "age, workclass, hours" in said
+    components()
+    for model in ("model.h5", "pca.h5"):
+        said = run("show", model).stdout
+        assert "columns of a table" in said
+        assert "age, workclass, hours" in said
 
 
 def test_text_labels_of_a_raw_table_are_predicted_and_evaluated(folder):
@@ -129,7 +208,7 @@ def test_text_labels_of_a_raw_table_are_predicted_and_evaluated(folder):
     ("command", "why"),
     [
         ("evaluate model.h5 new.csv", "new.csv has no column 'income', which the recipe needs"),
-        ("evaluate model.h5 train.csv --y z", "--x, --y and --weights name datasets of HDF5"),
+        ("evaluate model.h5 train.csv --y z", "--x and --y name datasets of HDF5, and"),
         ("predict model.h5 short.csv --out o.h5", "short.csv has no column 'workclass'"),
         ("predict model.h5 words.csv --out o.h5", "words.csv: column 'hours' must hold numbers, "),
         ("predict model.h5 new.csv train.h5 --out o.h5", "train.h5 is no CSV or Parquet, but new"),

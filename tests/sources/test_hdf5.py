@@ -469,11 +469,10 @@ def test_zero_columns_are_refused(tmp_path):
         (np.full((6, 2), b"ab"), r"\|S2"),
         (np.full((6, 2), "ab", h5py.string_dtype()), "object"),
         (np.zeros((6, 2), "c8"), "complex64"),
-        (np.zeros((6, 2), bool), "boolean"),
         (np.zeros((6, 2), [("a", "f4"), ("b", "i4")]), "'a'"),
         (np.zeros((6, 2), "V4"), "V4"),
     ],
-    ids=["bytes", "text", "complex", "boolean", "compound", "opaque"],
+    ids=["bytes", "text", "complex", "compound", "opaque"],
 )
 @pytest.mark.parametrize("role", ["X", "y"])
 def test_values_that_are_not_numbers_are_refused(tmp_path, values, called, role):

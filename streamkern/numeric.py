@@ -1,0 +1,67 @@
+"""Tables as arrays of numbers: truth values are 0 and 1, and columns of many types have one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from streamkern._typing import Array
+
+
+def as_table(name: str, values: Any) -> Array:
+    """Return rows in memory as an array whose truth values are numbers.
+
+    Parameters
+    ----------
+    name : str
+        What errors call them.
+    values : array_like or pandas.DataFrame
+        Columns of a data frame are numbers or booleans; missing ones become NaN.
+
+    Raises
+    ------
+    DataError
+        If a column of a data frame holds something else.
+    """
+    if type(values).__module__.startswith("pandas") and values.ndim == 2:
+        values = in_one_type(name, values)
+    table: Array = as_numbers(np.asarray(values))
+    return table
+
+
+def as_numbers(array: Any) -> Any:
+    """Return truth values of an array, of NumPy or Dask, as 0 and 1, and others as they are."""
+    return array.astype(np.uint8) if array.dtype.kind == "b" else array
+
+
+def in_one_type(name: str, frame: Any) -> Any:
+    """Return a data frame or series, of pandas or Dask, as numbers of one type of NumPy.
+
+    Raises
+    ------
+    DataError
+        If a column holds anything but numbers and booleans.
+    """
+    types = dict(frame.dtypes) if frame.ndim == 2 else {frame.name: frame.dtype}
+    others = [str(column) for column, dtype in types.items() if dtype.kind not in "fiub"]
+    if others:
+        raise DataError(
+            f"{name} must hold numbers only, but the column{'s' * (len(others) > 1)} "
+            f"{', '.join(others[:10])} do{'es' * (len(others) == 1)} not; encode or leave out."
+        )
+    return frame.astype(np.result_type(*_number_types(types.values()))) if types else frame
+
+
+def _number_types(types: Any) -> Iterator[np.dtype[Any]]:
+    """Yield types of NumPy that hold what columns of a data frame do."""
+    for dtype in types:
+        if not isinstance(dtype, np.dtype):
+            yield np.dtype(np.float64)  # values may be missing
+        else:
+            yield np.dtype(np.uint8) if dtype.kind == "b" else dtype
