@@ -90,7 +90,8 @@ METHODS = {
     | CLASSES
     | {"score", "set_score_request", "recipe_", "predict_to_hdf5", "classes_", "predictor_"}
     | {"staged_evaluate", "on_bad_rows"},
-    "RandomFeaturePCA": FEATURES | {"fit", "solve", "save", "transform_to_hdf5", "set_fit_request"},
+    "RandomFeaturePCA": FEATURES
+    | {"fit", "solve", "save", "transform_to_hdf5", "set_fit_request", "recipe_"},
     "ExactKernelRidge": {"fit", "predict", "score", "set_fit_request", "set_score_request"},
 }
 
