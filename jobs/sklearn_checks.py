@@ -1,7 +1,8 @@
 """scikit-learn's own checks of every estimator: python jobs/sklearn_checks.py.
 
 Prints how many checks ran and passed, and those that are expected to fail, each with its reason.
-Ends with status 1 where another one fails, or where one passes that is expected to fail.
+Ends with status 1 where another one fails, or where one passes that is expected to fail.  A warning
+fails a check.
 """
 
 from __future__ import annotations
@@ -133,7 +134,7 @@ def checked(case: Case) -> bool:
     """Run the checks of one estimator, print what came out, and say whether it was expected."""
     begun = time.perf_counter()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("error")
         results = check_estimator(
             case.estimator, expected_failed_checks=case.expected, on_fail=None, on_skip=None
         )

@@ -1,14 +1,15 @@
 """Every estimator passes scikit-learn's own checks, but for those that the job names with a reason.
 
-xfail is strict here: a check that is expected to fail and passes is a failure too.
+xfail is strict here: a check that is expected to fail and passes is a failure too.  So is one that
+passes with a warning.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import warnings
 
 import dask
-import pytest
 from commandline import JOBS
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -25,7 +26,6 @@ EXPECTED = {id(case.estimator): case.expected for case in job.CASES}
     [case.estimator for case in job.CASES],
     expected_failed_checks=lambda estimator: EXPECTED[id(estimator)],
 )
-@pytest.mark.filterwarnings("ignore")
 def test_it_passes_the_check(estimator, check):
     with dask.config.set(scheduler="synchronous"):
         check(estimator)
@@ -45,3 +45,14 @@ def test_what_is_not_expected_is_told(capsys):
     assert " passed, 0 failed as expected, 0 failed, " in capsys.readouterr().out
     assert not job.checked(job.Case(identity, {"check_fit2d_1sample": "the check is a wrong one"}))
     assert "NOT EXPECTED: check_fit2d_1sample passes" in capsys.readouterr().out
+
+
+class Warns(streamkern.Identity):
+    def transform(self, X):
+        warnings.warn("of no use", UserWarning, stacklevel=1)
+        return super().transform(X)
+
+
+def test_a_warning_fails_a_check(capsys):
+    assert not job.checked(job.Case(Warns()))
+    assert "NOT EXPECTED: check_" in capsys.readouterr().out
