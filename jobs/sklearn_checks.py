@@ -74,8 +74,8 @@ WEIGHTS = {
     "they weigh"
 }
 LANDMARKS = {
-    "check_sample_weight_equivalence_on_dense_data": "landmarks are chosen from rows that count "
-    "once each, whatever they weigh"
+    "check_sample_weight_equivalence_on_dense_data": "landmarks begin at rows that are drawn by "
+    "their places, whatever they weigh"
 }
 ROUNDED = {
     "check_sample_weight_equivalence_on_dense_data": "features are in single precision, and the "
