@@ -8,8 +8,9 @@ import numpy as np
 
 from streamkern.calibration import ScoreSums, fitted_calibrator, normal_sigmoid
 from streamkern.errors import DataError
-from streamkern.prediction import predicted_shards, scored
+from streamkern.prediction import predicted_shards
 from streamkern.scheduling import run_all, task
+from streamkern.scoring import scored
 from streamkern.solving import part_of
 from streamkern.statistics import HeldOutScores, PredictedClasses, block_folds
 from streamkern.storage import RowWriter, texts_of

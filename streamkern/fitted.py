@@ -17,15 +17,9 @@ from streamkern.inputs import TakesRows
 from streamkern.kernels import kernel_from
 from streamkern.local import LocalModel
 from streamkern.metric import described_metric, metric_of_map
-from streamkern.prediction import (
-    diagnose,
-    evaluate,
-    gradient_outer_product,
-    predict_to_hdf5,
-    predicted_rows,
-    predicted_shards,
-)
+from streamkern.prediction import predict_to_hdf5, predicted_rows, predicted_shards
 from streamkern.scheduling import is_task, run, shared, task
+from streamkern.scoring import diagnose, evaluate, gradient_outer_product
 from streamkern.sources import Source, as_source
 from streamkern.sources.arrays import as_rows
 from streamkern.sources.lazy import is_dask_array

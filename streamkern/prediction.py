@@ -1,4 +1,4 @@
-"""A predictor applied to every row of a source: to a file, or against the targets."""
+"""A predictor applied to every row: of an array, lazily, or of a source, to a file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 
 from streamkern.blockwise import by_rows
 from streamkern.deviation import Deviation
-from streamkern.engine import accumulate
 from streamkern.errors import DataError
 from streamkern.mapping import map_shards
 from streamkern.plan import cut
@@ -17,13 +16,6 @@ from streamkern.predictor import Predictor
 from streamkern.scheduling import kept, shared, task
 from streamkern.sources import Source
 from streamkern.sources.arrays import as_rows
-from streamkern.statistics import (
-    ColumnStatistics,
-    GradientOuterProduct,
-    LeaveOneOut,
-    PredictionErrors,
-    Together,
-)
 from streamkern.storage import RowWriter
 
 if TYPE_CHECKING:
@@ -31,12 +23,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from streamkern._typing import Array, Floats
-    from streamkern.engine import PassResult
     from streamkern.predictor import RowFunction
     from streamkern.scratch import Scratch
     from streamkern.solve import NormalEquations
     from streamkern.sources import Block, Shard
-    from streamkern.statistics import Statistic
 
 # What the predictions of one shard may take on their way to the writer.
 _SHARD_BYTES = 32 << 20
@@ -182,231 +172,3 @@ def predict_to_hdf5(
                 f"--on-bad-rows skip to write NaN for them."
             )
     return bad
-
-
-def evaluate(
-    predictor: Predictor, source: Source, *, skip_bad_rows: bool = False
-) -> dict[str, Any]:
-    """Compare predictions with the targets of a source, in one pass.
-
-    Parameters
-    ----------
-    predictor : Predictor
-    source : Source
-    skip_bad_rows : bool
-        Leave out rows with values that are not finite, instead of refusing them.
-
-    Returns
-    -------
-    dict
-        `rows`, `skipped_rows`, `rmse`, `mae` and `r2`: numbers for targets (n,), else lists, with
-        their means as `rmse_mean` and so on.  Rows count by their weights; `rows` are those of
-        weight above 0.
-
-    Raises
-    ------
-    DataError
-        If the rows cannot be used.
-    """
-    predictor.feature_map.check((source.n_samples, source.n_features))
-    D, q = predictor.coef.shape
-    if source.n_targets != q:
-        raise DataError(
-            f"the model predicts {q} target{'s' * (q > 1)}, but the data has {source.n_targets}; "
-            f"name the dataset that holds them with --y."
-        )
-    empty = PredictionErrors(predictor)
-    result, errors, _ = scored(source, empty, empty, 8 * D, "evaluate", skip_bad_rows)
-    if not np.isfinite(errors.squared).all():
-        raise DataError(
-            "predictions or their squared errors overflow on rows far outside of those that were "
-            "fitted; look at the largest inputs with `streamkern inspect`, or rescale them."
-        )
-    found: dict[str, Any] = {"rows": result.n_rows, "skipped_rows": result.n_skipped}
-    for name in ("rmse", "mae", "r2"):
-        values = getattr(errors, name)
-        if source.target_ndim == 1:
-            found[name] = float(values[0])
-        else:
-            found[name] = values.tolist()
-            found[f"{name}_mean"] = float(values.mean())
-    return found
-
-
-def gradient_outer_product(
-    predictor: Predictor,
-    source: Source,
-    *,
-    target_unit: Floats | None = None,
-    skip_bad_rows: bool = False,
-) -> Floats:
-    """Return the average gradient outer product (p, p) of a predictor over the rows, in one pass.
-
-    It is of standardised rows, and 0 for inputs that are left out.
-
-    Parameters
-    ----------
-    predictor : Predictor
-    source : Source
-        With targets or without.
-    target_unit : ndarray of shape (q,), optional
-        What targets are divided by; 1 by default.
-    skip_bad_rows : bool
-        Leave out rows with values that are not finite, instead of refusing them.
-
-    Raises
-    ------
-    DataError
-        If the rows cannot be used.
-    ParameterError
-        If the features have no gradients.
-    """
-    predictor.feature_map.check((source.n_samples, source.n_features))
-    empty = GradientOuterProduct(predictor, target_unit)
-    row_bytes = 8 * predictor.coef.shape[0]
-    _, found, _ = scored(source, empty, empty, row_bytes, "gradients", skip_bad_rows)
-    kept = empty.standardizer.columns
-    metric = np.zeros((source.n_features, source.n_features))
-    metric[np.ix_(kept, kept)] = found.mean
-    return metric
-
-
-def scored(  # noqa: PLR0917  of two callers
-    source: Source,
-    statistic: Any,
-    empty: Statistic,
-    row_bytes: int,
-    label: str,
-    skip_bad_rows: bool,
-) -> tuple[PassResult[Any], Any, ColumnStatistics]:
-    """Run one pass for a statistic, and refuse rows that are not finite.
-
-    Parameters
-    ----------
-    statistic : Statistic, or a task of one
-    empty : Statistic
-        What its sums are attached to here.
-    """
-    shard_rows, block_rows = cut(source, row_bytes)
-    columns = ColumnStatistics(source.n_features + source.n_targets)
-    result: PassResult[Any] = accumulate(
-        source,
-        task(Together, statistic, columns, name="zero"),
-        shard_rows=shard_rows,
-        block_rows=block_rows,
-        skip_bad_rows=skip_bad_rows,
-        label=label,
-    )
-    scores, seen = result.statistic
-    scores, columns = empty.attached(scores), columns.attached(seen)
-    if columns.n_bad_rows:
-        raise source.bad_rows_error(columns.n_bad_rows, columns.first_bad_row or 0)
-    if not result.n_rows:
-        raise source.none_left_error(result.n_skipped, result.n_weightless)
-    return result, scores, columns
-
-
-def check_fitted_rows(
-    equations: NormalEquations,
-    columns: ColumnStatistics,
-    squared: Floats,
-    expected: Floats,
-    tolerance: float = 1e-3,
-) -> None:
-    """Raise DataError unless rows are those of a fit, by their weight and sums of squared errors.
-
-    Parameters
-    ----------
-    equations : NormalEquations
-        Of the fit.
-    columns : ColumnStatistics
-        Of the rows.
-    squared, expected : ndarray of shape (q,)
-        As they were found, and as the moments of the fit tell them.
-    tolerance : float
-        Relative to what is expected.
-    """
-    N, q = equations.weight, len(expected)
-    spread = columns.weight[-q:] * columns.variance[-q:]
-    # Sums of squares from moments are rounded beside the spread of the targets.
-    rounding = (5e-6 if equations.gram.panels[0].dtype == np.float32 else 1e-9) * spread
-    same = np.abs(squared - expected) <= tolerance * expected + rounding
-    if not (same.all() and np.isclose(columns.weight[-1], N, rtol=1e-9)):
-        said, known = (np.sqrt(sums[0] / N) for sums in (squared, expected))
-        raise DataError(
-            f"these are not the rows that the model was fitted on: they weigh "
-            f"{columns.weight[-1]:,.10g} and have residuals of {said:.5g}, the fitted ones "
-            f"{N:,.10g} and {known:.5g}; name the files of the fit, and its weights."
-        )
-
-
-def diagnose(
-    predictor: Predictor,
-    equations: NormalEquations,
-    source: Source,
-    *,
-    n_largest: int = 10,
-    skip_bad_rows: bool = False,
-) -> dict[str, Any]:
-    """Say how the model would do on every row without that row, in one pass over its own rows.
-
-    A row is left out with all its weight: not as one of several equal rows.
-
-    Parameters
-    ----------
-    predictor : Predictor
-    equations : NormalEquations
-    source : Source
-        The rows that the model was fitted on.
-    n_largest : int
-        How many rows of largest leverage and error to name.
-    skip_bad_rows : bool
-        Leave out rows with values that are not finite, as the fit did.
-
-    Returns
-    -------
-    dict
-        `rows`, `loo_rmse`, `effective_dof`, `rows_of_leverage_one`, and `largest_leverages` and
-        `largest_errors`: lists of row, place, leverage and leave-one-out error.  The error is None
-        where every row has leverage one.
-
-    Raises
-    ------
-    DataError
-        If these are not the rows that the model was fitted on.
-    """
-    predictor.feature_map.check((source.n_samples, source.n_features))
-    D, q = predictor.coef.shape
-    if source.n_targets != q:
-        raise DataError(
-            f"the model predicts {q} targets, but the data has {source.n_targets}; name the "
-            f"dataset that was fitted with --y."
-        )
-    deviation = task(Deviation.of, predictor.feature_map, shared(equations), name="deviation")
-    statistic = task(LeaveOneOut, predictor, deviation, n_largest, name="leave-one-out")
-    nowhere: Any = None  # deviations stay where the rows are
-    here = LeaveOneOut(predictor, nowhere, n_largest)
-    result, found, columns = scored(source, statistic, here, 16 * D, "diagnose", skip_bad_rows)
-    check_fitted_rows(equations, columns, found.rss, equations.train_rss)
-    rmse = [None if np.isnan(value) else value for value in found.rmse.tolist()]
-
-    def named(largest: Any) -> list[dict[str, Any]]:
-        return [
-            {
-                "row": int(place),
-                "place": source.locate(int(place)),
-                "leverage": float(facts[0]),
-                "error": float(facts[1]) if predictor.flat else facts[1:].tolist(),
-            }
-            for place, facts in zip(largest.places, largest.facts, strict=True)
-        ]
-
-    return {
-        "rows": result.n_rows,
-        "skipped_rows": result.n_skipped,
-        "loo_rmse": rmse[0] if predictor.flat else rmse,
-        "effective_dof": float(found.leverage.mean()),
-        "rows_of_leverage_one": found.n_whole,
-        "largest_leverages": named(found.leverages),
-        "largest_errors": named(found.errors),
-    }

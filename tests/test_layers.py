@@ -39,7 +39,7 @@ LAYERS = [
     {"solving", "survey"},
     {"learning", "tuning", "labelling"},
     {"datamoments"},
-    {"batches", "fitting", "leaving_out", "prediction"},
+    {"batches", "fitting", "leaving_out", "prediction", "scoring"},
     {"tables"},
     {"fitted", "reporting"},
     {"ridgeoptions"},

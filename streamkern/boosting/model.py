@@ -23,8 +23,9 @@ from streamkern.labelling import (
 from streamkern.metric import described_metric, with_metric
 from streamkern.model import RidgeModel
 from streamkern.observing import job
-from streamkern.prediction import predicted_rows, scored
+from streamkern.prediction import predicted_rows
 from streamkern.scored_classes import ScoredClasses
+from streamkern.scoring import scored
 from streamkern.statistics import StagedErrors
 from streamkern.storage import EnsembleFile, write_ensemble
 

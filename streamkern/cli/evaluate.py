@@ -27,7 +27,7 @@ def evaluate(say: Say, **options: Any) -> None:
     from streamkern.classification import evaluate_classes
     from streamkern.cli.place import Place
     from streamkern.cli.rows import opened_rows
-    from streamkern.prediction import evaluate as evaluate_source
+    from streamkern.scoring import evaluate as evaluate_source
 
     (predictor, classifier, _, card), place = opened_model(options["model"]), Place.of(options)
     opened = opened_rows(options, card, options["y"], labels=classifier is not None)

@@ -14,8 +14,8 @@ import numpy as np
 
 from streamkern.deviation import Deviation
 from streamkern.errors import DataError
-from streamkern.prediction import check_fitted_rows, scored
 from streamkern.scheduling import run, run_all, shared, task
+from streamkern.scoring import check_fitted_rows, scored
 from streamkern.statistics import (
     HeldOutPairs,
     ListedFolds,
