@@ -109,7 +109,7 @@ def fit_window(model: _Model, source: HDF5Source, folder: str | Path, *, n_files
     left = set(before) - set(places)
     for path in left:
         path.unlink()
-    model.report_["window"] = {"files": len(days), "read_files": sum(new), "left_files": len(left)}
+    ridge.report_["window"] = {"files": len(days), "read_files": sum(new), "left_files": len(left)}
     return model
 
 
