@@ -18,7 +18,7 @@ check: $(VENV)/installed
 	$(BIN)/mypy
 
 test: check
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest
 
 bench: $(VENV)/installed
 	$(BIN)/python jobs/benchmark.py $(BENCH)

@@ -23,14 +23,6 @@ SECONDS_TO_START = 60
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.hookimpl(tryfirst=True)  # before they are dealt out
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Have tests that start worker processes run one after the other, beside those that do not."""
-    for item in items:
-        if item.get_closest_marker("cluster"):
-            item.add_marker(pytest.mark.xdist_group("cluster"))
-
-
 @contextmanager
 def dask_process(log: Path, *arguments: Any) -> Iterator[subprocess.Popen[bytes]]:
     found = str(Path(__file__).parent), os.environ.get("PYTHONPATH")

@@ -70,6 +70,11 @@ class ScaledKernel(ShiftInvariantKernel):
         In the units of the (standardised) inputs: one for all, or one per input.  'median' is the
         median of `distance` over pairs of training rows, resolved when a model is fitted.
 
+    Attributes
+    ----------
+    along_axes : bool
+        Whether inputs count one by one, so that other axes make another kernel.
+
     Raises
     ------
     ParameterError
@@ -77,6 +82,7 @@ class ScaledKernel(ShiftInvariantKernel):
     """
 
     length_scale: LengthScale = 1.0
+    along_axes: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "length_scale", _checked_length_scale(self.length_scale))
@@ -172,15 +178,7 @@ class ScaledKernel(ShiftInvariantKernel):
 
 
 class DistanceKernel(ScaledKernel):
-    """A kernel of a distance of scaled rows.
-
-    Attributes
-    ----------
-    along_axes : bool
-        Whether the distance is along the axes, so that other axes make another kernel.
-    """
-
-    along_axes: ClassVar[bool] = False
+    """A kernel of a distance of scaled rows."""
 
     @abstractmethod
     def profile(self, distances: Floats) -> Floats:

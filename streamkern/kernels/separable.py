@@ -73,6 +73,7 @@ class Cauchy(ScaledKernel):
     """
 
     name = "cauchy"
+    along_axes = True
 
     def distance(self, X: Floats, Z: Floats) -> Floats:
         """Return Euclidean distances (n, m): near rows have about exp(-r^2)."""

@@ -64,8 +64,7 @@ def _how(metric: dict[str, Any]) -> str:
         return "The metric was given."
     rounds = metric["rounds"]
     n_rows, kept = rounds[0]["n_rows"], rounds[metric["kept"]]
-    along_axes = getattr(KERNELS[kept["kernel"]], "along_axes", False)
-    weighs = metric["kind"].startswith("diagonal") or along_axes
+    weighs = metric["kind"].startswith("diagonal") or KERNELS[kept["kernel"]].along_axes
     what = "one weight for every input" if weighs else "directions"
     told = (
         f"The metric is the average outer product of the gradients of a fit, learnt as {what} on a "
