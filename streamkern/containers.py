@@ -44,17 +44,19 @@ class LazyTransformer(TransformerMixin, auto_wrap_output_keys=None):  # type: ig
 
 def _lazily(method: Callable[..., Any]) -> Callable[..., Any]:
     """Return a `transform` that hands lazy rows past scikit-learn."""
-    plain = method.__wrapped__  # type: ignore[attr-defined]
+    plain = getattr(method, "__wrapped__", method)
 
     @wraps(method)
-    def transform(self: Any, X: Any) -> Any:
-        return _in_columns(self, plain, X) if is_lazy(X) else method(self, X)
+    def transform(self: Any, X: Any, *more: Any, **named: Any) -> Any:
+        if not is_lazy(X):
+            return method(self, X, *more, **named)
+        return _in_columns(self, plain(self, X, *more, **named), X)
 
     return transform
 
 
-def _in_columns(estimator: Any, method: Callable[..., Any], X: Any) -> Any:
-    """Return what a method makes of lazy rows, as the container that was asked for."""
+def _in_columns(estimator: Any, made: Any, X: Any) -> Any:
+    """Return what was made of lazy rows as the container that was asked for."""
     wanted = _get_output_config("transform", estimator)["dense"]
     if wanted not in {"default", "pandas"}:
         raise ParameterError(
@@ -62,7 +64,6 @@ def _in_columns(estimator: Any, method: Callable[..., Any], X: Any) -> Any:
             f"collection; take 'pandas' for a Dask DataFrame, 'default' for a Dask array, or "
             f"compute the rows first."
         )
-    made = method(estimator, X)
     if wanted == "default":
         return made
     index = X.index if is_dask_frame(X) else None

@@ -31,14 +31,32 @@ _DECIDING = (
     *("precision", "random_state"),
 )
 
-_LOCKS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+
+class Locks:
+    """What threads that share a model wait for.
+
+    Attributes
+    ----------
+    rows : RLock
+        Of who adds rows or takes them out: one at a time, while others may solve.
+    solution : RLock
+        Of who solves.
+    state : RLock
+        Of who changes what the two have in common, in no time.
+    """
+
+    def __init__(self) -> None:
+        self.rows, self.solution, self.state = RLock(), RLock(), RLock()
+
+
+_LOCKS: WeakKeyDictionary[Any, Locks] = WeakKeyDictionary()
 _LOCK = RLock()
 
 
-def _lock_of(model: Any) -> Any:
-    """Return the lock of a model, which is not part of it, so that it can be pickled."""
+def locks_of(model: Any) -> Locks:
+    """Return the locks of a model, which are not part of it, so that it can be pickled."""
     with _LOCK:
-        return _LOCKS.setdefault(model, RLock())
+        return _LOCKS.setdefault(model, Locks())
 
 
 def deciding(model: Any, *others: str) -> dict[str, Any]:
@@ -75,9 +93,9 @@ class GrowingRidge(FittedRidge, ABC):
 
         The first call fits as `fit` does, and keeps the moments.  It decides the map: length scale,
         standardisation and landmarks.  Columns that are constant in it are not left out: where they
-        vary later they count in units of their value then, or of 1 where that is 0.  The moments of
-        further rows are added to those that are there; so are rows to those of a `fit`, `tune` or
-        `solve` with `keep_moments=True`.  So all calls together, in any order after
+        vary later they count in units of their value then, or of 1 where that is smaller.  The
+        moments of further rows are added to those that are there; so are rows to those of a `fit`,
+        `tune` or `solve` with `keep_moments=True`.  So all calls together, in any order after
         the first, are `fit` on all rows, like the first ones (its `like`), up to rounding: to about
         1e-9 in double precision.  They predict what a plain `fit` on all rows does, in any order,
         where nothing follows from the first rows: with a given length scale, `standardize=False`,
@@ -86,9 +104,9 @@ class GrowingRidge(FittedRidge, ABC):
         The system is solved when a fitted attribute or a prediction is next asked for, not in every
         call.  Parameters that are changed meanwhile count from then on where only the solution
         reads them, as the penalty, `sparse` and `fit_intercept`; those that decide the map and the
-        folds are refused.  `alpha='cv'` deals the rows of every call to folds, so the penalty is
-        chosen on other folds than those of one fit; a number, 'gcv' and 'evidence' are the same.
-        Rows may be fewer than folds, of which two have rows when the system is solved.
+        number of folds are refused.  `alpha='cv'` deals the rows of every call to folds, so the
+        penalty is chosen on other folds than those of one fit; a number, 'gcv' and 'evidence' are
+        the same.  Rows may be fewer than folds, of which two have rows when the system is solved.
 
         Parameters
         ----------
@@ -107,17 +125,18 @@ class GrowingRidge(FittedRidge, ABC):
         InsufficientMemoryError
             If the job cannot fit, before the first read.
         """
-        is_new = self.moments_ is None and not hasattr(self, "predictor_")
-        if is_new:
-            self._keep(self._moments_like(X, y, sample_weight, like=like))
-            self._made_by = deciding(self)
-            return self
-        if like is not None:
-            raise ParameterError(
-                "the model has its map already, from the first rows; leave like out, or begin with "
-                "a clone."
-            )
-        return self._add(X, y, sample_weight, repeated_rows=True)
+        with locks_of(self).rows:
+            is_new = self.moments_ is None and not hasattr(self, "predictor_")
+            if is_new:
+                self._keep(self._moments_like(X, y, sample_weight, like=like))
+                self._made_by = deciding(self)
+                return self
+            if like is not None:
+                raise ParameterError(
+                    "the model has its map already, from the first rows; leave like out, or begin "
+                    "with a clone."
+                )
+            return self._add(X, y, sample_weight, repeated_rows=True)
 
     @job("update")
     def update(
@@ -162,9 +181,10 @@ class GrowingRidge(FittedRidge, ABC):
         DataError
             If a row was never in, or not as often as it is here, or if none would be left.
         """
-        kept = self._kept_moments(known_rows=True)
-        check_unchanged(self, self._made_by)
-        return self._keep(kept.forget(*self._tables(X, y, sample_weight)))
+        with locks_of(self).rows:
+            kept = self._kept_moments(known_rows=True)
+            check_unchanged(self, self._made_by)
+            return self._keep(kept.forget(*self._tables(X, y, sample_weight)))
 
     def _kept_moments(self, *, known_rows: bool = False) -> DataMoments:
         """Return the moments of a model that grows, or raise ParameterError if there are none.
@@ -188,29 +208,33 @@ class GrowingRidge(FittedRidge, ABC):
         return moments
 
     def _add(self, X: Any, y: Any, sample_weight: Any, *, repeated_rows: bool) -> Self:
-        before = self._kept_moments(known_rows=not repeated_rows)
-        check_unchanged(self, self._made_by)
-        more = self._moments_like(X, y, sample_weight, like=before)
-        return self._keep(before.merge(more, repeated_rows=repeated_rows))
+        with locks_of(self).rows:
+            before = self._kept_moments(known_rows=not repeated_rows)
+            check_unchanged(self, self._made_by)
+            more = self._moments_like(X, y, sample_weight, like=before)
+            return self._keep(before.merge(more, repeated_rows=repeated_rows))
 
     def _keep(self, moments: DataMoments) -> Self:
         """Take moments for those of all rows, and what was solved before for out of date."""
-        self.moments_ = moments.gathered()
-        self.n_features_in_ = moments.feature_map.n_features
-        for name in _SOLVED:
-            vars(self).pop(name, None)
+        gathered = moments.gathered()
+        with locks_of(self).state:
+            self.moments_ = gathered
+            self.n_features_in_ = moments.feature_map.n_features
+            for name in _SOLVED:
+                vars(self).pop(name, None)
         return self
 
     def _solved(self, name: str) -> Any:
         """Return what a solution sets, made once for all threads that ask."""
-        with _lock_of(self):
+        with locks_of(self).solution:
             if name in vars(self):
                 return vars(self)[name]
             # Rows may come in another thread meanwhile, and must not be lost.
             solved, given = copy(self), self.moments_
             solved._solve_kept()  # noqa: SLF001  its own class
-            if self.moments_ is given:
-                vars(self).update({key: vars(solved)[key] for key in (*_SOLVED, "_deviation")})
+            with locks_of(self).state:
+                if self.moments_ is given:
+                    vars(self).update({key: vars(solved)[key] for key in (*_SOLVED, "_deviation")})
             return vars(solved)[name]
 
     @abstractmethod

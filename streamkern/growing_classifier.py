@@ -12,7 +12,7 @@ from streamkern.calibration import ClassRule, PlainRule
 from streamkern.classification import calibrated_by_moments
 from streamkern.classified import FittedClassifier
 from streamkern.errors import DataError, ParameterError
-from streamkern.growing import check_unchanged, deciding
+from streamkern.growing import check_unchanged, deciding, locks_of
 from streamkern.labelling import (
     ClassCounts,
     class_facts,
@@ -85,17 +85,18 @@ class GrowingClassifier(FittedClassifier, ABC):
         InsufficientMemoryError
             If the job cannot fit, before the first read.
         """
-        if hasattr(self, "ridge_"):
-            if like is not None:
-                raise ParameterError(
-                    "the model has its map already, from the first rows; leave like out, or begin "
-                    "with a clone."
-                )
-            return self._add(X, y, sample_weight, classes, repeated_rows=True)
-        ridge = self._new_ridge()
-        rows = labelled_rows(*self._tables(X, y, sample_weight, first=True))
-        source = LabelledSource(*rows, *self._known_classes(rows, classes, like=like))
-        return self._begin(ridge, labelled_moments(ridge, source, like=self._ridge_of(like)))
+        with locks_of(self).rows:
+            if hasattr(self, "ridge_"):
+                if like is not None:
+                    raise ParameterError(
+                        "the model has its map already, from the first rows; leave like out, or "
+                        "begin with a clone."
+                    )
+                return self._add(X, y, sample_weight, classes, repeated_rows=True)
+            ridge = self._new_ridge()
+            rows = labelled_rows(*self._tables(X, y, sample_weight, first=True))
+            source = LabelledSource(*rows, *self._known_classes(rows, classes, like=like))
+            return self._begin(ridge, labelled_moments(ridge, source, like=self._ridge_of(like)))
 
     @job("update")
     def update(
@@ -115,7 +116,8 @@ class GrowingClassifier(FittedClassifier, ABC):
         ParameterError, DataError, InsufficientMemoryError
             As `RandomFeatureRidge.update`, and if a label is none of the classes.
         """
-        return self._add(X, y, sample_weight, repeated_rows=repeated_rows)
+        with locks_of(self).rows:
+            return self._add(X, y, sample_weight, repeated_rows=repeated_rows)
 
     @job("forget")
     def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -133,9 +135,10 @@ class GrowingClassifier(FittedClassifier, ABC):
         ParameterError, DataError
             As `RandomFeatureRidge.forget`.
         """
-        ridge, before = self._growing_ridge(), self._kept_moments(known_rows=True)
-        check_unchanged(self, self._made_by)
-        return self._keep(ridge, before.forget(*self._tables(X, y, sample_weight)))
+        with locks_of(self).rows:
+            ridge, before = self._growing_ridge(), self._kept_moments(known_rows=True)
+            check_unchanged(self, self._made_by)
+            return self._keep(ridge, before.forget(*self._tables(X, y, sample_weight)))
 
     def _add(
         self, X: Any, y: Any, sample_weight: Any, classes: Any = None, *, repeated_rows: bool
@@ -215,6 +218,7 @@ class GrowingClassifier(FittedClassifier, ABC):
 
     def _grown_rule(self) -> ClassRule:
         """Solve, and return the rule that follows from the moments."""
+        self._growing_ridge()  # the calibration may have been changed
         classes, _ = _known(self.ridge_._kept_moments())
         calibrator: Any = PlainRule(classes.n_targets)
         if self.calibration is not None:

@@ -48,14 +48,16 @@ def in_one_type(name: str, frame: Any) -> Any:
     DataError
         If a column holds anything but numbers and booleans.
     """
-    types = dict(frame.dtypes) if frame.ndim == 2 else {frame.name: frame.dtype}
-    others = [str(column) for column, dtype in types.items() if dtype.kind not in "fiub"]
+    # Columns may share a name.
+    types = list(frame.dtypes.items()) if frame.ndim == 2 else [(frame.name, frame.dtype)]
+    others = [str(column) for column, dtype in types if dtype.kind not in "fiub"]
     if others:
         raise DataError(
             f"{name} must hold numbers only, but the column{'s' * (len(others) > 1)} "
             f"{', '.join(others[:10])} do{'es' * (len(others) == 1)} not; encode or leave out."
         )
-    return frame.astype(np.result_type(*_number_types(types.values()))) if types else frame
+    kinds = _number_types(dtype for _, dtype in types)
+    return frame.astype(np.result_type(*kinds)) if types else frame
 
 
 def _number_types(types: Any) -> Iterator[np.dtype[Any]]:

@@ -236,11 +236,12 @@ def _standardizer(
         warnings.warn(
             f"{len(waiting)} column{'s' * (len(waiting) > 1)} of X constant so far, whose "
             f"deviation is not known: {_listed(waiting)}; where they vary later they count in "
-            f"units of their value here, or of 1 where that is 0.",
+            f"units of their value here, or of 1 where that is smaller.",
             StreamkernWarning,
             stacklevel=4,
         )
-    size = np.where(mean == 0, 1.0, np.abs(mean))
+    # Units too large leave a column nearly out, as it was; units too small would leave it alone.
+    size = np.maximum(np.abs(mean), 1.0)
     deviation = np.where(constant, size, np.sqrt(columns.variance[:p]))[kept]
     mean = mean[kept]
     if not options.standardize:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import reduce
 from hashlib import sha256
@@ -18,7 +19,7 @@ from streamkern.metric import GivenMetric
 from streamkern.model import RidgeModel
 from streamkern.observing import job
 from streamkern.ridgeoptions import RidgeOptions
-from streamkern.sources import HDF5Source, LabelledSource, labelled_rows
+from streamkern.sources import Classes, HDF5Source, LabelledSource, labelled_rows
 from streamkern.storage import make_folder
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     _Model = TypeVar("_Model", bound=RidgeModel | GrowingClassifier)
 
 _ENDING = ".moments.h5"
+# What files of moments are called that were written here; others in the folder are left alone.
+_WRITTEN = re.compile(r"-[0-9a-f]{8}\.moments\.h5$")
 # Options that the moments of all files have in common.
 _COMMON = (
     *("kernel", "n_components", "feature_map", "paired", "metric", "standardize"),
@@ -36,7 +39,14 @@ _COMMON = (
 
 
 @job("window")
-def fit_window(model: _Model, source: HDF5Source, folder: str | Path, *, n_files: int) -> _Model:
+def fit_window(
+    model: _Model,
+    source: HDF5Source,
+    folder: str | Path,
+    *,
+    n_files: int,
+    classes: Any = None,
+) -> _Model:
     """Fit a model to the rows of the last files of a series, reading only those that are new.
 
     The moments of every file of the window are kept in a folder, one file each.  Called again when
@@ -44,8 +54,8 @@ def fit_window(model: _Model, source: HDF5Source, folder: str | Path, *, n_files
     and solves.  Nothing is subtracted, so no rounding builds up, however often the window moves:
     the model is that of `fit` on the files of the window, like the first file (its `like`), up to
     the order of sums.  The first file that is ever read decides length scale, standardisation and
-    what else follows from rows, and the first window the classes; to choose them again take another
-    folder.
+    what else follows from rows, and the first window the classes unless they are named; to choose
+    them again take another folder.
 
     Parameters
     ----------
@@ -59,6 +69,8 @@ def fit_window(model: _Model, source: HDF5Source, folder: str | Path, *, n_files
         bytes a row.  Made if it is not there.
     n_files : int
         K, how many files the window has: the last ones, or all while they are fewer.
+    classes : array_like of shape (C,), optional
+        Of a classifier, all labels that there will be.
 
     Returns
     -------
@@ -85,14 +97,15 @@ def fit_window(model: _Model, source: HDF5Source, folder: str | Path, *, n_files
     window = last_files(source, n_files)
     ridge = model if isinstance(model, RidgeModel) else model._new_ridge()
     kept = make_folder(folder)
-    before = sorted(kept.glob(f"*{_ENDING}"))
+    before = sorted(path for path in kept.glob(f"*{_ENDING}") if _WRITTEN.search(path.name))
     like = moments_header(before[0]) if before else None
     if like is not None:
         _check_options(like, model, ridge, before[0])
     parts = [replace(window, files=(file,)) for file in window.files]
     days: list[Source] = [*parts]
     if isinstance(model, GrowingClassifier):
-        known = model._known_classes(labelled_rows(window), like=like)
+        known = model._known_classes(labelled_rows(window), classes, like=like)
+        _check_classes(like, known[0], before)
         days = [LabelledSource(*labelled_rows(part), *known) for part in parts]
     places = [kept / _name(part) for part in parts]
     new = [not _is_of(place, day) for place, day in zip(places, days, strict=True)]
@@ -104,6 +117,7 @@ def fit_window(model: _Model, source: HDF5Source, folder: str | Path, *, n_files
     merged = reduce(_merged, map(load_moments, places))
     if isinstance(model, GrowingClassifier):
         model._begin(ridge, merged)
+        model._name_features(merged.report.get("feature_names"))
     else:
         model.solve(merged, keep_moments=True)
     left = set(before) - set(places)
@@ -111,6 +125,16 @@ def fit_window(model: _Model, source: HDF5Source, folder: str | Path, *, n_files
         path.unlink()
     ridge.report_["window"] = {"files": len(days), "read_files": sum(new), "left_files": len(left)}
     return model
+
+
+def _check_classes(like: DataMoments | None, classes: Classes, before: list[Path]) -> None:
+    """Raise ParameterError if the moments of earlier files know other classes."""
+    then, _ = (None, None) if like is None else classes_of_report(like.report) or (None, None)
+    if then is not None and then.values.tolist() != classes.values.tolist():
+        raise ParameterError(
+            f"the moments in {before[0].parent} know the classes {then}, not {classes}; leave "
+            f"classes out, or take another folder."
+        )
 
 
 def last_files(source: HDF5Source, n_files: int) -> HDF5Source:

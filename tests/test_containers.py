@@ -109,3 +109,25 @@ def test_lazy_frames_go_through_pipelines():
     assert rows.n_made == 0
     expected = pipeline.transform(rows.frame)
     pd.testing.assert_frame_equal(found.compute(), expected, rtol=1e-9, atol=1e-6)
+
+
+class Scaled(streamkern.Identity):
+    """A map of one's own, whose `transform` takes more than rows."""
+
+    def transform(self, X, by=1.0):
+        return super().transform(X) * by
+
+
+class Bare(streamkern.Identity, auto_wrap_output_keys=None):
+    def transform(self, X):
+        return super().transform(X)
+
+
+def test_maps_of_ones_own_may_take_more_and_may_go_without_containers():
+    X = np.arange(12.0).reshape(6, 2)
+    scaled = Scaled().fit(X)
+    assert np.array_equal(scaled.transform(X, by=2.0), 2.0 * X)
+    lazy = scaled.transform(da.from_array(X, chunks=(2, 2)), by=3.0)
+    assert isinstance(lazy, da.Array)
+    assert np.array_equal(lazy.compute(), 3.0 * X)
+    assert np.array_equal(Bare().fit(X).transform(X), X)

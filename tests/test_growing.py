@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import dask
 import dask.array as da
@@ -432,7 +433,7 @@ def test_whole_shards_are_dealt_to_as_many_folds_as_there_are_shards():
 def test_a_column_that_is_constant_at_first_counts_where_it_varies(value, tmp_path):
     X, _ = rows(500)
     X[:250, 1] = value
-    X[250:, 1] = value + (abs(value) or 1.0) * (np.arange(250) % 2)
+    X[250:, 1] = value + max(abs(value), 1.0) * (np.arange(250) % 2)
     y = np.sin(X[:, 0]) + (X[:, 1] != value)
     with pytest.warns(StreamkernWarning, match=r"1 column of X constant so far, .*: 1; where"):
         model = ridge(n_components=96).partial_fit(X[:250], y[:250])
@@ -447,6 +448,27 @@ def test_a_column_that_is_constant_at_first_counts_where_it_varies(value, tmp_pa
     model.partial_fit(X[250:], y[250:])
     assert_predicts_like(model, whole, X)
     assert model.score(X, y) > 0.99
+
+
+def test_a_small_constant_at_first_does_not_drown_the_other_columns():
+    X, _ = rows(1000)
+    y = np.sin(2.0 * X[:, 0])
+    X[:100, 1] = 0.001
+    with pytest.warns(StreamkernWarning, match="1 column of X constant so far"):
+        model = ridge(n_components=256, alpha=1e-3).partial_fit(X[:100], y[:100])
+    for start in range(100, 1000, 100):
+        model.partial_fit(X[start : start + 100], y[start : start + 100])
+    assert model.score(X, y) > 0.85
+
+
+def test_rows_that_come_in_several_threads_are_all_in():
+    X, y = rows(400)
+    model = ridge(standardize=False).partial_fit(X[:40], y[:40])
+    parts = np.split(np.arange(40, 400), 9)
+    with ThreadPoolExecutor(9) as pool:
+        list(pool.map(lambda part: model.partial_fit(X[part], y[part]), parts))
+    assert model.report_["rows"] == 400
+    assert_predicts_like(model, ridge(standardize=False).fit(X, y), X)
 
 
 def test_columns_that_are_all_constant_at_first_have_no_scale():

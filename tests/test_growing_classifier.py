@@ -313,3 +313,12 @@ def test_a_real_table_in_chunks_is_one_fit_and_is_calibrated():
     assert found["accuracy"] > 0.845
     assert found["log_loss"] < 0.35  # that of Platt's sigmoid is 0.336, of no calibration 0.387
     assert found["expected_calibration_error"] < 0.045
+
+
+@pytest.mark.parametrize("calibration", ["isotonic", "nonsense"])
+def test_a_calibration_that_was_changed_is_checked(calibration):
+    X, y = rows()
+    model = classifier(calibration="sigmoid", alpha=0.1).partial_fit(X, y)
+    model.set_params(calibration=calibration)
+    with pytest.raises(ParameterError, match="calibration"):
+        model.predict(X)

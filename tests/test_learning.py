@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
@@ -25,6 +26,7 @@ from streamkern import (
     RandomFeatureRidge,
 )
 from streamkern.errors import CheckpointError, DataError, ModelFileError, ParameterError
+from streamkern.kernels import KERNELS, ShiftInvariantKernel
 
 P = 8
 # Two directions, not orthogonal to the axes nor along them.
@@ -392,3 +394,24 @@ def test_the_laplacian_kernel_keeps_its_axes(feature_map):
     assert not np.allclose(np.diagonal(along[0].metric_), 1.0, atol=0.1)
     turned = ridge("learn:1", kernel=Gaussian("median"), feature_map=feature_map).fit(X, y)
     assert np.abs(turned.metric_ - np.diag(np.diagonal(turned.metric_))).max() > 1e-6
+
+
+IN_A_METRIC = {
+    name: kernel
+    for name, kernel in KERNELS.items()
+    if isinstance(kernel, ShiftInvariantKernel) and name != "periodic"
+}
+
+
+LEARNS = [(name, "orthogonal") for name in sorted(IN_A_METRIC)]
+LEARNS += [(name, "nystroem") for name in sorted(IN_A_METRIC) if name != "cauchy"]
+
+
+@pytest.mark.parametrize(("name", "feature_map"), LEARNS)
+def test_every_kernel_that_has_a_metric_learns_one(name, feature_map):
+    X, y = of_two_inputs(300)
+    kernel = replace(IN_A_METRIC[name], length_scale="median")
+    model = ridge("learn:1", kernel=kernel, feature_map=feature_map).fit(X, y)
+    off = model.metric_ - np.diag(np.diagonal(model.metric_))
+    learnt = model.report_["metric"]["kept"] == 1
+    assert (abs(off).max() > 0) == (learnt and not kernel.along_axes)

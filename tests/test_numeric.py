@@ -98,3 +98,10 @@ def test_columns_of_words_are_named():
     for table in (FRAME.assign(wood="oak"), FRAME.assign(wood=pd.Categorical(["oak"] * 200))):
         with pytest.raises(DataError, match="the column wood does not; encode or leave out"):
             as_table("X", table)
+
+
+def test_columns_may_share_a_name():
+    frame = pd.DataFrame(np.arange(6.0).reshape(2, 3), columns=["a", "a", "b"])
+    assert np.array_equal(as_table("X", frame), frame.to_numpy())
+    with pytest.raises(DataError, match="column a does not"):
+        as_table("X", pd.DataFrame([["x", 1.0], ["y", 2.0]], columns=["a", "a"]).iloc[:, :2])

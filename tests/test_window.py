@@ -273,3 +273,30 @@ def test_the_command_keeps_a_model_up(folder):
     model = load("model.h5")
     assert_same(model, ridge().fit(days(2, 3), like=ridge().moments(days(1))))
     assert model.report_["window"] == {"files": 2, "read_files": 1, "left_files": 1}
+
+
+def test_moments_that_were_not_written_here_are_left_alone():
+    for number in range(3):
+        day(number)
+    ridge().moments(days(0)).save("mine.moments.h5")
+    Path("keep").mkdir()
+    Path("mine.moments.h5").rename("keep/mine.moments.h5")
+    model = fit_window(ridge(), days(0, 1, 2), "keep", n_files=2)
+    fit_window(model, days(2), "keep", n_files=2)
+    assert Path("keep/mine.moments.h5").exists()
+    assert len(list(Path("keep").glob("*.moments.h5"))) == 2
+
+
+def test_classes_may_be_named_before_they_come():
+    for number in range(2):
+        labelled_day(number)
+    named = sorted([*NAMES.tolist(), "rye"])
+    model = fit_window(classifier(), labelled_days(0), "keep", n_files=2, classes=named)
+    assert model.classes_.tolist() == named
+    with h5py.File("day-001.h5", "r+") as file:
+        file["y"][:5] = "rye"
+    model = fit_window(classifier(), labelled_days(0, 1), "keep", n_files=2)
+    assert model.classes_.tolist() == named
+    assert model.report_["rows"] == 120
+    with pytest.raises(ParameterError, match="know the classes 'hay', 'oats', 'rye', 'straw', not"):
+        fit_window(classifier(), labelled_days(0), "keep", n_files=2, classes=NAMES[:2])

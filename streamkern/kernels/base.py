@@ -31,7 +31,11 @@ class Kernel(ABC):
     name : str
         As the command line takes it and model files call it: with parameters that are not the
         usual ones, and without length scales.
+    along_axes : bool
+        Whether inputs count one by one, so that other axes make another kernel.
     """
+
+    along_axes: ClassVar[bool] = False
 
     @property
     @abstractmethod

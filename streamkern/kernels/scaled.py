@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -70,11 +70,6 @@ class ScaledKernel(ShiftInvariantKernel):
         In the units of the (standardised) inputs: one for all, or one per input.  'median' is the
         median of `distance` over pairs of training rows, resolved when a model is fitted.
 
-    Attributes
-    ----------
-    along_axes : bool
-        Whether inputs count one by one, so that other axes make another kernel.
-
     Raises
     ------
     ParameterError
@@ -82,7 +77,6 @@ class ScaledKernel(ShiftInvariantKernel):
     """
 
     length_scale: LengthScale = 1.0
-    along_axes: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "length_scale", _checked_length_scale(self.length_scale))

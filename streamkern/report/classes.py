@@ -12,7 +12,7 @@ from streamkern.report.figures import KINDS, Figure
 from streamkern.report.summary import Tile
 from streamkern.report.validation import check_held_out, folds_of_rows, read, sample_left_out
 from streamkern.report.wording import number, percent
-from streamkern.statistics import ClassErrors, HeldOutClasses
+from streamkern.statistics import ClassErrors, HeldOutClasses, own_weights
 from streamkern.unseen import unseen_by
 from streamkern.wording import printable
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 _MOST_CLASSES = 12
 # Of a class, no longer than this.
 _LONGEST = 24
-# Bins whose rows weigh less than so many say little of a share.
-_FEWEST = 30.0
+# Bins with fewer rows say little of a share.
+_FEWEST = 30
 _SHARES = [(x, percent(x, 0)) for x in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)]
 
 
@@ -66,15 +66,16 @@ def validated_classes(model: ClassifierModel, source: LabelledSource) -> ClassVa
     ModelFileError
         If the model was saved without its normal equations.
     """
-    ridge, rule = model.ridge_, model.rule_
+    ridge, rule, factors = model.ridge_, model.rule_, model.class_factors_
     names = [_name(value) for value in rule.classes.values.tolist()]
     folds = folds_of_rows(ridge, source)
     if folds is None:
         rows, errors = sample_left_out(ridge, source), ClassErrors(len(rule.classes))
-        errors.add(rule, rows.y - rows.residuals, rows.y, rows.weights)
+        weights = own_weights(rows.y, rows.weights, factors)
+        errors.add(rule, rows.y - rows.residuals, rows.y, weights)
         return ClassValidation(False, len(rows.y), errors, names)
     unseen = unseen_by(ridge, folds)
-    held_out = HeldOutClasses(unseen.rule, unseen.predictors, rule)
+    held_out = HeldOutClasses(unseen.rule, unseen.predictors, rule, factors)
     found, _, columns = read(ridge, source, held_out)
     check_held_out(ridge, columns, found.squared, unseen.errors)
     return ClassValidation(True, ridge.report_["rows"], found.errors, names)
@@ -144,14 +145,14 @@ def _probabilities(found: ClassValidation) -> Figure:
         height=280.0,
     )
     plot.line([0.0, 1.0], [0.0, 1.0], "guide")
-    weight, sums, of_class = found.errors.by_probability.sum(axis=0)
-    known = weight >= _FEWEST
+    weight, sums, of_class, n_rows = found.errors.by_probability.sum(axis=0)
+    known = (n_rows >= _FEWEST) & (weight > 0)
     xs, ys = sums[known] / weight[known], of_class[known] / weight[known]
     plot.line(xs, ys, f"line {KINDS[0]}")
     plot.marks(xs, ys, f"mark {KINDS[0]}")
     caption = (
         f"On the dashed line probabilities are true: of rows that get 80%, 80% are of the class. "
-        f"Marks are of bins with {_FEWEST:.0f} rows or more"
+        f"Marks are of bins with {_FEWEST} rows or more"
         f"{'' if two else ', all classes together'}."
     )
     return Figure("Calibration", plot.svg(caption), caption)
@@ -210,8 +211,9 @@ def _name(value: object) -> str:
 
 
 def _whole(weight: float) -> float | int:
-    """Return a weight as a whole number where it is one."""
-    return int(weight) if float(weight).is_integer() else float(weight)
+    """Return a weight as a whole number where it is one, up to rounding."""
+    whole = round(weight)
+    return whole if abs(weight - whole) <= 1e-9 * max(weight, 1.0) else float(weight)
 
 
 def _share(part: float, whole: float) -> str:

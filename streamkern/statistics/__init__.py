@@ -2,7 +2,12 @@
 
 from streamkern.statistics.base import Statistic, Together
 from streamkern.statistics.centred import CentredMoments
-from streamkern.statistics.class_errors import ClassErrors, HeldOutClasses, PredictedClasses
+from streamkern.statistics.class_errors import (
+    ClassErrors,
+    HeldOutClasses,
+    PredictedClasses,
+    own_weights,
+)
 from streamkern.statistics.class_scores import HeldOutScores, ScoreTable
 from streamkern.statistics.columns import ColumnStatistics
 from streamkern.statistics.folds import (
@@ -54,6 +59,7 @@ __all__ = [
     "Triangle",
     "Work",
     "block_folds",
+    "own_weights",
     "shard_folds",
     "unplaced_folds",
 ]

@@ -41,9 +41,10 @@ class ClassErrors:
     ----------
     confusion : ndarray of shape (K, K)
         Weights of rows by their class, and by the class that was predicted.
-    by_probability : ndarray of shape (q, 3, 20)
+    by_probability : ndarray of shape (q, 4, 20)
         Of each class, the second alone of two: the weight of rows, the sum of the probabilities
-        that they are of it, and the weight of those that are, in equal bins of the probability.
+        that they are of it, the weight of those that are, and the number of rows, in equal bins of
+        the probability.
     table : ScoreTable
         Log-odds of each class.
 
@@ -59,7 +60,7 @@ class ClassErrors:
         self.squares = 0.0
         # Weight, confidence and weight that is predicted rightly, by confidence.
         self.reliability = np.zeros((3, _CONFIDENCES))
-        self.by_probability = np.zeros((q, 3, _PROBABILITIES))
+        self.by_probability = np.zeros((q, 4, _PROBABILITIES))
         self.table = ScoreTable(np.zeros(q), np.full(q, _UNIT))
 
     @property
@@ -126,7 +127,7 @@ class ClassErrors:
         if not len(scores):
             return
         K, n = len(self.confusion), len(scores)
-        of_class = (targets[:, 0] > 0).astype(int) if K == 2 else targets.argmax(axis=1)
+        of_class = _places(targets)
         predicted = rule.codes(scores)
         logs = rule.log_probabilities(scores)
         probabilities = np.exp(logs)
@@ -147,7 +148,7 @@ class ClassErrors:
         bins = np.minimum((of_each * B).astype(int), B - 1)
         for j, (sums, p) in enumerate(zip(self.by_probability, of_each.T, strict=True)):
             mine = weights * (targets[:, j] > 0)
-            for i, values in enumerate((weights, weights * p, mine)):
+            for i, values in enumerate((weights, weights * p, mine, np.ones(n))):
                 sums[i] += np.bincount(bins[:, j], values, B)
         # Ranks are those of scikit-learn's: decisions for two classes, else probabilities.
         ranked = rule.decisions(scores) if K == 2 else _log_odds(logs)
@@ -208,30 +209,39 @@ class HeldOutClasses(Statistic):
     predictors : mapping of int to Predictor
         For every fold that has rows, the one that has not seen it.
     rule : ClassRule
+    factors : ndarray of shape (K,), optional
+        What the weights of rows are multiplied by, for their classes; errors are without.
 
     Attributes
     ----------
     errors : ClassErrors
     squared : ndarray of shape (q,)
-        The sum of the squared errors of scores.
+        The sum of the squared errors of scores, with these weights.
     """
 
-    stays_behind = ("folds", "predictors", "rule")
+    stays_behind = ("folds", "predictors", "rule", "factors")
 
-    def __init__(self, folds: Folds, predictors: Mapping[int, Predictor], rule: ClassRule) -> None:
-        self.folds, self.predictors, self.rule = folds, predictors, rule
+    def __init__(
+        self,
+        folds: Folds,
+        predictors: Mapping[int, Predictor],
+        rule: ClassRule,
+        factors: Floats | None = None,
+    ) -> None:
+        self.folds, self.predictors, self.rule, self.factors = folds, predictors, rule, factors
         self.errors = ClassErrors(len(rule.classes))
         self.squared = np.zeros(rule.classes.n_targets)
 
     def zero(self) -> HeldOutClasses:
         """Return the errors on no rows."""
-        return HeldOutClasses(self.folds, self.predictors, self.rule)
+        return HeldOutClasses(self.folds, self.predictors, self.rule, self.factors)
 
     def update(self, blocks: Iterable[Block]) -> None:
         """Add rows; errors are those of `predicted_by_fold`."""
         for block in blocks:
             for rows, scores in predicted_by_fold(self.folds, self.predictors, block):
-                self.errors.add(self.rule, scores, rows.y, rows.weights)
+                weights = own_weights(rows.y, rows.weights, self.factors)
+                self.errors.add(self.rule, scores, rows.y, weights)
                 squares = np.square(scores - rows.y)
                 self.squared += np.nansum(
                     squares if rows.weights is None else squares * rows.weights[:, None], axis=0
@@ -249,3 +259,17 @@ def _log_odds(logs: Floats) -> Floats:
     """Return log p / (1 - p) of log p."""
     rest = np.maximum(-np.expm1(logs), _LEAST)
     return np.maximum(logs, np.log(_LEAST)) - np.log(rest)
+
+
+def own_weights(targets: Floats, weights: Floats | None, factors: Floats | None) -> Floats | None:
+    """Return the weights (n,) of rows without the factors of their classes, or None for 1 each."""
+    if weights is None or factors is None:
+        return weights
+    own: Floats = weights / factors[_places(targets)]
+    return own
+
+
+def _places(targets: Floats) -> Array:
+    """Return the place of the class of every row, (n,), given targets (n, q)."""
+    places: Array = targets.argmax(axis=1) if targets.shape[1] > 1 else (targets[:, 0] > 0) * 1
+    return places

@@ -66,9 +66,9 @@ def test_rows_are_counted_by_the_probabilities_of_their_classes(k):
     probabilities = model.rule_.probabilities(held_out_scores(model, X))
     for j, name in enumerate(NAMES[:k] if k > 2 else NAMES[1:2]):
         p = probabilities[:, list(NAMES).index(name)]
-        for b, (weight, total, of_class) in enumerate(found.errors.by_probability[j].T):
+        for b, (weight, total, of_class, n_rows) in enumerate(found.errors.by_probability[j].T):
             mine = np.minimum((p * 20).astype(int), 19) == b
-            assert weight == mine.sum()
+            assert weight == n_rows == mine.sum()
             assert total == pytest.approx(p[mine].sum())
             assert of_class == (y[mine] == name).sum()
 
@@ -141,3 +141,33 @@ def test_of_many_classes_the_largest_are_shown():
     assert [row[0] for row in table] == [str(label) for label in largest]
     assert header == ["class", *map(str, largest), "recall", "precision"]
     assert [figure.title for figure in class_figures(found)] == ["Calibration", "ROC curve"]
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_rows_count_by_their_own_weights_where_classes_have_some(keep):
+    X, y = rows(k=3)
+    s = np.random.default_rng(2).integers(1, 3, len(y)).astype(float)
+    options = {} if keep else {"alpha": 1.0, "calibration": None}
+    model = classifier(class_weight={"hill": 5.0, "moor": 0.3}, **options)
+    model.fit(X, y, s, keep_moments=keep)
+    found = validated_classes(model, model._labelled(X, y, s, weighted=True))
+    for name, weight in zip(NAMES, found.errors.confusion.sum(axis=1), strict=True):
+        assert weight == pytest.approx(s[y == name].sum())
+    _, table = confusion_columns(found)
+    assert sum(int(cell.replace(",", "")) for row in table for cell in row[1:4]) == s.sum()
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e6])
+def test_marks_are_where_rows_are_whatever_they_weigh(unit):
+    X, y = rows(n=1500)
+    plain, weighted = (
+        classifier(calibration=None).fit(X, y, s, keep_moments=True)
+        for s in (None, np.full(len(y), unit))
+    )
+    marks = [
+        class_figures(validated_classes(model, model._labelled(X, y, s, weighted=True)))[
+            0
+        ].picture.count("circle")
+        for model, s in ((plain, None), (weighted, np.full(len(y), unit)))
+    ]
+    assert marks[0] == marks[1] > 0
