@@ -154,7 +154,7 @@ def write_encoded(
         needed += [*recipe.targets, *filter(None, [recipe.weights])]
     names = batches.schema.names
     if absent := [name for name in needed if name not in names]:
-        remedy = "; give --no-target for inputs alone" if absent[0] in recipe.targets else ""
+        remedy = "; `predict`, or --no-target, is for inputs alone" * (absent[0] in recipe.targets)
         if absent[0] == recipe.weights:
             remedy = "; a column of ones weighs all rows the same"
         raise DataError(

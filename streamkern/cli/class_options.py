@@ -23,7 +23,7 @@ _SHOWN = 12
 _NAMED = 5
 
 
-_CLASSIFY = click.option(
+classify_option = click.option(
     "--classify",
     is_flag=True,
     help="y holds labels of classes: text, booleans or whole numbers.",
@@ -37,14 +37,14 @@ def class_options(command: Any) -> Any:
         type=click.Choice(["balanced"]),
         help="Weigh rows so that all classes weigh the same.",
     )
-    for option in (_calibration("sigmoid", "isotonic", "none"), class_weight, _CLASSIFY):
+    for option in (_calibration("sigmoid", "isotonic", "none"), class_weight, classify_option):
         command = option(command)
     return command
 
 
 def growing_class_options(command: Any) -> Any:
     """Give a command the choice to take y for labels of classes, where rows are read but once."""
-    for option in (_calibration("sigmoid", "none"), _CLASSIFY):
+    for option in (_calibration("sigmoid", "none"), classify_option):
         command = option(command)
     return command
 

@@ -87,7 +87,7 @@ def convert(say: Say, src: str, dst: str, **options: Any) -> None:
     )
     say.line(
         f"{result['rows']:,} rows of {result['n_features']:,} inputs and {result['n_targets']:,} "
-        f"targets in {dst}"
+        f"target{'s' * (result['n_targets'] != 1)} in {dst}"
     )
     if "columns" in result:
         _tell_columns(say, result["columns"])

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from streamkern.cli.class_options import classify_option
 from streamkern.cli.options import Say, common, data_options
 
 if TYPE_CHECKING:
     from streamkern.plan import Plan
+    from streamkern.sources import Source
     from streamkern.sources.contents import Contents
 
 
@@ -23,10 +25,14 @@ if TYPE_CHECKING:
     show_default=True,
     help="Number of random features to plan for.",
 )
+@classify_option
 @common
-def inspect(say: Say, data: tuple[str, ...], components: int, **names: Any) -> None:
+def inspect(
+    say: Say, data: tuple[str, ...], components: int, *, classify: bool, **names: Any
+) -> None:
     """Show the datasets in DATA, and what a fit on X and y would need."""
     from streamkern.errors import DataError
+    from streamkern.labelling import labelled_source
     from streamkern.plan import plan_fit
     from streamkern.sources import open_hdf5
     from streamkern.sources.contents import describe_files
@@ -36,7 +42,10 @@ def inspect(say: Say, data: tuple[str, ...], components: int, **names: Any) -> N
         _show(say, path, datasets)
     plan: Plan | None = None
     try:
-        plan = plan_fit(open_hdf5(data, **names), components, n_folds=5)
+        source: Source = open_hdf5(data, **names, labels=classify)
+        if classify:
+            source, _ = labelled_source(source)
+        plan = plan_fit(source, components, n_folds=5)
     except DataError as error:
         say.note(f"no fit to plan: {error}")
     else:

@@ -29,7 +29,7 @@ def run(*arguments):
 def test_a_table_becomes_a_file_that_fits(table, tmp_path):
     done = run(table, tmp_path / "o.h5", "--target", "price")
     assert done.exit_code == 0, done.output
-    assert done.stdout == f"30 rows of 3 inputs and 1 targets in {tmp_path}/o.h5\n"
+    assert done.stdout == f"30 rows of 3 inputs and 1 target in {tmp_path}/o.h5\n"
     assert done.stderr == "note: 1 rows have missing values; fit with --on-bad-rows skip.\n"
     with h5py.File(tmp_path / "o.h5") as file:
         assert (file["X"].shape, file["y"].shape) == ((30, 3), (30,))

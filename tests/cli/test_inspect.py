@@ -203,3 +203,16 @@ def test_the_installed_program_inspects_without_the_cluster_libraries(data):
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["fit"]["n_rows"] == 1500
+
+
+def test_a_fit_to_labels_is_planned_where_they_are_said_to_be_labels(tmp_path):
+    with h5py.File(tmp_path / "labels.h5", "w") as file:
+        file["X"], file["y"] = np.zeros((90, 2)), np.array([b"a", b"b", b"c"] * 30)
+    done = run(tmp_path / "labels.h5")
+    assert "no fit to plan" in done.output
+    assert "give --classify" in done.output
+    found = result(tmp_path / "labels.h5", "--classify", "--components", 64)
+    with h5py.File(tmp_path / "targets.h5", "w") as file:
+        file["X"], file["y"] = np.zeros((90, 2)), np.zeros((90, 3))
+    alike = result(tmp_path / "targets.h5", "--components", 64)
+    assert found["fit"]["worker_bytes"] == pytest.approx(alike["fit"]["worker_bytes"], rel=0.01)

@@ -47,7 +47,7 @@ def inside(folder):
 def test_what_became_of_every_column_is_said(folder):
     done = run("convert", "train.csv", "o.h5", "--target", "income", "--drop", "age")
     assert done.exit_code == 0, done.output
-    assert done.stdout.startswith("5 rows of 5 inputs and 1 targets in o.h5\nColumns\n")
+    assert done.stdout.startswith("5 rows of 5 inputs and 1 target in o.h5\nColumns\n")
     said = [" ".join(line.split()) for line in done.stdout.splitlines()]
     assert "workclass 2 categories" in said
     assert "hours number, 41.25 where missing" in said
@@ -215,7 +215,10 @@ def test_text_labels_of_a_raw_table_are_predicted_and_evaluated(folder):
         ("predict model.h5 none.csv --out o.h5", "none.csv does not exist"),
         ("predict model.h5 new.csv --out new.csv --force", "new.csv is an input of this job"),
         ("predict model.h5 inf.csv --out o.h5", "first at inf.csv, row 1"),
-        ("convert new.csv o.h5 --like model.h5", "'income', .* give --no-target for inputs alone"),
+        (
+            "convert new.csv o.h5 --like model.h5",
+            "'income', .* or --no-target, is for inputs alone",
+        ),
         ("convert new.csv o.h5 --like new.csv", "new.csv has no recipe that can be read"),
         ("convert new.csv o.h5 --ordinal size", "--ordinal must be NAME=LEAST,...,MOST, not size"),
     ],
