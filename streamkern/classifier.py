@@ -24,6 +24,7 @@ from streamkern.labelling import (
 )
 from streamkern.model import RidgeModel, pattern_of, restored
 from streamkern.observing import job
+from streamkern.pattern import check_columns
 from streamkern.ridgeoptions import RidgeOptions
 from streamkern.sources import Classes, LabelledSource, labelled_rows
 from streamkern.storage import holds_moments, read_model
@@ -141,6 +142,7 @@ class ClassifierModel(GrowingClassifier):
         ridge, pattern = self._ridge(), pattern_of(_ridge_of(like))
         RidgeOptions(ridge).passes(pattern)
         X, y, sample_weight = self._tables(X, y, sample_weight, first=True, fewest=2)
+        self._share_names(ridge)
         source, facts = self._source(X, y, sample_weight, like=like)
         keep = keep_moments or self.calibration is not None
         ridge.fit(source, like=pattern, checkpoint=checkpoint, keep_moments=keep)
@@ -191,8 +193,9 @@ class ClassifierModel(GrowingClassifier):
         Parameters are those of `fit`.
         """
         tables, columns = self._tables_of_moments(X, y, sample_weight)
-        source, facts = self._source(*tables, like=like)
         pattern = pattern_of(_ridge_of(like))
+        check_columns(pattern, columns.get("feature_names"))
+        source, facts = self._source(*tables, like=like)
         facts.pop("class_counts", None)  # which would not add up when moments are merged
         found = self._ridge().moments(source, like=pattern, checkpoint=checkpoint)
         return replace(found, report=found.report | facts | columns)

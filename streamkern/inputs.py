@@ -68,6 +68,12 @@ class TakesRows:
             check_names(names, self.n_features_in_)
             self.feature_names_in_ = np.array(names, dtype=object)
 
+    def _share_names(self, part: TakesRows) -> None:
+        """Note the names of the columns for a model that this one is made of."""
+        names = self._feature_names()
+        if names is not None:
+            part.feature_names_in_ = np.array(names, dtype=object)
+
     def _tables_of_moments(self, *tables: Any) -> tuple[tuple[Any, Any, Any], dict[str, Any]]:
         """Return rows, targets and weights checked as in a fit, and a report of their columns.
 

@@ -18,7 +18,7 @@ from streamkern.kernels import Gaussian, Kernel, kernel_from
 from streamkern.memory import check_free
 from streamkern.metric import with_metric
 from streamkern.observing import job, tell_of_job
-from streamkern.pattern import Pattern
+from streamkern.pattern import Pattern, check_columns
 from streamkern.resources import current_resources
 from streamkern.ridgeoptions import RidgeOptions
 from streamkern.solved import solved_ridge
@@ -150,6 +150,7 @@ class RidgeModel(GrowingRidge):
         asked, pattern = RidgeOptions(self), pattern_of(like)
         options = asked.passes(pattern)
         source = as_source(*self._tables(X, y, sample_weight, first=True, fewest=2))
+        check_columns(pattern, self._feature_names())
         options = asked.for_rows(options, source, pattern)
         asked.sparse(options.components_for(source.n_features))
         moments = fit_moments(
@@ -199,6 +200,7 @@ class RidgeModel(GrowingRidge):
         """
         asked, pattern = RidgeOptions(self), pattern_of(like)
         tables, columns = self._tables_of_moments(X, y, sample_weight)
+        check_columns(pattern, columns.get("feature_names"))
         source = as_source(*tables)
         options = asked.for_rows(asked.moments(pattern), source, pattern)
         found = fit_moments(source, options, like=pattern, indexed=True, checkpoint=checkpoint)
@@ -324,6 +326,7 @@ class RidgeModel(GrowingRidge):
             options = replace(options, n_folds=like.n_folds)
         first = self.moments_ is None
         source = as_source(*self._tables(X, y, sample_weight, first=first))
+        check_columns(pattern, self._feature_names())
         options = asked.for_rows(options, source, pattern)
         return fit_moments(
             source,
@@ -409,4 +412,4 @@ def pattern_of(like: Any) -> Pattern | None:
         paired, name = False, name if FAMILIES[name].has_phases else "iid"
     precision: Any = like.predictor_.precision
     options = replace(options, n_components=D, paired=paired, feature_map=name, precision=precision)
-    return Pattern.of(options, like.feature_map_, kernel)
+    return Pattern.of(options, like.feature_map_, kernel, names=like._feature_names())

@@ -9,11 +9,16 @@ from streamkern.errors import DataError, ParameterError
 from streamkern.features import Standardized
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from streamkern.features import FeatureMap
     from streamkern.fitoptions import FitOptions
     from streamkern.kernels import Kernel
     from streamkern.sources import Source
     from streamkern.statistics import Moments
+
+# Names of columns in an error.
+_SHOWN = 10
 
 
 @dataclass(frozen=True)
@@ -29,12 +34,15 @@ class Pattern:
         With its length scale resolved.
     empty : Moments, optional
         Of no rows, with the shifts to take; by default they follow from the rows.
+    names : sequence of str, optional
+        Of the columns, where they were those of a data frame.
     """
 
     options: FitOptions
     feature_map: Standardized
     kernel: Kernel
     empty: Moments | None = None
+    names: Sequence[str] | None = None
 
     @classmethod
     def of(
@@ -43,6 +51,7 @@ class Pattern:
         feature_map: FeatureMap,
         kernel: Kernel,
         empty: Moments | None = None,
+        names: Sequence[str] | None = None,
     ) -> Pattern:
         """Return a pattern, or raise ParameterError unless the map was made from rows."""
         if not isinstance(feature_map, Standardized):
@@ -50,7 +59,7 @@ class Pattern:
                 f"the map {feature_map.name!r} is not one that moments are made with; take that "
                 f"of a model that `fit` made."
             )
-        return cls(options, feature_map, kernel, empty)
+        return cls(options, feature_map, kernel, empty, names)
 
     def check(self, source: Source) -> None:
         """Raise DataError unless the source has the inputs and targets of the pattern."""
@@ -63,6 +72,17 @@ class Pattern:
         own = ["fold_by", "on_bad_rows", "fit_intercept"] + ["n_folds"] * (self.empty is None)
         changes: dict[str, Any] = {name: getattr(options, name) for name in own}
         return replace(self.options, **changes)
+
+
+def check_columns(pattern: Pattern | None, names: Sequence[str] | None) -> None:
+    """Raise DataError if columns have names, and others than those of the pattern."""
+    if pattern is None or not names or not pattern.names or list(names) == list(pattern.names):
+        return
+    shown = [", ".join(some[:_SHOWN]) for some in (pattern.names, names)]
+    raise DataError(
+        f"the map that like gives is of the columns {shown[0]}, but these are {shown[1]}; give "
+        f"them in that order."
+    )
 
 
 def check_targets(source: Source, n_targets: int) -> None:

@@ -312,3 +312,25 @@ def test_text_and_html_show_the_parameters_that_are_not_the_usual_ones():
     model = RandomFeatureRidge(Gaussian(1.5), alpha=2.0)
     assert repr(model) == "RandomFeatureRidge(alpha=2.0, kernel=Gaussian(length_scale=1.5))"
     assert "Gaussian(length_scale=1.5)" in model._repr_html_()
+
+
+@pytest.mark.parametrize("call", ["fit", "partial_fit", "moments"])
+@pytest.mark.parametrize("kind", ["model", "file", "moments", "classifier"])
+def test_a_map_is_taken_for_the_columns_that_it_was_made_of(kind, call, tmp_path):
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(120, 3)), columns=list("abc"))
+    y, labels = np.sin(X["a"]).to_numpy(), np.where(X["a"] > 0, "hill", "lake")
+
+    def new():
+        if kind == "classifier":
+            return streamkern.RandomFeatureClassifier(n_components=16, alpha=0.1)
+        return streamkern.RandomFeatureRidge(n_components=16, alpha=0.1)
+
+    targets = labels if kind == "classifier" else y
+    like = new().moments(X, targets) if kind == "moments" else new().fit(X, targets)
+    if kind == "file":
+        like.save(tmp_path / "model.h5")
+        like = tmp_path / "model.h5"
+    with pytest.raises(DataError, match="of the columns a, b, c, but these are c, b, a; give"):
+        getattr(new(), call)(X[["c", "b", "a"]], targets, like=like)
+    getattr(new(), call)(X, targets, like=like)
+    getattr(new(), call)(X.to_numpy(), targets, like=like)

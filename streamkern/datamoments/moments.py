@@ -111,7 +111,8 @@ class DataMoments:
         """Return what moments of more rows must take over to be merged with these."""
         folds = self.folds
         empty = run(task(_empty, folds, name="pattern")) if is_task(folds) else _empty(folds)
-        return Pattern.of(self.options, self.feature_map, self.kernel, empty)
+        names = self.report.get("feature_names")
+        return Pattern.of(self.options, self.feature_map, self.kernel, empty, names)
 
     def known_rows(self) -> RowIndex:
         """Return the index of the rows, or raise ParameterError if there is none."""
