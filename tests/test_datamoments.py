@@ -665,7 +665,10 @@ def test_moments_of_columns_in_another_order_do_not_merge():
     X, y = rows()
     first = model().moments(frame(X[:200]), y[:200])
     rest = frame(X[200:])
-    other = model().moments(rest[NAMES[::-1]], y[200:], like=first)
+    with pytest.raises(DataError, match="of the columns width, depth, age, but these are age, de"):
+        model().moments(rest[NAMES[::-1]], y[200:], like=first)
+    other = model().moments(X[200:], y[200:], like=first)
+    other = replace(other, report=other.report | {"feature_names": NAMES[::-1]})
     with pytest.raises(DataError, match=r"first are width, depth, age and .* age, depth"):
         first.merge(other)
     for given in (rest, X[200:]):
