@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dask import delayed
 
+from streamkern.alignment import aligned
 from streamkern.naming import naming_rows
 from streamkern.observing import passing
 from streamkern.resources import local_threads
@@ -95,4 +96,4 @@ def _apply(
 ) -> Any:
     block_rows, job = options
     with at_shard(job, shard, reader, block_rows, seats) as (blocks, scratch):
-        return function(blocks, shard.n_rows, scratch)
+        return aligned(function)(blocks, shard.n_rows, scratch)

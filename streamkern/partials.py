@@ -6,6 +6,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from streamkern.alignment import aligned
 from streamkern.memory import peak_bytes
 from streamkern.observing import tell_from_task
 from streamkern.resources import metered
@@ -99,7 +100,7 @@ def accumulate_shard(
     """Return the sums of one shard; the task that a worker runs, and runs again if it must."""
     if saved is not None and saved.is_there:
         return SAVED
-    statistic = zero.zero()
+    statistic = aligned(zero).zero()
     counts = {"kept": 0, "skipped": 0, "weightless": 0}
 
     def kept(blocks: Iterator[Block]) -> Iterator[Block]:

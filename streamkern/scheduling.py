@@ -20,6 +20,7 @@ from dask.delayed import Delayed
 from dask.utils import parse_timedelta
 from tlz import partition_all
 
+from streamkern.alignment import aligned
 from streamkern.errors import ClusterError, WorkersLostError
 from streamkern.resources import LOST, current_client, local_scheduler, local_threads, reaching
 from streamkern.threads import blas_threads
@@ -64,7 +65,7 @@ def run(
     for _ in range(_MOST_SENT):
         future = _submitted(client, root)
         try:
-            return _result(future, check)
+            return aligned(_result(future, check))
         except _ForgottenError:
             if not _sent_again(client, root):
                 raise
@@ -117,7 +118,7 @@ def is_task(value: Any) -> bool:
 
 def _alone(function: Callable[..., Any], *arguments: Any) -> Any:
     with blas_threads(1):
-        return function(*arguments)
+        return function(*aligned(arguments))
 
 
 def shared(value: Any) -> Any:
