@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.errors import DataError
+from streamkern.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -142,8 +143,7 @@ class Classes:
 def named(values: Iterable[Any]) -> str:
     """Return the first of some labels in words."""
     plain = [value.item() if hasattr(value, "item") else value for value in values]
-    more = f", ... ({len(plain)})" if len(plain) > _NAMED else ""
-    return ", ".join(repr(value) for value in plain[:_NAMED]) + more
+    return listed(map(repr, plain), _NAMED)
 
 
 def plain_labels(labels: Any) -> tuple[Array, Array]:

@@ -16,6 +16,7 @@ from streamkern.recipes import RECIPE, Recipe, RecipeOptions, discover
 from streamkern.recipes.columns import Numbers
 from streamkern.storage import RowWriter, check_output, read_recipe
 from streamkern.tables import check_targets, open_table, split_columns
+from streamkern.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -159,7 +160,7 @@ def write_encoded(
             remedy = "; a column of ones weighs all rows the same"
         raise DataError(
             f"{source} has no column {absent[0]!r}, which the recipe needs; its columns are "
-            f"{', '.join(names[:20])}{' and more' * (len(names) > 20)}{remedy}."
+            f"{listed(names)}{remedy}."
         )
     _check_apart(source, dst, force=force)
     unlabelled = 0

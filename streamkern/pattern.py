@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import DataError, ParameterError
 from streamkern.features import Standardized
+from streamkern.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
     from streamkern.kernels import Kernel
     from streamkern.sources import Source
     from streamkern.statistics import Moments
-
-# Names of columns in an error.
-_SHOWN = 10
 
 
 @dataclass(frozen=True)
@@ -78,10 +76,9 @@ def check_columns(pattern: Pattern | None, names: Sequence[str] | None) -> None:
     """Raise DataError if columns have names, and others than those of the pattern."""
     if pattern is None or not names or not pattern.names or list(names) == list(pattern.names):
         return
-    shown = [", ".join(some[:_SHOWN]) for some in (pattern.names, names)]
     raise DataError(
-        f"the map that like gives is of the columns {shown[0]}, but these are {shown[1]}; give "
-        f"them in that order."
+        f"the map that like gives is of the columns {listed(pattern.names)}, but these are "
+        f"{listed(names)}; give them in that order."
     )
 
 

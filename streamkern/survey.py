@@ -13,6 +13,7 @@ from streamkern.errors import DataError, StreamkernWarning
 from streamkern.features import Standardizer
 from streamkern.plan import SAMPLE_ROWS
 from streamkern.statistics import ColumnStatistics, RowIndex, RowSample, Together
+from streamkern.wording import listed
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
@@ -141,15 +142,11 @@ def _left_out(source: Source, columns: ColumnStatistics, standardizer: Standardi
     if varying:
         warnings.warn(
             f"columns of X left out that are constant in the rows that these are to be like, but "
-            f"not here: {_listed(varying)}.",
+            f"not here: {listed(varying)}.",
             StreamkernWarning,
             stacklevel=4,
         )
     return left_out
-
-
-def _listed(columns: list[int]) -> str:
-    return ", ".join(map(str, columns[:10])) + (", ..." if len(columns) > 10 else "")
 
 
 def check_rows(source: Source, columns: ColumnStatistics, passed: PassResult[Any]) -> None:
@@ -191,10 +188,9 @@ def _warn_of_outliers(source: Source, columns: ColumnStatistics, sample: RowSamp
     wild = (upper > lower) & (deviation > _WIDE * (upper - lower))
     if wild.any():
         names = [_name(source, j) for j in np.flatnonzero(wild).tolist()]
-        others = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         farthest = np.maximum(columns.maximum - columns.mean, columns.mean - columns.minimum)
         warnings.warn(
-            f"{', '.join(names[:_NAMED])}{others}: a few values, up to "
+            f"{listed(names, _NAMED)}: a few values, up to "
             f"{np.max(farthest[wild] / deviation[wild]):,.0f} standard deviations from the mean, "
             f"make up that deviation, and beside them all others are nearly equal; clip them, take "
             f"logarithms, or leave them out.",
@@ -227,7 +223,7 @@ def _standardizer(
     if dropped:
         warnings.warn(
             f"{len(dropped)} constant column{'s' * (len(dropped) > 1)} of X left out: "
-            f"{_listed(dropped)}.",
+            f"{listed(dropped)}.",
             StreamkernWarning,
             stacklevel=4,
         )
@@ -235,7 +231,7 @@ def _standardizer(
     if waiting:
         warnings.warn(
             f"{len(waiting)} column{'s' * (len(waiting) > 1)} of X constant so far, whose "
-            f"deviation is not known: {_listed(waiting)}; where they vary later they count in "
+            f"deviation is not known: {listed(waiting)}; where they vary later they count in "
             f"units of their value here, or of 1 where that is smaller.",
             StreamkernWarning,
             stacklevel=4,

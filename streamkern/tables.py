@@ -18,6 +18,7 @@ from streamkern.batches import (
 )
 from streamkern.errors import DataError
 from streamkern.recipes.cells import is_number
+from streamkern.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from streamkern._typing import Array
 
 _PIECE_BYTES = 4 << 20
-_NAMES_SHOWN = 20
 _SINGLE_EXACT = {"bool", "int8", "uint8", "int16", "uint16", "halffloat", "float", "null"}
 
 
@@ -69,8 +69,7 @@ def split_columns(
     source: Path, names: Sequence[str], targets: Sequence[str] | None
 ) -> tuple[list[int], list[int]]:
     """Return the places of the features and of the targets among named columns."""
-    shown = ", ".join(names[:_NAMES_SHOWN])
-    shown += f" and {len(names) - _NAMES_SHOWN:,} more" if len(names) > _NAMES_SHOWN else ""
+    shown = listed(names)
     for name in targets or ():
         if names.count(name) != 1:
             found = "more than one column" if name in names else "no column"

@@ -1,6 +1,11 @@
-"""Texts that others gave, fit to be shown."""
+"""Texts and names that others gave, fit to be shown."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def printable(text: str) -> str:
@@ -9,3 +14,9 @@ def printable(text: str) -> str:
         each if each.isprintable() else each.encode("unicode_escape", "surrogatepass").decode()
         for each in text
     )
+
+
+def listed(values: Iterable[object], most: int = 20) -> str:
+    """Return the first of some values in words, and how many more there are."""
+    every = [str(value) for value in values]
+    return ", ".join(every[:most]) + f" and {len(every) - most:,} more" * (len(every) > most)

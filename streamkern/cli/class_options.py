@@ -8,6 +8,7 @@ import click
 from click.core import ParameterSource
 
 from streamkern.errors import ParameterError
+from streamkern.wording import listed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -137,11 +138,13 @@ def class_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
     if "classes" not in report:
         return []
     values, factors = report["classes"]["values"], report["class_factors"]
-    rows = [("classes", f"{len(values):,}: {_listed(values)}")]
+    rows = [("classes", f"{len(values):,}: {listed(values, _NAMED)}")]
     if report.get("class_counts") and factors is None:
-        rows.append(("rows of each", _listed(f"{n:,.10g}" for n in report["class_counts"])))
+        rows.append(
+            ("rows of each", listed((f"{n:,.10g}" for n in report["class_counts"]), _NAMED))
+        )
     if factors is not None:
-        rows.append(("weights of classes", _listed(f"{factor:.4g}" for factor in factors)))
+        rows.append(("weights of classes", listed((f"{factor:.4g}" for factor in factors), _NAMED)))
     if "calibration" in report:
         rows.append(("calibration", report["calibration"]))
     return rows
@@ -168,8 +171,3 @@ def confusion_rows(found: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
     names = [str(value) for value in found["classes"][:_SHOWN]]
     counts = [[f"{count:,.10g}" for count in row[:_SHOWN]] for row in found["confusion_matrix"]]
     return ["class", *names], [[name, *row] for name, row in zip(names, counts, strict=False)]
-
-
-def _listed(values: Any) -> str:
-    every = [str(value) for value in values]
-    return ", ".join(every[:_NAMED]) + (f", ... ({len(every)})" if len(every) > _NAMED else "")

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from streamkern.cli.options import Say, common
+from streamkern.wording import listed
 
 # Columns that are named.
 _NAMED = 8
@@ -54,8 +55,7 @@ def _table_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
     if recipe is None:
         return []
     names = [column.name for column in recipe.columns]
-    more = f", ... ({len(names)})" if len(names) > _NAMED else ""
-    return [("columns of a table", ", ".join(names[:_NAMED]) + more)]
+    return [("columns of a table", listed(names, _NAMED))]
 
 
 def _show_boosted(say: Say, path: str) -> None:

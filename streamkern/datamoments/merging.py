@@ -9,15 +9,13 @@ import numpy as np
 
 from streamkern.errors import DataError, OverflowedError
 from streamkern.statistics import ByFold, unplaced_folds
+from streamkern.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from streamkern.datamoments.moments import DataMoments
     from streamkern.statistics import Moments, RowIndex
-
-
-_NAMES_SHOWN = 20
 
 
 def check_alike(left: DataMoments, right: DataMoments) -> None:
@@ -41,13 +39,9 @@ def _check_names(mine: list[str] | None, theirs: list[str] | None) -> None:
     if mine and theirs and mine != theirs:
         raise DataError(
             f"moments merge only where they are alike, but the columns of the first are "
-            f"{_listed(mine)} and those of the second {_listed(theirs)}; give those of the second "
+            f"{listed(mine)} and those of the second {listed(theirs)}; give those of the second "
             f"as the first has them."
         )
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(names[:_NAMES_SHOWN]) + " and more" * (len(names) > _NAMES_SHOWN)
 
 
 def _traits(moments: DataMoments) -> Iterator[str]:

@@ -191,20 +191,20 @@ class ExactKernelRidge(
         check_is_fitted(self)
         rows = as_rows(checked_rows(self, X, first=False, finite=True, dtype=np.float64))
         n_columns = None if self.dual_coef_.ndim == 1 else self.dual_coef_.shape[1]
-        return by_rows(_predictions, rows, n_columns, model=self)
-
-    def _predictions(self, X: Floats) -> Floats:
-        X = X if self._linear is None else _turned(X, self._linear)
-        predictions = np.empty((len(X), *self.dual_coef_.shape[1:]))
-        for start in range(0, len(X), _ROWS_AT_ONCE):
-            rows = slice(start, start + _ROWS_AT_ONCE)
-            predictions[rows] = self.kernel(X[rows], self._rows) @ self.dual_coef_
-        predictions += self.intercept_
-        return predictions
+        model = self.kernel, self._rows, self._linear, self.dual_coef_, self.intercept_
+        return by_rows(_predictions, rows, n_columns, model=model)
 
 
-def _predictions(X: Array, model: ExactKernelRidge) -> Floats:
-    return model._predictions(X.astype(np.float64, copy=False))  # noqa: SLF001  its own
+def _predictions(X: Array, model: tuple[Any, ...]) -> Floats:
+    kernel, fitted, linear, dual_coef, intercept = model
+    X = X.astype(np.float64, copy=False)
+    X = X if linear is None else _turned(X, linear)
+    predictions = np.empty((len(X), *dual_coef.shape[1:]))
+    for start in range(0, len(X), _ROWS_AT_ONCE):
+        rows = slice(start, start + _ROWS_AT_ONCE)
+        predictions[rows] = kernel(X[rows], fitted) @ dual_coef
+    predictions += intercept
+    return predictions
 
 
 def _checked_weights(X: Floats, sample_weight: Any) -> Floats:

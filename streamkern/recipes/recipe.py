@@ -11,6 +11,7 @@ import numpy as np
 from streamkern.errors import DataError
 from streamkern.recipes.cells import MISSING, numbers, places
 from streamkern.recipes.columns import KINDS, Column, Numbers
+from streamkern.wording import listed
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 # The dataset of a file that holds its JSON.
 RECIPE = "streamkern-recipe"
 VERSION = 1
-_NAMES_SHOWN = 20
 
 
 @dataclass(frozen=True)
@@ -132,10 +132,9 @@ class Recipe:
         found = places(self.targets[0], column, labels, self.missing)
         if (found == -1).any():
             first = str(column[int(np.argmax(found == -1))].as_py()).strip()
-            known = ", ".join(repr(label) for label in labels[:_NAMES_SHOWN])
             raise DataError(
-                f"target {self.targets[0]!r} is {first!r} in a row, but was one of {known} when "
-                f"the recipe was made; mend the label."
+                f"target {self.targets[0]!r} is {first!r} in a row, but was one of "
+                f"{listed(map(repr, labels))} when the recipe was made; mend the label."
             )
         return np.array([label.encode() for label in labels] + [b"", b""])[found]
 
@@ -284,9 +283,9 @@ class _Cells:
 
         names = self.table.schema.names
         if names.count(name) != 1:
-            shown = ", ".join(map(str, names[:_NAMES_SHOWN]))
-            shown += " and more" * (len(names) > _NAMES_SHOWN)
             found = "more than one column" if name in names else "no column"
-            raise DataError(f"the table has {found} {name!r}, which is needed; it has {shown}.")
+            raise DataError(
+                f"the table has {found} {name!r}, which is needed; it has {listed(names)}."
+            )
         column = self.table.column(name)
         return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

@@ -2,12 +2,7 @@
 
 from streamkern.statistics.base import Statistic, Together
 from streamkern.statistics.centred import CentredMoments
-from streamkern.statistics.class_errors import (
-    ClassErrors,
-    HeldOutClasses,
-    PredictedClasses,
-    own_weights,
-)
+from streamkern.statistics.class_errors import ClassErrors, own_weights
 from streamkern.statistics.class_scores import HeldOutScores, ScoreTable
 from streamkern.statistics.columns import ColumnStatistics
 from streamkern.statistics.folds import (
@@ -24,6 +19,7 @@ from streamkern.statistics.held_out import HeldOutPairs, PairBins
 from streamkern.statistics.leave_one_out import LeaveOneOut
 from streamkern.statistics.moments import Moments
 from streamkern.statistics.penalty_errors import PenaltyErrors
+from streamkern.statistics.predicted_classes import HeldOutClasses, PredictedClasses
 from streamkern.statistics.rounds import RoundErrors, StagedErrors
 from streamkern.statistics.row_index import RowIndex
 from streamkern.statistics.sample import RowSample

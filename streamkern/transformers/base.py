@@ -121,6 +121,28 @@ class MapTransformer(LazyTransformer, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
+class ShapeTransformer(MapTransformer):
+    """A map that follows from the number of inputs."""
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002  scikit-learn's signature
+        """Draw the map for rows of as many inputs; what they hold is not looked at.
+
+        Parameters
+        ----------
+        X : Source, dask.array.Array, data frame or array_like, of shape (n, p)
+        y : object
+            Is not looked at.
+
+        Raises
+        ------
+        ParameterError
+            If an option has a value that it cannot have.
+        DataError
+            If the rows are no table.
+        """
+        return self._take(self.draw(self._source(X).n_features))
+
+
 class KernelTransformer(
     KernelParameters,
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]

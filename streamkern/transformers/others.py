@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar
 
 from sklearn.base import OneToOneFeatureMixin
 
 from streamkern import features
 from streamkern.kernels import Gaussian, Laplacian, Polynomial
-from streamkern.transformers.base import KernelTransformer, MapTransformer
+from streamkern.transformers.base import KernelTransformer, ShapeTransformer
 from streamkern.transformers.rows import RowsTransformer
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class RandomBinning(RowsTransformer):
         self.random_state = random_state
 
 
-class TensorSketch(KernelTransformer):
+class TensorSketch(KernelTransformer, ShapeTransformer):
     """Count sketches of the products of d inputs, for the polynomial kernel (c + x^T x')^d.
 
     Parameters
@@ -146,26 +146,8 @@ class TensorSketch(KernelTransformer):
         self.n_components = n_components
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002  scikit-learn's signature
-        """Draw the map for rows of as many inputs; what they hold is not looked at.
 
-        Parameters
-        ----------
-        X : Source, dask.array.Array, data frame or array_like, of shape (n, p)
-        y : object
-            Is not looked at.
-
-        Raises
-        ------
-        ParameterError
-            If an option has a value that it cannot have.
-        DataError
-            If the rows are no table.
-        """
-        return self._take(self.draw(self._source(X).n_features))
-
-
-class Identity(OneToOneFeatureMixin, MapTransformer):  # type: ignore[misc]
+class Identity(OneToOneFeatureMixin, ShapeTransformer):  # type: ignore[misc]
     """The inputs as features, computed by someone else already: models of them are linear ridge.
 
     Attributes
@@ -177,21 +159,3 @@ class Identity(OneToOneFeatureMixin, MapTransformer):  # type: ignore[misc]
     """
 
     makes: ClassVar[type[features.FeatureMap]] = features.Identity
-
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002  scikit-learn's signature
-        """Draw the map for rows of as many inputs; what they hold is not looked at.
-
-        Parameters
-        ----------
-        X : Source, dask.array.Array, data frame or array_like, of shape (n, p)
-        y : object
-            Is not looked at.
-
-        Raises
-        ------
-        ParameterError
-            If an option has a value that it cannot have.
-        DataError
-            If the rows are no table.
-        """
-        return self._take(self.draw(self._source(X).n_features))

@@ -46,10 +46,10 @@ class RowsTransformer(KernelTransformer):
         y : object
             Is not looked at.
         sample_weight : array_like or Dask collection of shape (n,), optional
-            Numbers of at least 0: a row of weight 0 counts as none, and one of
-            weight s as s equal rows in the median length scale, exactly where the equal rows are
-            1,024 or fewer.  Landmarks are chosen by weight from rows that are drawn by their
-            places, and a grid follows from the range of these.
+            Numbers of at least 0: a row of weight 0 counts as none, and one of weight s as s equal
+            rows in the median length scale, exactly where the equal rows are 1,024 or fewer.
+            Landmarks are chosen by weight from rows that are drawn by their places, and a grid
+            follows from the range of these.
 
         Raises
         ------
