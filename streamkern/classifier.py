@@ -204,8 +204,8 @@ class ClassifierModel(GrowingClassifier):
     def solve(self, moments: DataMoments, *, keep_moments: bool = False) -> Self:
         """Fit the model to moments, without reading rows.
 
-        There is nothing to calibrate by then: take `calibration` None, and `calibrate` the model on
-        rows that the moments are not of.
+        The sigmoid of `calibration` 'sigmoid' is that of `partial_fit`: of the scores of every fold
+        by the model without it, as the moments tell them.
 
         Parameters
         ----------
@@ -217,25 +217,24 @@ class ClassifierModel(GrowingClassifier):
         Raises
         ------
         ParameterError
-            If the moments are not of classes, calibration is not None, or as
+            If the moments are not of classes, calibration is 'isotonic', which reads rows, or as
             `RandomFeatureRidge.solve` does.
+        DataError
+            If there are fewer than 2 folds with rows to calibrate by.
         """
-        if self.calibration is not None:
-            raise ParameterError(
-                f"calibration {self.calibration!r} needs rows, but solve reads none; take "
-                f"calibration None, and calibrate the model on rows held out."
-            )
-        found = _classes_of(moments)
+        ridge, found = self._growing_ridge(), _classes_of(moments)
         if found is None:
             raise ParameterError(
                 "a classifier is made of moments that know classes; make them with --classify, or "
                 "with RandomFeatureClassifier.moments."
             )
         classes, factors = found
-        ridge = self._ridge()
-        ridge.solve(moments, keep_moments=keep_moments)
+        ridge.solve(moments, keep_moments=True)
+        rule = self._rule_by_moments(ridge, classes)
+        if not keep_moments:
+            ridge.moments_ = None
         self._note_parameters()
-        self._take(ridge, ClassRule(classes, PlainRule(classes.n_targets)), factors)
+        self._take(ridge, rule, factors)
         self._name_features(ridge._feature_names())
         return self
 

@@ -61,7 +61,8 @@ class GrowingClassifier(FittedClassifier, ABC):
         another one than that of `fit`: of scores that are normal and spread alike in a class and
         in the rest.  What it needs of the scores of every fold, by the model without it, the
         moments tell, whatever rows came and went.  Where scores are skewed it is coarser than that
-        of `fit`; `calibrate` on rows held out takes another one, until rows come or go again.
+        of `fit`; `calibrate` on rows held out takes another one, until rows come or go again.  A
+        penalty that is set after a call counts when rows next come or go.
 
         Parameters
         ----------
@@ -172,8 +173,9 @@ class GrowingClassifier(FittedClassifier, ABC):
         ridge = self._ridge()
         if self.calibration == "isotonic":
             raise ParameterError(
-                "calibration 'isotonic' reads the rows again, but rows that come and go are read "
-                "once; take 'sigmoid' or None, or calibrate the model on rows held out."
+                "calibration 'isotonic' reads the rows again, but moments, and rows that come and "
+                "go, are read once; take 'sigmoid' or None, or calibrate the model on rows held "
+                "out."
             )
         return ridge
 
@@ -220,10 +222,13 @@ class GrowingClassifier(FittedClassifier, ABC):
     def _grown_rule(self) -> ClassRule:
         """Solve, and return the rule that follows from the moments."""
         self._growing_ridge()  # the calibration may have been changed
-        classes, _ = _known(self.ridge_._kept_moments())
+        return self._rule_by_moments(self.ridge_, _known(self.ridge_._kept_moments())[0])
+
+    def _rule_by_moments(self, ridge: RidgeModel, classes: Classes) -> ClassRule:
+        """Return the rule that follows from the moments that a regression keeps."""
         calibrator: Any = PlainRule(classes.n_targets)
         if self.calibration is not None:
-            calibrator = calibrated_by_moments(self.ridge_)
+            calibrator = calibrated_by_moments(ridge)
         return ClassRule(classes, calibrator)
 
     @abstractmethod

@@ -405,8 +405,19 @@ def test_moments_are_solved_as_rows_are_fitted(tmp_path):
     fitted = classifier(**options).fit(X, y)
     solved = classifier(**options).solve(streamkern.load_moments(tmp_path / "m.h5"))
     assert np.abs(solved.predict_proba(X) - fitted.predict_proba(X)).max() < 1e-9
-    with pytest.raises(ParameterError, match="calibration 'sigmoid' needs rows"):
-        classifier().solve(found)
+    with pytest.raises(ParameterError, match="calibration 'isotonic' reads the rows again"):
+        classifier(calibration="isotonic").solve(found)
+
+
+def test_moments_calibrate_as_rows_that_come_do():
+    X, y = rows()
+    found = classifier().moments(X, y)
+    solved, grown = classifier().solve(found), classifier().partial_fit(X, y)
+    assert np.abs(solved.predict_proba(X) - grown.predict_proba(X)).max() < 1e-9
+    assert solved.report_["calibration"] == "sigmoid"
+    assert solved.ridge_.moments_ is None
+    with pytest.raises(DataError, match="calibration needs 2 folds"):
+        classifier().solve(classifier(calibration=None, alpha=1.0, n_folds=1).moments(X, y))
 
 
 def test_moments_merge_where_one_has_not_all_classes():

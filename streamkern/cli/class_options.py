@@ -11,6 +11,7 @@ from streamkern.errors import ParameterError
 from streamkern.wording import listed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from streamkern.boosting import BoostedModel
@@ -38,19 +39,21 @@ def class_options(command: Any) -> Any:
         type=click.Choice(["balanced"]),
         help="Weigh rows so that all classes weigh the same.",
     )
-    for option in (_calibration("sigmoid", "isotonic", "none"), class_weight, classify_option):
+    calibration = calibration_option("sigmoid", "isotonic", "none")
+    for option in (calibration, class_weight, classify_option):
         command = option(command)
     return command
 
 
 def growing_class_options(command: Any) -> Any:
     """Give a command the choice to take y for labels of classes, where rows are read but once."""
-    for option in (_calibration("sigmoid", "none"), classify_option):
+    for option in (calibration_option("sigmoid", "none"), classify_option):
         command = option(command)
     return command
 
 
-def _calibration(*methods: str) -> Any:
+def calibration_option(*methods: str) -> Callable[[Any], Any]:
+    """Give a command the choice of how to calibrate."""
     return click.option(
         "--calibration",
         type=click.Choice(methods),
@@ -78,7 +81,8 @@ def class_choices(options: dict[str, Any]) -> dict[str, Any]:
     for name in ("class_weight", "calibration"):
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             raise ParameterError(
-                f"--{name.replace('_', '-')} is for classes; give --classify too, or leave it out."
+                f"--{name.replace('_', '-')} is for labels of classes, which y is taken for with "
+                f"--classify; leave it out for numbers."
             )
     return {}
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import click
 
+from streamkern.cli.class_options import calibration_option, class_choices
 from streamkern.cli.model_options import (
     alpha_of,
     alpha_options,
@@ -23,6 +23,7 @@ from streamkern.cli.reporting import check_report, report_option, write_report
 @click.option("--out", required=True, metavar="MODEL.h5", help="The model file to write.")
 @alpha_options
 @sparse_options
+@calibration_option("sigmoid", "none")
 @click.option(
     "--components",
     metavar="D|auto",
@@ -41,7 +42,8 @@ from streamkern.cli.reporting import check_report, report_option, write_report
 def solve(say: Say, **options: Any) -> None:
     """Make the model that `fit` would make of the rows that the moments M.h5 are of.
 
-    Of moments with classes that is a classifier, whose probabilities are not calibrated.
+    Of moments with classes that is a classifier, calibrated by the scores of every fold that the
+    other folds give, as the moments tell them.
     """
     from streamkern.cli.fit import report_on
     from streamkern.cli.place import Place
@@ -63,12 +65,10 @@ def solve(say: Say, **options: Any) -> None:
     is_classifier = "classes" in moments.report
     if is_classifier:
         from streamkern.classifier import ClassifierModel
-
-        say.note("no rows are read to calibrate by, so probabilities are those of plain scores.")
-    model_class = partial(ClassifierModel, calibration=None) if is_classifier else RidgeModel
-    model: Any = model_class(
+    model: Any = (ClassifierModel if is_classifier else RidgeModel)(
         **moments.options.parameters()
         | chosen
+        | class_choices(options | {"classify": is_classifier})
         | {"n_components": components or D, "fit_intercept": not options["no_intercept"]}
     )
     with Place.of(options).entered(say, what=options["out"]):

@@ -134,12 +134,24 @@ def test_the_card_tells_the_classes():
 def test_moments_are_solved_to_a_classifier():
     fitted(command="moments", name="m.h5")
     assert "hay, oats, straw" in streamkern("show", "m.h5").stdout
-    result = streamkern("solve", "m.h5", "--out", "model.h5")
-    assert "no rows are read to calibrate by" in result.stderr
-    model, (X, y) = load("model.h5"), rows()
-    assert model.calibration is None
-    expected = RandomFeatureClassifier(n_components=32, calibration=None).fit(X, y)
-    assert np.abs(model.predict_proba(X) - expected.predict_proba(X)).max() < 1e-3
+    X, y = rows()
+    for how, calibration in (("none", None), ("sigmoid", "sigmoid")):
+        streamkern("solve", "m.h5", "--out", f"{how}.h5", "--calibration", how)
+        model = load(f"{how}.h5")
+        assert model.calibration == calibration
+        expected = RandomFeatureClassifier(n_components=32, calibration=calibration)
+        expected = expected.fit(X, y) if calibration is None else expected.partial_fit(X, y)
+        assert np.abs(model.predict_proba(X) - expected.predict_proba(X)).max() < 1e-3
+    streamkern("solve", "m.h5", "--out", "plain.h5")
+    assert (load("plain.h5").predict_proba(X) == model.predict_proba(X)).all()
+
+
+def test_moments_without_folds_cannot_calibrate():
+    fitted("--folds", "1", command="moments", name="m.h5")
+    said = refused("solve", "m.h5", "--out", "model.h5", "--alpha", "gcv")
+    assert "calibration needs 2 folds" in said
+    streamkern("solve", "m.h5", "--out", "model.h5", "--alpha", "gcv", "--calibration", "none")
+    assert load("model.h5").calibration is None
 
 
 def test_rows_with_labels_are_forgotten():
@@ -198,7 +210,10 @@ def test_a_report_of_a_classifier_is_written():
     ("arguments", "said"),
     [
         ("fit train.h5 --out m.h5", "if these are labels of classes, give --classify"),
-        ("fit train.h5 --out m.h5 --class-weight balanced", "is for classes; give --classify too"),
+        (
+            "fit train.h5 --out m.h5 --class-weight balanced",
+            "--class-weight is for labels",
+        ),
         ("predict model.h5 test.h5 --out p.h5 --std", "--std is for regressions"),
         ("predict ridge.h5 test.h5 --out p.h5 --proba", "--proba is for classifiers"),
         ("evaluate model.h5 other.h5", "row 3 has the label 'rye', which is none of the 3 classes"),
