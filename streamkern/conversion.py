@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streamkern.batches import NotNumbersError, is_table, open_batches
-from streamkern.errors import DataError, OutputError, ParameterError
+from streamkern.errors import DataError, OutputError, ParameterError, StreamkernWarning
 from streamkern.recipes import RECIPE, Recipe, RecipeOptions, discover
 from streamkern.recipes.columns import Numbers
 from streamkern.storage import RowWriter, check_output, read_recipe
@@ -230,7 +231,13 @@ def encoded_tables(
         for number, table in enumerate(map(Path, tables)):
             path = Path(where) / str(number) / f"{table.name}.h5"
             path.parent.mkdir()
-            write_encoded(table, path, recipe, with_targets=with_targets)
+            made_of = write_encoded(table, path, recipe, with_targets=with_targets)
+            if n_left_out := made_of.get("unlabelled_rows"):
+                warnings.warn(
+                    f"{n_left_out:,} rows of {table} without a label left out.",
+                    StreamkernWarning,
+                    stacklevel=4,
+                )
             paths.append(str(path))
         try:
             yield paths

@@ -135,6 +135,23 @@ def test_predictions_ask_for_no_weights_and_errors_do(folder):
     assert errors("equal.csv") == unweighted
 
 
+def test_rows_without_a_label_are_left_out_and_counted(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frame = pd.DataFrame({"age": np.arange(40.0), "pay": ["low", "high"] * 20})
+    frame.to_csv("all.csv", index=False)
+    frame.assign(pay=frame["pay"].where(frame.index != 7)).to_csv("some.csv", index=False)
+    for command in (
+        "convert all.csv all.h5 --target pay",
+        "fit all.h5 --classify --out model.h5 --components 16 --alpha 1 --quiet",
+    ):
+        assert run(*command.split()).exit_code == 0
+    done = run("evaluate", "model.h5", "some.csv", "--json")
+    assert done.exit_code == 0, done.output
+    assert "1 rows of some.csv without a label left out." in done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["rows"] == 39
+    assert "without a label" not in run("evaluate", "model.h5", "all.csv").stderr
+
+
 def components():
     options = ("--random-features", 16, "--components", 2, "--quiet")
     done = run("pca", "train.h5", "--out", "pca.h5", *options)
