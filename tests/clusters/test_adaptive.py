@@ -9,6 +9,7 @@ import dask
 import numpy as np
 import pytest
 from conftest import wait_until
+from distributed import get_client
 from hearing import Passes
 from places import adjusted, bits, fit_started, report_of
 from troubles import SHARD_ROWS, SHARDS, P, Troubled
@@ -24,6 +25,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 # A worker goes when it was idle for three looks.
 EAGER = {"interval": "200ms", "wait-count": 3}
+FOR_LONG = partial(time.sleep, 5)
 
 
 class Workers(Passes):
@@ -48,11 +50,17 @@ def moments(*trouble):
     return sums, result.retried_shards
 
 
-def while_others_wait_for_one_shard(client):
+def until_a_worker_is_gone():
+    """Wait in a task, a minute at most."""
+    there = get_client()
+    wait_until(lambda: len(there.nthreads()) < 3, "scaling down", seconds=60)
+
+
+def while_others_wait_for_one_shard(client, wait=FOR_LONG):
     """The same, and how many workers there were when the last shard of a pass was done."""
     workers = Workers(client.cluster.scheduler)
     with observed(workers):
-        sums, retried = moments(partial(time.sleep, 5), 0.1)
+        sums, retried = moments(wait, 0.1)
     assert len(workers.counts) == SHARDS
     return sums, retried, workers.counts[-1]
 
@@ -80,7 +88,7 @@ def test_workers_stay_that_hold_sums_which_wait_to_be_merged(cluster):
 def test_dask_alone_would_take_them_away(cluster, monkeypatch):
     monkeypatch.setattr(downscaling, "_at_work", lambda _: False)
     with streamkern.connect(cluster=cluster) as client:
-        assert while_others_wait_for_one_shard(client)[2] < 3
+        assert while_others_wait_for_one_shard(client, until_a_worker_is_gone)[2] < 3
 
 
 def test_the_rule_goes_with_the_client_that_brought_it(external_scheduler):
