@@ -16,7 +16,17 @@ ROOT = Path(streamkern.__file__).parent
 
 # From the bottom up; a module imports from its own row or from rows above it in this table.
 LAYERS = [
-    {"_version", "_typing", "errors", "machine", "memory", "scratch", "stopping", "threads"},
+    {
+        "_version",
+        "_typing",
+        "alignment",
+        "errors",
+        "machine",
+        "memory",
+        "scratch",
+        "stopping",
+        "threads",
+    },
     {"classes", "numeric", "timing", "urls", "wording"},
     {"kernels", "recipes"},
     {"features"},
