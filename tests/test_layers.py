@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 import time
+from functools import cache
 from pathlib import Path
 
 import h5py
@@ -127,6 +128,7 @@ def modules() -> list[str]:
     return sorted(str(path.relative_to(ROOT)) for path in ROOT.rglob("*.py"))
 
 
+@cache
 def imports(module: str) -> set[str]:
     """Every module that a file imports, wherever in the file, type checking left out."""
     tree = ast.parse((ROOT / module).read_text())
