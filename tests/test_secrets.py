@@ -130,7 +130,8 @@ def test_workers_get_them_and_log_none(url, bucket, external_scheduler_file, tmp
         Client(scheduler_file=str(external_scheduler_file)),
         late_proxy(bucket.server, "--seconds", 0) as (proxy, process),
     ):
-        options = bucket.options_at(proxy)
+        few = {"config_kwargs": {"retries": {"total_max_attempts": 1}}}
+        options = bucket.options_at(proxy) | few
         source = streamkern.open_hdf5(url, storage_options=options)
         fitted = streamkern.RandomFeatureRidge(n_components=16).fit(source)
         source = streamkern.open_hdf5(url, storage_options=options)
