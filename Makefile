@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check bench clean
+.PHONY: demo test waiting computing check bench clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -17,8 +17,15 @@ check: $(VENV)/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Tests that wait for processes and tests that compute, side by side.
 test: check
-	$(BIN)/python -m pytest
+	$(MAKE) --jobs=2 --output-sync=target waiting computing
+
+waiting: $(VENV)/installed
+	$(BIN)/python -m pytest -m 'slow or cluster'
+
+computing: $(VENV)/installed
+	$(BIN)/python -m pytest -m 'not (slow or cluster)'
 
 bench: $(VENV)/installed
 	$(BIN)/python jobs/benchmark.py $(BENCH)

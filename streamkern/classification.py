@@ -74,13 +74,15 @@ def calibrated_by_moments(ridge: RidgeModel) -> Calibrator:
 
 def _sums(folds: ByFold, fold: int, size: int, left: LeftOut) -> ScoreSums:
     """Return the sums of the scores of a fold by the model without it, as its moments tell them."""
-    held, coef = part_of(folds, fold, size).centred(), left.solution.coef
+    part, coef = part_of(folds, fold, size), left.solution.coef
+    held = part.centred()
     if left.support is not None:
         held = held.subset(left.support)
     means = left.solution.intercept + held.feature_mean @ coef
     squares = np.einsum("dq,dq->q", coef, held.gram @ coef)
     products = np.einsum("dq,dq->q", coef, held.cross)
     return ScoreSums(
+        n_rows=part.n_rows,
         weight=held.weight,
         targets=held.weight * held.target_mean,
         scores=held.weight * means,

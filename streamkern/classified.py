@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from streamkern._typing import Floats
+    from streamkern.datamoments import DataMoments
     from streamkern.features import FeatureMap
     from streamkern.kernels import Kernel
     from streamkern.model import RidgeModel
@@ -48,6 +49,12 @@ class FittedClassifier(ScoredClasses):
         """Rows, seconds, memory and diagnostics of the fit; errors are those of the scores."""
         # The regression, and its report, may be that of copies which are calibrated otherwise.
         return {**self.ridge_.report_, "calibration": self.rule_.calibrator.name}
+
+    @property
+    def moments_(self) -> DataMoments | None:
+        """Of the rows, where they are kept: what `partial_fit` adds to; None where they are not."""
+        self._check_fitted()
+        return self.ridge_.moments_
 
     @property
     def coef_(self) -> Floats:

@@ -8,6 +8,8 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+import numpy as np
+
 from streamkern.calibration import ClassRule, PlainRule, checked_method
 from streamkern.classification import calibrated_by_folds
 from streamkern.datamoments import DataMoments, moments_header
@@ -15,12 +17,14 @@ from streamkern.errors import ModelFileError, ParameterError
 from streamkern.growing_classifier import GrowingClassifier
 from streamkern.kernels import Gaussian, Kernel
 from streamkern.labelling import (
+    ClassCounts,
     checked_class_weight,
     class_facts,
     classes_of_report,
     factors_of,
     labelled_source,
     restored_class_weight,
+    weights_of_classes,
 )
 from streamkern.model import RidgeModel, pattern_of, restored
 from streamkern.observing import job
@@ -205,7 +209,8 @@ class ClassifierModel(GrowingClassifier):
         """Fit the model to moments, without reading rows.
 
         The sigmoid of `calibration` 'sigmoid' is that of `partial_fit`: of the scores of every fold
-        by the model without it, as the moments tell them.
+        by the model without it, as the moments tell them.  Weights of classes are those that the
+        moments were made with.
 
         Parameters
         ----------
@@ -217,10 +222,11 @@ class ClassifierModel(GrowingClassifier):
         Raises
         ------
         ParameterError
-            If the moments are not of classes, calibration is 'isotonic', which reads rows, or as
-            `RandomFeatureRidge.solve` does.
+            If the moments are not of classes, or were made without the weights of classes that are
+            asked for; if calibration is 'isotonic', which reads rows, or there are no folds to
+            calibrate by; or as `RandomFeatureRidge.solve` does.
         DataError
-            If there are fewer than 2 folds with rows to calibrate by.
+            If fewer than 2 folds have rows to calibrate by.
         """
         ridge, found = self._growing_ridge(), _classes_of(moments)
         if found is None:
@@ -229,6 +235,16 @@ class ClassifierModel(GrowingClassifier):
                 "with RandomFeatureClassifier.moments."
             )
         classes, factors = found
+        if self.class_weight is not None and not self._weighs_alike(classes, factors):
+            raise ParameterError(
+                f"class_weight is {self.class_weight!r}, but the moments were made with other "
+                f"weights of classes, or none; leave it out, or compute the moments with it."
+            )
+        if self.calibration is not None and moments.n_folds < 2:
+            raise ParameterError(
+                f"calibration {self.calibration!r} needs 2 folds or more, and the moments are of "
+                f"one; compute them with more folds, or take calibration None."
+            )
         ridge.solve(moments, keep_moments=True)
         rule = self._rule_by_moments(ridge, classes)
         if not keep_moments:
@@ -237,6 +253,13 @@ class ClassifierModel(GrowingClassifier):
         self._take(ridge, rule, factors)
         self._name_features(ridge._feature_names())
         return self
+
+    def _weighs_alike(self, classes: Classes, factors: Floats | None) -> bool:
+        """Say whether these may be the weights of classes that the parameters ask for."""
+        if self.class_weight == "balanced":  # which follows from the rows
+            return factors is not None
+        own = weights_of_classes(self.class_weight, ClassCounts(classes, np.empty(0)))
+        return own is not None and factors is not None and np.array_equal(own, factors)
 
     def _source(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, like: Any = None

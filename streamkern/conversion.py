@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streamkern.batches import NotNumbersError, is_table, open_batches
-from streamkern.errors import DataError, OutputError, ParameterError, StreamkernWarning
+from streamkern.errors import DataError, OutputError, ParameterError
 from streamkern.recipes import RECIPE, Recipe, RecipeOptions, discover
 from streamkern.recipes.columns import Numbers
 from streamkern.storage import RowWriter, check_output, read_recipe
@@ -156,7 +155,9 @@ def write_encoded(
         needed += [*recipe.targets, *filter(None, [recipe.weights])]
     names = batches.schema.names
     if absent := [name for name in needed if name not in names]:
-        remedy = "; `predict`, or --no-target, is for inputs alone" * (absent[0] in recipe.targets)
+        remedy = "; `predict` and `convert --no-target` take inputs alone" * (
+            absent[0] in recipe.targets
+        )
         if absent[0] == recipe.weights:
             remedy = "; a column of ones weighs all rows the same"
         raise DataError(
@@ -169,15 +170,22 @@ def write_encoded(
 
     def pieces() -> Iterator[_Rows]:
         nonlocal unlabelled
+        n_rows = 0
         for batch in batches.read(list(dict.fromkeys(needed))):
             for start in range(0, batch.num_rows, step):
                 rows = _encoded(source, recipe, batch.slice(start, step), with_targets)
+                n_rows += len(rows.X)
                 if rows.y is not None and rows.y.dtype.kind == "S":
                     kept = rows.y != b""
                     unlabelled += int((~kept).sum())
                     weights = None if rows.weights is None else rows.weights[kept]
                     rows = _Rows(rows.X[kept], rows.y[kept], weights)
                 yield rows
+        if unlabelled and unlabelled == n_rows:
+            raise DataError(
+                f"none of the {n_rows:,} rows of {source} has a label in {recipe.targets[0]!r}; "
+                f"fill that column."
+            )
 
     with RowWriter.create(dst, force=force) as writer:
         result = _write(source, dst, writer, pieces())
@@ -201,8 +209,10 @@ def _encoded(source: Path, recipe: Recipe, batch: Any, with_targets: bool) -> _R
 @contextmanager
 def encoded_tables(
     tables: Sequence[str | Path], recipe: Recipe, folder: Path, *, with_targets: bool
-) -> Iterator[list[str]]:
+) -> Iterator[tuple[list[str], int]]:
     """Give the paths of HDF5 files with what a recipe makes of tables, as long as they are needed.
+
+    Beside them it gives how many rows have no label and are left out.
 
     Parameters
     ----------
@@ -227,20 +237,15 @@ def encoded_tables(
             f"for as long as the job takes; name another folder as TMPDIR."
         ) from error
     with made as where:
-        paths = []
+        paths, unlabelled = [], 0
         for number, table in enumerate(map(Path, tables)):
             path = Path(where) / str(number) / f"{table.name}.h5"
             path.parent.mkdir()
-            made_of = write_encoded(table, path, recipe, with_targets=with_targets)
-            if n_left_out := made_of.get("unlabelled_rows"):
-                warnings.warn(
-                    f"{n_left_out:,} rows of {table} without a label left out.",
-                    StreamkernWarning,
-                    stacklevel=4,
-                )
+            found = write_encoded(table, path, recipe, with_targets=with_targets)
+            unlabelled += found.get("unlabelled_rows", 0)
             paths.append(str(path))
         try:
-            yield paths
+            yield paths, unlabelled
         except DataError as error:  # of a file that is gone when it is read
             said = str(error)
             for converted, given in zip(paths, tables, strict=True):

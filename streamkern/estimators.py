@@ -127,8 +127,9 @@ class RandomFeatureRidge(
     Of features that are there already this is `sklearn.linear_model.RidgeCV` out of core, where
     `feature_map` is 'identity', `standardize` False, `precision` 'double' and `alpha` 'loo', with
     its grid as `alphas` and its `alpha_per_target` as `per_target`; `n_folds` in `fold_by` 'blocks'
-    are its `cv`, and `penalty_curve_` has the means of its `cv_results_`.  A target of 1 and -1, or
-    one for every class of several, makes it `RidgeClassifierCV`.
+    are its `cv` with `scoring` 'neg_mean_squared_error', and `penalty_curve_` has the means of its
+    `cv_results_`.  A target of 1 and -1, or one for every class of several, makes it
+    `RidgeClassifierCV`.
 
     References
     ----------

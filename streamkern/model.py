@@ -240,7 +240,7 @@ class RidgeModel(GrowingRidge):
                     f"the moments are of {D:,} features, but n_components is {size:,}; ask for no "
                     f"more than there are."
                 )
-        n_folds = moments.n_folds if penalty.needs_folds else 1
+        n_folds = moments.n_folds if penalty.needs_folds or self._keeps_folds else 1
         resources = current_resources()
         if not resources.n_workers:
             check_free(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import DataError, ParameterError
 from streamkern.features import Standardized
-from streamkern.wording import listed
+from streamkern.wording import listed_apart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,9 +76,10 @@ def check_columns(pattern: Pattern | None, names: Sequence[str] | None) -> None:
     """Raise DataError if columns have names, and others than those of the pattern."""
     if pattern is None or not names or not pattern.names or list(names) == list(pattern.names):
         return
+    then, now = listed_apart(pattern.names, names)
     raise DataError(
-        f"the map that like gives is of the columns {listed(pattern.names)}, but these are "
-        f"{listed(names)}; give them in that order."
+        f"the map that like gives is of the columns {then}, but these are {now}; give them in that "
+        f"order."
     )
 
 

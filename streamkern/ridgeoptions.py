@@ -6,6 +6,8 @@ from dataclasses import dataclass, fields, replace
 from itertools import product
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from streamkern.errors import ParameterError
 from streamkern.fitoptions import FitOptions
 from streamkern.metric import checked_metric
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from streamkern.sources import Source
 
 AUTO_COMPONENTS = 4096
+_FLAGS = ("paired", "standardize", "fit_intercept", "per_target", "one_standard_error")
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,14 @@ class RidgeOptions:
     """
 
     model: RidgeModel
+
+    def __post_init__(self) -> None:
+        for name in _FLAGS:
+            value = getattr(self.model, name)
+            if not isinstance(value, (bool, np.bool_)):
+                raise ParameterError(
+                    f"{name} must be True or False, not {value!r}; give one of them."
+                )
 
     @property
     def penalty(self) -> PenaltyOptions:

@@ -125,13 +125,22 @@ class ScoredClasses(TakesRows, ABC):
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the accuracy, in one pass; parameters are those of `fit`.
 
-        Of arrays, a label that is none of the classes counts as an error.
+        Of arrays, a label that is none of the classes counts as an error.  With `on_bad_rows`
+        'skip', rows with values that are not finite are left out.
         """
         if y is None or isinstance(X, Source) or is_lazy(X):
             return float(self.evaluate(X, y, sample_weight)["accuracy"])
-        labelled_rows(*self._tables(X, y, sample_weight))  # checks lengths and weights
-        right = self.predict(X) == np.asarray(y).ravel()
-        return float(np.average(right, weights=sample_weight))
+        rows, labels, _ = self._tables(X, y, sample_weight)
+        labelled_rows(rows, labels, sample_weight)  # checks lengths and weights
+        scores, labels = self._scores(rows), np.asarray(y).ravel()
+        scores = scores.reshape(len(scores), -1)
+        weights = np.ones(len(scores)) if sample_weight is None else np.asarray(sample_weight)
+        if self.on_bad_rows == "skip":
+            known = np.isfinite(scores).all(axis=1)
+            if not known.any():
+                raise as_source(rows).none_left_error(len(known), 0)
+            scores, labels, weights = scores[known], labels[known], weights[known]
+        return float(np.average(self.rule_.labels(scores) == labels, weights=weights))
 
     def evaluate(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
         """Compare predictions with labels, in one pass; parameters are those of `fit`.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 
 def printable(text: str) -> str:
@@ -20,3 +20,12 @@ def listed(values: Iterable[object], most: int = 20) -> str:
     """Return the first of some values in words, and how many more there are."""
     every = [str(value) for value in values]
     return ", ".join(every[:most]) + f" and {len(every) - most:,} more" * (len(every) > most)
+
+
+def listed_apart(mine: Sequence[str], theirs: Sequence[str], most: int = 20) -> tuple[str, str]:
+    """Return two lists of names that differ; where they are long, from the first difference on."""
+    pairs = enumerate(zip(mine, theirs, strict=False))
+    alike = next((i for i, (left, right) in pairs if left != right), min(len(mine), len(theirs)))
+    start = alike if max(len(mine), len(theirs)) > most else 0
+    begun = "..., " * (start > 0)
+    return begun + listed(mine[start:], most), begun + listed(theirs[start:], most)

@@ -23,6 +23,7 @@ from sklearn.metrics import (
     log_loss,
     roc_auc_score,
 )
+from sklearn.model_selection import cross_val_score
 from sklearn.preprocessing import StandardScaler
 
 import streamkern
@@ -416,8 +417,60 @@ def test_moments_calibrate_as_rows_that_come_do():
     assert np.abs(solved.predict_proba(X) - grown.predict_proba(X)).max() < 1e-9
     assert solved.report_["calibration"] == "sigmoid"
     assert solved.ridge_.moments_ is None
-    with pytest.raises(DataError, match="calibration needs 2 folds"):
+    with pytest.raises(ParameterError, match="calibration 'sigmoid' needs 2 folds or more, and"):
         classifier().solve(classifier(calibration=None, alpha=1.0, n_folds=1).moments(X, y))
+
+
+def test_moments_are_solved_with_the_weights_of_classes_that_they_have():
+    X, y = rows()
+    equal, balanced = (classifier(class_weight=how).moments(X, y) for how in (None, "balanced"))
+    solved = classifier().solve(balanced)
+    expected = classifier(class_weight="balanced").solve(balanced)
+    assert np.array_equal(solved.coef_, expected.coef_)
+    assert np.array_equal(solved.class_factors_, expected.class_factors_)
+    given = dict(zip(expected.classes_.tolist(), expected.class_factors_.tolist(), strict=True))
+    assert np.array_equal(classifier(class_weight=given).solve(balanced).coef_, solved.coef_)
+    other = given | {y[0]: 9.0}
+    for how, moments in (("balanced", equal), (given, equal), (other, balanced)):
+        with pytest.raises(ParameterError, match="were made with other weights of classes, or no"):
+            classifier(class_weight=how).solve(moments)
+
+
+@pytest.mark.parametrize("calibration", ["sigmoid", "isotonic", None])
+def test_classes_do_not_depend_on_the_unit_of_weights(calibration):
+    X, y = rows()
+    model = classifier(calibration=calibration, alpha="cv")
+    expected = model.fit(X, y).predict_proba(X)
+    for unit in (1.0 / len(y), 1e-6):
+        found = clone(model).fit(X, y, sample_weight=np.full(len(y), unit)).predict_proba(X)
+        assert np.abs(found - expected).max() < 1e-5
+        if calibration != "isotonic":
+            grown = clone(model).partial_fit(X, y, sample_weight=np.full(len(y), unit))
+            alike = clone(model).partial_fit(X, y)
+            assert np.abs(grown.predict_proba(X) - alike.predict_proba(X)).max() < 1e-5
+
+
+def test_rows_that_are_skipped_are_left_out_of_the_score():
+    X, y = rows()
+    X[::7] = np.nan
+    model = classifier(on_bad_rows="skip").fit(X, y)
+    assert model.score(X, y) == model.evaluate(X, y)["accuracy"]
+    assert not np.isnan(cross_val_score(model, X, y, cv=3)).any()
+    weights = np.arange(1.0, len(y) + 1)
+    good = np.isfinite(X).all(axis=1)
+    expected = model.score(X[good], y[good], weights[good])
+    assert model.score(X, y, weights) == pytest.approx(expected, rel=1e-12)
+    with pytest.raises(DataError, match="so none is left"):
+        model.score(np.full_like(X, np.nan), y)
+    with pytest.raises(DataError, match="NaN"):
+        classifier().fit(X[good], y[good]).score(X, y)
+
+
+def test_moments_that_are_kept_are_those_of_the_regression():
+    X, y = rows()
+    model = classifier().fit(X, y, keep_moments=True)
+    assert model.moments_ is model.ridge_.moments_
+    assert classifier().fit(X, y).moments_ is None
 
 
 def test_moments_merge_where_one_has_not_all_classes():

@@ -85,7 +85,7 @@ METHODS = {
     | SCORES
     | CLASSES
     | FOUND
-    | {"moments", "solve", "tune", "to_local", "calibrate", "report_"},
+    | {"moments", "moments_", "solve", "tune", "to_local", "calibrate", "report_"},
     "RandomFeatureAdaBoost": FITS
     | CLASSES
     | {"score", "set_score_request", "recipe_", "predict_to_hdf5", "classes_", "predictor_"}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.calibration.calibrators import Calibrator, IsotonicSteps, PlainRule, PlattSigmoid
+from streamkern.calibration.normal import row_weight
 from streamkern.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -39,7 +40,10 @@ def fitted_calibrator(method: str | None, table: ScoreTable) -> Calibrator:
     q = len(table.weights)
     if method is None:
         return PlainRule(q)
-    bins = [table.shares(j) for j in range(q)]
+    unit = row_weight(table.n_rows, table.weights[0].sum())
+    bins = [
+        (scores, weights / unit, shares) for scores, weights, shares in map(table.shares, range(q))
+    ]
     if method == "sigmoid":
         slopes, offsets = np.array([platt(*each) for each in bins]).T
         return PlattSigmoid(slopes, offsets)

@@ -22,16 +22,27 @@ class ScoreSums(NamedTuple):
 
     Parameters
     ----------
+    n_rows : int
     weight : float
     targets, scores, squares, products : ndarray of shape (q,)
         Of t, s, s^2 and s t.
     """
 
+    n_rows: int
     weight: float
     targets: Floats
     scores: Floats
     squares: Floats
     products: Floats
+
+
+def row_weight(n_rows: int, weight: float) -> float:
+    """Return what counts as one row among so many: 1, or less where rows weigh less on average.
+
+    Calibration adds one row to those that there are.  Weights that count rows are left as they are;
+    beside weights that add up to 1, say, a row of weight 1 would be half of all.
+    """
+    return min(1.0, weight / n_rows)
 
 
 def normal_sigmoid(parts: Sequence[ScoreSums]) -> PlattSigmoid:
@@ -50,10 +61,11 @@ def normal_sigmoid(parts: Sequence[ScoreSums]) -> PlattSigmoid:
     ----------
     Hastie, Tibshirani and Friedman (2009), "The elements of statistical learning", section 4.3.
     """
-    weight, targets, scores, squares, products = map(sum, zip(*parts, strict=True))
+    n_rows, weight, targets, scores, squares, products = map(sum, zip(*parts, strict=True))
+    one = row_weight(n_rows, weight)
     upper, lower = (weight + targets) / 2, (weight - targets) / 2
     sum_upper, sum_lower = (scores + products) / 2, (scores - products) / 2
-    level = np.log((upper + 1.0) / (lower + 1.0))
+    level = np.log((upper + one) / (lower + one))
     there = (upper > 0) & (lower > 0)
     mean_upper = sum_upper / np.where(there, upper, 1.0)
     mean_lower = sum_lower / np.where(there, lower, 1.0)

@@ -52,13 +52,13 @@ def growing_class_options(command: Any) -> Any:
     return command
 
 
-def calibration_option(*methods: str) -> Callable[[Any], Any]:
+def calibration_option(*methods: str, default: str | None = "sigmoid") -> Callable[[Any], Any]:
     """Give a command the choice of how to calibrate."""
     return click.option(
         "--calibration",
         type=click.Choice(methods),
-        default="sigmoid",
-        show_default=True,
+        default=default,
+        show_default="sigmoid",
         help="How scores of classes become probabilities, by rows left out in turn.",
     )
 

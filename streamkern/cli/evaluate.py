@@ -32,13 +32,16 @@ def evaluate(say: Say, **options: Any) -> None:
     (predictor, classifier, _, card), place = opened_model(options["model"]), Place.of(options)
     opened = opened_rows(options, card, options["y"], labels=classifier is not None)
     skip = options["on_bad_rows"] == "skip"
-    with opened as source, place.entered(say):
+    with opened as (source, unlabelled), place.entered(say):
         if classifier is not None:
             labelled = classifier._labelled(source)
             found = evaluate_classes(predictor, classifier.rule_, labelled, skip_bad_rows=skip)
         else:
             found = evaluate_source(predictor, source, skip_bad_rows=skip)
     rows = [("rows", f"{found['rows']:,}")]
+    if unlabelled:
+        found["unlabelled_rows"] = unlabelled
+        rows.append(("rows without a label", f"{unlabelled:,}, left out"))
     if found["skipped_rows"]:
         rows.append(("rows skipped", f"{found['skipped_rows']:,}"))
     if classifier is not None:

@@ -53,7 +53,7 @@ def predict(say: Say, **options: Any) -> None:
         )
     out, force, skip = options["out"], options["force"], options["on_bad_rows"] == "skip"
     begun = time.perf_counter()
-    with opened_rows(options, card, y=None) as source:
+    with opened_rows(options, card, y=None) as (source, _):
         predictor.check((source.n_samples, source.n_features))
         inputs = [options["model"], *(file.path for file in source.files)]
         check_output(out, force=force, inputs=inputs)

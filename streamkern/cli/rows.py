@@ -6,7 +6,7 @@ import tempfile
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,10 +14,17 @@ if TYPE_CHECKING:
     from streamkern.sources.hdf5 import HDF5Source
 
 
+class OpenedRows(NamedTuple):
+    """Rows, and how many others of a table were left out for want of a label."""
+
+    source: HDF5Source
+    unlabelled: int = 0
+
+
 @contextmanager
 def opened_rows(
     options: dict[str, Any], card: dict[str, Any], y: str | None, *, labels: bool = False
-) -> Iterator[HDF5Source]:
+) -> Iterator[OpenedRows]:
     """Open HDF5 files; or CSV and Parquet files, whose rows are converted for that time.
 
     Parameters
@@ -53,7 +60,7 @@ def opened_rows(
     paths, out = options["data"], options.get("out")
     weights = options.get("weights")
     if not any(map(is_table, paths)):
-        yield open_hdf5(paths, options["x"], y, weights=weights, labels=labels)
+        yield OpenedRows(open_hdf5(paths, options["x"], y, weights=weights, labels=labels))
         return
     if options["x"] != "X" or y not in (None, "y"):
         raise ParameterError("--x and --y name datasets of HDF5, and tables have none; omit them.")
@@ -72,6 +79,6 @@ def opened_rows(
         check_output(out, force=options["force"], inputs=[options["model"], *tables])
     folder = Path(out).resolve().parent if out else Path(tempfile.gettempdir())
     recipe = replace(recipe, weights=weights or recipe.weights)
-    with encoded_tables(tables, recipe, folder, with_targets=y is not None) as converted:
+    with encoded_tables(tables, recipe, folder, with_targets=y is not None) as (paths, unlabelled):
         weights = "weights" if y is not None and recipe.weights else None
-        yield open_hdf5(converted, "X", y, weights=weights, labels=labels)
+        yield OpenedRows(open_hdf5(paths, "X", y, weights=weights, labels=labels), unlabelled)

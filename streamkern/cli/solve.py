@@ -23,7 +23,7 @@ from streamkern.cli.reporting import check_report, report_option, write_report
 @click.option("--out", required=True, metavar="MODEL.h5", help="The model file to write.")
 @alpha_options
 @sparse_options
-@calibration_option("sigmoid", "none")
+@calibration_option("sigmoid", "none", default=None)
 @click.option(
     "--components",
     metavar="D|auto",
@@ -65,6 +65,11 @@ def solve(say: Say, **options: Any) -> None:
     is_classifier = "classes" in moments.report
     if is_classifier:
         from streamkern.classifier import ClassifierModel
+
+        if options["calibration"] is None:
+            options["calibration"] = "sigmoid" if moments.n_folds > 1 else "none"
+            if moments.n_folds == 1:
+                say.note("there are no folds to calibrate by: probabilities are of plain scores.")
     model: Any = (ClassifierModel if is_classifier else RidgeModel)(
         **moments.options.parameters()
         | chosen

@@ -36,7 +36,7 @@ def transform(say: Say, **options: Any) -> None:
 
     found, card = read_components(options["model"])
     begun = time.perf_counter()
-    with opened_rows(options, card, y=None) as source:
+    with opened_rows(options, card, y=None) as (source, _):
         found.feature_map.check((source.n_samples, source.n_features))
         inputs = [options["model"], *(file.path for file in source.files)]
         check_output(options["out"], force=options["force"], inputs=inputs)

@@ -9,7 +9,7 @@ import numpy as np
 
 from streamkern.errors import DataError, OverflowedError
 from streamkern.statistics import ByFold, unplaced_folds
-from streamkern.wording import listed
+from streamkern.wording import listed_apart
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -37,10 +37,10 @@ def check_alike(left: DataMoments, right: DataMoments) -> None:
 def _check_names(mine: list[str] | None, theirs: list[str] | None) -> None:
     """Raise DataError if columns have names, and others."""
     if mine and theirs and mine != theirs:
+        first, second = listed_apart(mine, theirs)
         raise DataError(
-            f"moments merge only where they are alike, but the columns of the first are "
-            f"{listed(mine)} and those of the second {listed(theirs)}; give those of the second "
-            f"as the first has them."
+            f"moments merge only where they are alike, but the columns of the first are {first} "
+            f"and those of the second {second}; give those of the second as the first has them."
         )
 
 

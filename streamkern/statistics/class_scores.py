@@ -36,6 +36,7 @@ class ScoreTable:
     ----------
     weights, sums : ndarray of shape (q, 2, B)
         Of the rows that are not of the class, and of those that are.
+    n_rows : int
     """
 
     def __init__(self, centre: Floats, unit: Floats) -> None:
@@ -46,6 +47,7 @@ class ScoreTable:
         self.n_bins = min(max(1 << (_ALL_BINS // n_targets).bit_length() - 1, fewest), most)
         self.weights = np.zeros((n_targets, 2, self.n_bins))
         self.sums = np.zeros((n_targets, 2, self.n_bins))
+        self.n_rows = 0
 
     def add(self, scores: Floats, is_class: Array, weights: Floats | None) -> None:
         """Add rows, in place.
@@ -57,6 +59,7 @@ class ScoreTable:
             Whether the row is of the class that the score is for.
         weights : ndarray of shape (n,), optional
         """
+        self.n_rows += len(scores)
         B, shape = self.n_bins, self.weights.shape[1:]
         apart = scores - self.centre
         between = apart / (self.unit + np.abs(apart))
@@ -71,6 +74,7 @@ class ScoreTable:
         both = ScoreTable(self.centre, self.unit)
         both.weights = self.weights + other.weights
         both.sums = self.sums + other.sums
+        both.n_rows = self.n_rows + other.n_rows
         return both
 
     def shares(self, target: int) -> tuple[Floats, Floats, Floats]:

@@ -148,10 +148,21 @@ def test_moments_are_solved_to_a_classifier():
 
 def test_moments_without_folds_cannot_calibrate():
     fitted("--folds", "1", command="moments", name="m.h5")
-    said = refused("solve", "m.h5", "--out", "model.h5", "--alpha", "gcv")
-    assert "calibration needs 2 folds" in said
-    streamkern("solve", "m.h5", "--out", "model.h5", "--alpha", "gcv", "--calibration", "none")
+    solve = ("solve", "m.h5", "--out", "model.h5", "--alpha", "gcv", "--force")
+    assert "needs 2 folds or more, and" in refused(*solve, "--calibration", "sigmoid")
+    streamkern(*solve, "--calibration", "none")
     assert load("model.h5").calibration is None
+    assert "there are no folds to calibrate by" in streamkern(*solve).stderr
+    assert load("model.h5").calibration is None
+
+
+def test_what_is_in_a_label_does_not_reach_the_terminal():
+    X, y = rows()
+    write("odd.h5", X, np.where(y == "hay", "p\x1b]0;x\x07", y))
+    streamkern("fit", "odd.h5", "--classify", "--components", 32, "--out", "odd-model.h5")
+    said = streamkern("evaluate", "odd-model.h5", "odd.h5").output
+    assert "\x1b" not in said
+    assert said.count("p\\x1b]0;x\\x07") == 2
 
 
 def test_rows_with_labels_are_forgotten():

@@ -147,9 +147,15 @@ def test_rows_without_a_label_are_left_out_and_counted(tmp_path, monkeypatch):
         assert run(*command.split()).exit_code == 0
     done = run("evaluate", "model.h5", "some.csv", "--json")
     assert done.exit_code == 0, done.output
-    assert "1 rows of some.csv without a label left out." in done.stderr
-    assert json.loads(done.stdout.splitlines()[-1])["rows"] == 39
-    assert "without a label" not in run("evaluate", "model.h5", "all.csv").stderr
+    table = run("evaluate", "model.h5", "some.csv").stdout
+    assert " ".join(table.split()).count("rows without a label 1, left out") == 1
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert (found["rows"], found["unlabelled_rows"]) == (39, 1)
+    assert "without a label" not in run("evaluate", "model.h5", "all.csv").stdout
+    frame.assign(pay="").to_csv("none.csv", index=False)
+    refused = run("evaluate", "model.h5", "none.csv", "--quiet")
+    assert refused.exit_code == 1
+    assert "none of the 40 rows of none.csv has a label in 'pay'" in refused.stderr
 
 
 def components():
@@ -234,7 +240,7 @@ def test_text_labels_of_a_raw_table_are_predicted_and_evaluated(folder):
         ("predict model.h5 inf.csv --out o.h5", "first at inf.csv, row 1"),
         (
             "convert new.csv o.h5 --like model.h5",
-            "'income', .* or --no-target, is for inputs alone",
+            "'income', .* --no-target` take inputs alone",
         ),
         ("convert new.csv o.h5 --like new.csv", "new.csv has no recipe that can be read"),
         ("convert new.csv o.h5 --ordinal size", "--ordinal must be NAME=LEAST,...,MOST, not size"),
