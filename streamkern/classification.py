@@ -242,7 +242,8 @@ def predict_classes_to_hdf5(
             raise DataError(
                 f"{bad:,} of {source.n_samples:,} rows have no finite score, and so no class, the "
                 f"first at {source.locate(first)}, because their inputs are NaN, infinite or "
-                f"overflow; give --on-bad-rows skip to leave their class empty."
+                f"overflow; give on_bad_rows 'skip' (--on-bad-rows skip) to leave their class "
+                f"empty."
             )
         writer.append("classes", names[: len(rule.classes)])
     return bad

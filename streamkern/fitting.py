@@ -199,7 +199,7 @@ def moments_pass(
         if not weights.get(fold) and not few_rows:
             raise DataError(
                 f"fold {fold + 1} of {rule.n_folds} has no rows that could be used; take fewer "
-                f"folds, or another --fold-by."
+                f"folds, or another fold_by (--fold-by)."
             )
     seconds = seen.passed.seconds + time.perf_counter() - begun
     report = _report(source, plan, seen.passed, passes, seconds)
@@ -250,7 +250,7 @@ def folds_for(
     if dealt < K and not few_rows:
         raise ParameterError(
             f"{K} folds need as many {what}, but there are {dealt:,}; take fewer folds"
-            + (", or deal rows with --fold-by rows." if by == "shards" else ".")
+            + (", or deal rows with fold_by 'rows' (--fold-by rows)." if by == "shards" else ".")
         )
     if by == "shards":
         return by, shard_folds(shards, K, options.random_state)

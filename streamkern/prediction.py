@@ -169,6 +169,6 @@ def predict_to_hdf5(
             raise DataError(
                 f"{bad:,} of {source.n_samples:,} rows have no finite prediction, the first at "
                 f"{source.locate(first)}, because their inputs are NaN, infinite or overflow; give "
-                f"--on-bad-rows skip to write NaN for them."
+                f"on_bad_rows 'skip' (--on-bad-rows skip) to write NaN for them."
             )
     return bad

@@ -57,7 +57,7 @@ def evaluate(
     if source.n_targets != q:
         raise DataError(
             f"the model predicts {q} target{'s' * (q > 1)}, but the data has {source.n_targets}; "
-            f"name the dataset that holds them with --y."
+            f"name the dataset that holds them with y (--y)."
         )
     empty = PredictionErrors(predictor)
     result, errors, _ = scored(source, empty, empty, 8 * D, "evaluate", skip_bad_rows)
@@ -224,7 +224,7 @@ def diagnose(
     if source.n_targets != q:
         raise DataError(
             f"the model predicts {q} targets, but the data has {source.n_targets}; name the "
-            f"dataset that was fitted with --y."
+            f"dataset that was fitted with y (--y)."
         )
     deviation = task(Deviation.of, predictor.feature_map, shared(equations), name="deviation")
     statistic = task(LeaveOneOut, predictor, deviation, n_largest, name="leave-one-out")

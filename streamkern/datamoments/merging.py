@@ -24,13 +24,13 @@ def check_alike(left: DataMoments, right: DataMoments) -> None:
         if mine != theirs:
             raise DataError(
                 f"moments merge only where they are alike, but the first have {mine} and the "
-                f"second have {theirs}; compute the second again with --like the first."
+                f"second have {theirs}; compute the second again like the first (--like)."
             )
     _check_names(*(part.report.get("feature_names") for part in (left, right)))
     if not left.feature_map.equals(right.feature_map):
         raise DataError(
             "moments merge only where they are alike, but the inputs of the two are standardised "
-            "by other means or deviations; compute the second again with --like the first."
+            "by other means or deviations; compute the second again like the first (--like)."
         )
 
 
@@ -71,8 +71,8 @@ def check_disjoint(left: RowIndex, right: RowIndex) -> None:
     if common:
         raise DataError(
             f"{common:,} of the {len(right):,} rows to be merged are in already, and would count "
-            f"twice; leave them out, or give --repeated-rows if they are other observations with "
-            f"equal values."
+            f"twice; leave them out, or give repeated_rows (--repeated-rows) if they are other "
+            f"observations with equal values."
         )
 
 
@@ -92,7 +92,7 @@ def merged_folds(left: ByFold, right: ByFold) -> ByFold:
             if not is_finite(part):
                 raise OverflowedError(
                     "the sums of the two overflow about the same shift; compute the second again "
-                    "with --like the first, from rows in the same units."
+                    "like the first (--like), from rows in the same units."
                 )
     return both
 

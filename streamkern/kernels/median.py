@@ -46,7 +46,7 @@ def median_distance(kernel: ScaledKernel, rows: Floats, weights: Floats | None =
     if not len(positive):
         raise DataError(
             "the median length scale needs two different rows, but all sampled rows are equal; "
-            "give --length-scale a number."
+            "give a number (--length-scale)."
         )
     if weights is None:
         return float(np.median(positive))

@@ -116,7 +116,7 @@ def folds_of_rows(model: RidgeModel, source: Source) -> Any:
     if source.n_targets != predictor.coef.shape[1]:
         raise DataError(
             f"the model predicts {predictor.coef.shape[1]} targets, but the data has "
-            f"{source.n_targets}; name the dataset that was fitted with --y."
+            f"{source.n_targets}; name the dataset that was fitted with y (--y)."
         )
     folds = folds_of(model)
     if folds is None or not run(task(_has_places, folds, source.n_samples, name="places")):

@@ -218,7 +218,7 @@ class Source(ABC):
         held = "values" if self.weighted_by is None else "values or weights"
         return DataError(
             f"{n_bad:,} of {self.n_samples:,} rows hold NaN or infinite {held}, the first at "
-            f"{self.locate(first)}; give --on-bad-rows skip to leave them out."
+            f"{self.locate(first)}; give on_bad_rows 'skip' (--on-bad-rows skip) to leave them out."
         )
 
     def none_left_error(self, n_skipped: int, n_weightless: int) -> DataError:

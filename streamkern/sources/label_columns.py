@@ -151,8 +151,8 @@ class HDF5LabelReader(LabelReader):
                     why = "are no text in UTF-8" if not_text else f"cannot be read ({error})"
                     raise DataError(
                         f"{piece.path}: labels {part.start:,} to {part.stop:,} of {dataset.name} "
-                        f"{why}; write the file again, or give --on-bad-rows skip to leave them "
-                        f"out."
+                        f"{why}; write the file again, or give on_bad_rows 'skip' (--on-bad-rows "
+                        f"skip) to leave them out."
                     ) from error
                 labels = np.full(part.stop - part.start, None)
             found.append(labels)

@@ -91,7 +91,8 @@ class LabelledSource(DerivedSource):
         """Return the error that says which rows are not finite, or have no label."""
         return DataError(
             f"{n_bad:,} of {self.n_samples:,} rows have no label, or hold NaN or infinite values, "
-            f"the first at {self.locate(first)}; give --on-bad-rows skip to leave them out."
+            f"the first at {self.locate(first)}; give on_bad_rows 'skip' (--on-bad-rows skip) to "
+            f"leave them out."
         )
 
     def constant_targets_error(self, targets: Floats) -> DataError:

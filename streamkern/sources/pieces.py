@@ -129,7 +129,7 @@ class HDF5Reader(Reader):
                         raise DataError(
                             f"{piece.path}: rows {part.start:,} to {part.stop:,} of "
                             f"{dataset.name} cannot be read ({error}); copy the file again, or "
-                            f"give --on-bad-rows skip to leave them out."
+                            f"give on_bad_rows 'skip' (--on-bad-rows skip) to leave them out."
                         ) from error
                     into[...] = np.nan
 

@@ -68,7 +68,8 @@ def test_a_chunk_that_cannot_be_decoded_is_named(tmp_path, rows, codec, name):
         fit(path)
     said = str(error.value)
     assert said.startswith(f"{path}: rows 700 to 800 of /{name} cannot be read (")
-    assert said.endswith("copy the file again, or give --on-bad-rows skip to leave them out.")
+    remedy = "give on_bad_rows 'skip' (--on-bad-rows skip) to leave them out."
+    assert said.endswith(f"copy the file again, or {remedy}")
     assert "\n" not in said
 
 
