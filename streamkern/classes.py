@@ -171,6 +171,7 @@ def plain_labels(labels: Any) -> tuple[Array, Array]:
             f"{found.dtype}; convert them to one of these, dates to text by astype(str)."
         )
     if kind == "f":
+        found = found.astype(np.float64) if found.itemsize > 8 else found  # as files hold them
         missing = missing | np.isnan(found)
         parts = found[~missing & (found != np.floor(found)) | np.isinf(found)]
         if len(parts):

@@ -30,7 +30,13 @@ def test_codes_are_places_among_the_sorted_classes_and_missing_labels_have_none(
 
 
 @pytest.mark.parametrize(
-    "labels", [np.array([3, -1, 3], "i2"), np.array([True, False]), np.array(["é", "a", "b"])]
+    "labels",
+    [
+        np.array([3, -1, 3], "i2"),
+        np.array([True, False]),
+        np.array(["é", "a", "b"]),
+        np.array([2.0, 0.0], np.longdouble),
+    ],
 )
 def test_classes_are_those_of_numpy_and_go_through_json(labels):
     classes = Classes.of(labels)
