@@ -8,8 +8,6 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-import numpy as np
-
 from streamkern.calibration import ClassRule, PlainRule, checked_method
 from streamkern.classification import calibrated_by_folds
 from streamkern.datamoments import DataMoments, moments_header
@@ -17,14 +15,13 @@ from streamkern.errors import ModelFileError, ParameterError
 from streamkern.growing_classifier import GrowingClassifier
 from streamkern.kernels import Gaussian, Kernel
 from streamkern.labelling import (
-    ClassCounts,
     checked_class_weight,
     class_facts,
     classes_of_report,
     factors_of,
     labelled_source,
     restored_class_weight,
-    weights_of_classes,
+    weighs_alike,
 )
 from streamkern.model import RidgeModel, pattern_of, restored
 from streamkern.observing import job
@@ -235,7 +232,7 @@ class ClassifierModel(GrowingClassifier):
                 "with RandomFeatureClassifier.moments."
             )
         classes, factors = found
-        if self.class_weight is not None and not self._weighs_alike(classes, factors):
+        if self.class_weight is not None and not weighs_alike(self.class_weight, classes, factors):
             raise ParameterError(
                 f"class_weight is {self.class_weight!r}, but the moments were made with other "
                 f"weights of classes, or none; leave it out, or compute the moments with it."
@@ -253,13 +250,6 @@ class ClassifierModel(GrowingClassifier):
         self._take(ridge, rule, factors)
         self._name_features(ridge._feature_names())
         return self
-
-    def _weighs_alike(self, classes: Classes, factors: Floats | None) -> bool:
-        """Say whether these may be the weights of classes that the parameters ask for."""
-        if self.class_weight == "balanced":  # which follows from the rows
-            return factors is not None
-        own = weights_of_classes(self.class_weight, ClassCounts(classes, np.empty(0)))
-        return own is not None and factors is not None and np.array_equal(own, factors)
 
     def _source(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, like: Any = None

@@ -193,6 +193,14 @@ def weights_of_classes(class_weight: Any, counts: ClassCounts) -> Floats | None:
     return weights
 
 
+def weighs_alike(class_weight: Any, classes: Classes, factors: Floats | None) -> bool:
+    """Say whether rows with these factors (K,) may have been weighed as `class_weight` asks."""
+    if class_weight == "balanced":  # which follows from the rows
+        return factors is not None
+    own = weights_of_classes(class_weight, ClassCounts(classes, np.empty(0)))
+    return np.array_equal([] if factors is None else factors, [] if own is None else own)
+
+
 def class_facts(source: LabelledSource) -> dict[str, Any]:
     """Return what a report says of the classes of rows, as plain JSON values."""
     factors = source.class_weight

@@ -130,17 +130,17 @@ class ScoredClasses(TakesRows, ABC):
         """
         if y is None or isinstance(X, Source) or is_lazy(X):
             return float(self.evaluate(X, y, sample_weight)["accuracy"])
-        rows, labels, _ = self._tables(X, y, sample_weight)
-        labelled_rows(rows, labels, sample_weight)  # checks lengths and weights
-        scores, labels = self._scores(rows), np.asarray(y).ravel()
-        scores = scores.reshape(len(scores), -1)
-        weights = np.ones(len(scores)) if sample_weight is None else np.asarray(sample_weight)
+        rows, *others = self._tables(X, y, sample_weight)
+        labelled_rows(rows, *others)  # checks lengths and weights
+        scores = self._scores(rows)
+        known = np.ones(len(scores), dtype=bool)
         if self.on_bad_rows == "skip":
-            known = np.isfinite(scores).all(axis=1)
+            known = np.isfinite(scores).reshape(len(scores), -1).all(axis=1)
             if not known.any():
                 raise as_source(rows).none_left_error(len(known), 0)
-            scores, labels, weights = scores[known], labels[known], weights[known]
-        return float(np.average(self.rule_.labels(scores) == labels, weights=weights))
+        found = _of_scores(ClassRule.labels, scores[known], self.rule_)
+        weights = None if sample_weight is None else np.asarray(sample_weight)[known]
+        return float(np.average(found == np.asarray(y).ravel()[known], weights=weights))
 
     def evaluate(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
         """Compare predictions with labels, in one pass; parameters are those of `fit`.

@@ -14,7 +14,7 @@ import numpy as np
 from streamkern.datamoments import load_moments, moments_header
 from streamkern.errors import DataError, ParameterError
 from streamkern.growing_classifier import GrowingClassifier, labelled_moments
-from streamkern.labelling import ClassCounts, classes_of_report, weights_of_classes
+from streamkern.labelling import classes_of_report, weighs_alike
 from streamkern.metric import GivenMetric
 from streamkern.model import RidgeModel
 from streamkern.observing import job
@@ -195,14 +195,11 @@ def _check_options(like: DataMoments, model: Any, ridge: RidgeModel, place: Path
         raise ParameterError(
             f"the moments in {place.parent} are of {then}, not of {now}; take another folder."
         )
-    if known is not None:
-        classes, factors = known
-        own = weights_of_classes(model.class_weight, ClassCounts(classes, np.empty(0)))
-        if not np.array_equal([] if factors is None else factors, [] if own is None else own):
-            raise ParameterError(
-                f"the moments in {place.parent} were made with another class_weight than "
-                f"{model.class_weight}; take that, or another folder."
-            )
+    if known is not None and not weighs_alike(model.class_weight, *known):
+        raise ParameterError(
+            f"the moments in {place.parent} were made with another class_weight than "
+            f"{model.class_weight}; take that, or another folder."
+        )
     mine = RidgeOptions(ridge).passes()
     for name in _COMMON:
         if name == "n_components" and ridge.n_components == "auto":

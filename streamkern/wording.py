@@ -18,8 +18,9 @@ def printable(text: str) -> str:
 
 def listed(values: Iterable[object], most: int = 20) -> str:
     """Return the first of some values in words, and how many more there are."""
-    every = [str(value) for value in values]
-    return ", ".join(every[:most]) + f" and {len(every) - most:,} more" * (len(every) > most)
+    every = list(values)
+    more = f" and {len(every) - most:,} more" if len(every) > most else ""
+    return ", ".join(map(str, every[:most])) + more
 
 
 def listed_apart(mine: Sequence[str], theirs: Sequence[str], most: int = 20) -> tuple[str, str]:

@@ -191,12 +191,27 @@ class ExactKernelRidge(
         check_is_fitted(self)
         rows = as_rows(checked_rows(self, X, first=False, finite=True, dtype=np.float64))
         n_columns = None if self.dual_coef_.ndim == 1 else self.dual_coef_.shape[1]
-        model = self.kernel, self._rows, self._linear, self.dual_coef_, self.intercept_
-        return by_rows(_predictions, rows, n_columns, model=model)
+        return by_rows(
+            _predictions,
+            rows,
+            n_columns,
+            kernel=self.kernel,
+            fitted=self._rows,
+            linear=self._linear,
+            dual_coef=self.dual_coef_,
+            intercept=self.intercept_,
+        )
 
 
-def _predictions(X: Array, model: tuple[Any, ...]) -> Floats:
-    kernel, fitted, linear, dual_coef, intercept = model
+def _predictions(
+    X: Array,
+    *,
+    kernel: Kernel,
+    fitted: Floats,
+    linear: Floats | None,
+    dual_coef: Floats,
+    intercept: Any,
+) -> Floats:
     X = X.astype(np.float64, copy=False)
     X = X if linear is None else _turned(X, linear)
     predictions = np.empty((len(X), *dual_coef.shape[1:]))
