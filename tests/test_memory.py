@@ -46,7 +46,7 @@ def measured(tmp_path, program, n):
 @pytest.mark.cluster
 def test_workers_take_no_more_than_projected_however_many_rows_there_are(tmp_path):
     few, projected = measured(tmp_path, FIT, 200_000)
-    many, projected_for_many = measured(tmp_path, FIT, 800_000)
+    many, projected_for_many = measured(tmp_path, FIT, 1_600_000)
     assert 0 < few <= projected
     assert 0 < many <= projected_for_many
     # Twice the allowance that is measured at full size, because the matrices are small here.

@@ -223,7 +223,7 @@ def test_a_report_of_a_classifier_is_written():
         ("fit train.h5 --out m.h5", "if these are labels of classes, give --classify"),
         (
             "fit train.h5 --out m.h5 --class-weight balanced",
-            "--class-weight is for labels",
+            "is for labels of classes, which y is taken for with --classify; leave it out for",
         ),
         ("predict model.h5 test.h5 --out p.h5 --std", "--std is for regressions"),
         ("predict ridge.h5 test.h5 --out p.h5 --proba", "--proba is for classifiers"),
