@@ -42,7 +42,7 @@ class FittedClassifier(ScoredClasses):
     def _take_ridge(self, ridge: RidgeModel, class_factors: Floats | None) -> None:
         """Set all but what turns scores into classes and probabilities."""
         self.ridge_, self.class_factors_ = ridge, class_factors
-        self.n_features_in_ = ridge.n_features_in_
+        self._note_inputs(ridge._known_report()["n_features"], ridge._feature_names())
 
     @property
     def report_(self) -> dict[str, Any]:

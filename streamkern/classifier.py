@@ -25,7 +25,6 @@ from streamkern.labelling import (
 )
 from streamkern.model import RidgeModel, pattern_of, restored
 from streamkern.observing import job
-from streamkern.pattern import check_columns
 from streamkern.ridgeoptions import RidgeOptions
 from streamkern.sources import Classes, LabelledSource, labelled_rows
 from streamkern.storage import holds_moments, read_model
@@ -142,9 +141,8 @@ class ClassifierModel(GrowingClassifier):
         """
         ridge, pattern = self._ridge(), pattern_of(_ridge_of(like))
         RidgeOptions(ridge).passes(pattern)
-        X, y, sample_weight = self._tables(X, y, sample_weight, first=True, fewest=2)
-        self._share_names(ridge)
-        source, facts = self._source(X, y, sample_weight, like=like)
+        rows = self._tables(X, y, sample_weight, first=True, fewest=2, like=pattern)
+        source, facts = self._source(*rows, like=like)
         keep = keep_moments or self.calibration is not None
         ridge.fit(source, like=pattern, checkpoint=checkpoint, keep_moments=keep)
         return self._finish(ridge, source, facts, keep_moments=keep_moments)
@@ -193,13 +191,12 @@ class ClassifierModel(GrowingClassifier):
 
         Parameters are those of `fit`.
         """
-        tables, columns = self._tables_of_moments(X, y, sample_weight)
         pattern = pattern_of(_ridge_of(like))
-        check_columns(pattern, columns.get("feature_names"))
+        tables = self._tables_of_moments(X, y, sample_weight, like=pattern)
         source, facts = self._source(*tables, like=like)
         facts.pop("class_counts", None)  # which would not add up when moments are merged
         found = self._ridge().moments(source, like=pattern, checkpoint=checkpoint)
-        return replace(found, report=found.report | facts | columns)
+        return replace(found, report=found.report | facts)
 
     @job("solve")
     def solve(self, moments: DataMoments, *, keep_moments: bool = False) -> Self:
@@ -248,7 +245,6 @@ class ClassifierModel(GrowingClassifier):
             ridge.moments_ = None
         self._note_parameters()
         self._take(ridge, rule, factors)
-        self._name_features(ridge._feature_names())
         return self
 
     def _source(
@@ -319,7 +315,6 @@ def restored_classifier(model_class: type[_Model], file: ModelFile, path: str | 
             calibration=checked_method(described["option_calibration"]),
         )
         model._take(ridge, rule, factors)
-        model._name_features(ridge._feature_names())
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"{path} is a damaged model ({error}); copy it again.") from error
     return model

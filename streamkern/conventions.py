@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -13,17 +15,22 @@ from sklearn.base import (
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from streamkern.containers import LazyTransformer
-from streamkern.errors import DataError
+from streamkern.errors import DataError, StreamkernWarning
+from streamkern.inputs import TakesRows
 from streamkern.kernels.naming import split_names
 from streamkern.numeric import as_numbers
+from streamkern.recipes import Recipe, Tally, bad_columns, is_frame, recipe_of_frame
 from streamkern.sources import Source
+from streamkern.sources.arrays import NamedRows, column_names
 from streamkern.sources.lazy import is_dask_frame, is_lazy
+from streamkern.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from streamkern.features import FeatureMap
     from streamkern.kernels import Kernel
+    from streamkern.pattern import Pattern
 
 
 class KernelParameters:
@@ -52,7 +59,7 @@ class KernelParameters:
         return self
 
 
-class TableEstimator(BaseEstimator):  # type: ignore[misc]
+class TableEstimator(TakesRows, BaseEstimator):  # type: ignore[misc]
     """A model that is an estimator of scikit-learn's, whose tables are checked as those are.
 
     It comes before the model among the bases of a class.
@@ -68,12 +75,55 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
         *,
         first: bool = False,
         fewest: int = 1,
+        like: Pattern | None = None,
     ) -> tuple[Any, Any, Any]:
-        finite = not (first or self.on_bad_rows == "skip")
-        X = checked_rows(self, X, first=first, finite=finite, fewest=fewest)
+        rows = self._rows(X, y, first=first, fewest=fewest, like=like)
         if not isinstance(X, Source) and (first or y is not None):
             y = checked_targets(self, y, labels=is_classifier(self))
-        return X, y, sample_weight
+        return rows, y, sample_weight
+
+    def _rows(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        first: bool = False,
+        fewest: int = 1,
+        like: Pattern | None = None,
+    ) -> Any:
+        """Return rows in memory as an array, checked, and others as they are; as in `_tables`.
+
+        A table becomes inputs by a recipe, where there is one.  Rows of a fit say what their
+        columns are called, and with `y` what the targets are.
+        """
+        if isinstance(X, Source):
+            super()._tables(X, first=first)
+            return checked_rows(self, X, first=first, finite=False)
+        finite = not (first or self.on_bad_rows == "skip")
+        recipe = self._recipe() if not first else None if like is None else like.recipe
+        if first and recipe is None and is_frame(X):
+            recipe = recipe_of_frame(X, keep_missing=self.on_bad_rows == "skip")
+        if recipe is None:
+            if first and is_dask_frame(X):
+                check_numbers(X)
+            rows = checked_rows(self, X, first=first, finite=finite, fewest=fewest)
+            described: dict[str, Any] = {}
+        else:
+            rows = encoded(recipe, X, told=not first)
+            if not is_lazy(rows):
+                with data_errors():
+                    rows = check_array(
+                        rows, ensure_all_finite=False, ensure_min_samples=fewest, estimator=self
+                    )
+                check_finite(self, rows, recipe.feature_names, finite=finite)
+            described = {"recipe": recipe.as_dict()}
+        if not first or is_lazy(rows):
+            return rows
+        if recipe is None and "feature_names_in_" in vars(self):
+            described = {"feature_names": self.feature_names_in_.tolist()}
+        if targets := column_names(y):
+            described |= {"target_names": targets}
+        return NamedRows(rows, described) if described else rows
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -163,10 +213,81 @@ def checked_rows(
             X,
             reset=first,
             dtype=dtype,
-            ensure_all_finite=finite,
+            ensure_all_finite=False,
             ensure_min_samples=fewest,
         )
+    check_finite(estimator, rows, getattr(estimator, "feature_names_in_", None), finite=finite)
     return as_numbers(rows)
+
+
+def check_finite(estimator: Any, rows: Any, names: Any, *, finite: bool) -> None:
+    """Raise DataError if rows are to be finite and are not; it says which columns are not.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+    rows : ndarray of shape (n, p)
+    names : sequence of str, optional
+        Of the columns.
+    finite : bool
+        Whether they are to be.
+    """
+    if not finite or rows.dtype.kind not in "fc":
+        return
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(rows.sum()):  # which is quick to look at
+            return
+    bad = ~np.isfinite(rows)
+    if bad.any():
+        may_skip = "on_bad_rows 'skip' leaves them out, or " * hasattr(estimator, "on_bad_rows")
+        raise DataError(
+            f"Input X contains NaN or infinity in {int(bad.any(axis=1).sum()):,} of {len(rows):,} "
+            f"rows, in {bad_columns(names, bad.sum(axis=0))}; {may_skip}fill missing cells, as "
+            f"`streamkern convert` and a fit to a data frame with missing cells do."
+        )
+
+
+def encoded(recipe: Recipe, X: Any, *, told: bool) -> Any:
+    """Return the inputs that a table becomes by a recipe, lazily for one of Dask; others as is.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    X : data frame, Dask collection or array_like
+        Rows without names are inputs already.
+    told : bool
+        Warn of what the rows of the recipe did not have, in tables that are in memory.
+
+    Raises
+    ------
+    DataError
+        If the table lacks a column, or one holds something else.
+    """
+    if is_dask_frame(X):
+        return X.map_partitions(_encoded_part, recipe, meta=_encoded_part(X._meta, recipe))  # noqa: SLF001
+    if not is_frame(X):
+        return X
+    tally = Tally()
+    rows = recipe.transform(X, tally)
+    if told and tally.in_words():
+        warnings.warn(tally.in_words(), StreamkernWarning, stacklevel=5)
+    return rows
+
+
+def _encoded_part(part: Any, recipe: Recipe) -> Any:
+    import pandas as pd  # noqa: PLC0415  slow, and whoever has a Dask frame has imported it
+
+    return pd.DataFrame(recipe.transform(part), index=part.index)
+
+
+def check_numbers(frame: Any) -> None:
+    """Raise DataError if columns of a Dask frame hold anything but numbers and truth values."""
+    others = [str(name) for name, dtype in frame.dtypes.items() if dtype.kind not in "fiub"]
+    if others:
+        raise DataError(
+            f"a fit to a Dask frame takes numbers alone, but {listed(others)} hold others; convert "
+            f"the files with streamkern.convert, or call compute() if the frame fits in memory."
+        )
 
 
 def checked_targets(estimator: BaseEstimator, y: Any, *, labels: bool = False) -> Any:

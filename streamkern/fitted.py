@@ -55,7 +55,7 @@ class FittedRidge(TakesRows):
         self.intercept_ = float(predictor.intercept[0]) if predictor.flat else predictor.intercept
         self.kernel_ = kernel_from(self.report_["kernel"], self.report_["kernel_parameters"])
         self.alpha_ = self.report_["alpha"]
-        self.n_features_in_ = predictor.feature_map.n_features
+        self._note_inputs(predictor.feature_map.n_features)
 
     @property
     def metric_(self) -> Floats:

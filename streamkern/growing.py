@@ -219,7 +219,7 @@ class GrowingRidge(FittedRidge, ABC):
         gathered = moments.gathered()
         with locks_of(self).state:
             self.moments_ = gathered
-            self.n_features_in_ = moments.feature_map.n_features
+            self._note_inputs(moments.feature_map.n_features)
             for name in _SOLVED:
                 vars(self).pop(name, None)
         return self

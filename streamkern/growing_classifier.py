@@ -96,7 +96,6 @@ class GrowingClassifier(FittedClassifier, ABC):
                 return self._add(X, y, sample_weight, classes, repeated_rows=True)
             ridge = self._new_ridge()
             rows = labelled_rows(*self._tables(X, y, sample_weight, first=True))
-            self._share_names(ridge)
             source = LabelledSource(*rows, *self._known_classes(rows, classes, like=like))
             return self._begin(ridge, labelled_moments(ridge, source, like=self._ridge_of(like)))
 

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from streamkern.recipes import recipe_of
+from streamkern.recipes import check_same_inputs, input_names, recipe_of
+from streamkern.sources import Source
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from streamkern.pattern import Pattern
     from streamkern.recipes import Recipe
 
 
@@ -36,10 +38,19 @@ class TakesRows:
 
     @property
     def recipe_(self) -> Recipe | None:
-        """How a table became the inputs, where `convert` wrote the rows that were fitted."""
+        """How a table became the inputs: a file that `convert` wrote, or a data frame; or None."""
         self._check_fitted()
-        fitted: Any = self
-        return recipe_of(fitted.report_)
+        return self._recipe()
+
+    def _known_report(self) -> dict[str, Any]:
+        """Return what is reported of the rows, without a solution where rows came or went."""
+        known: Any = getattr(self, "ridge_", self)  # of a classifier
+        moments = getattr(known, "moments_", None)
+        report: dict[str, Any] = known.report_ if moments is None else moments.report
+        return report
+
+    def _recipe(self) -> Recipe | None:
+        return recipe_of(self._known_report())
 
     def _tables(
         self,
@@ -47,42 +58,66 @@ class TakesRows:
         y: Any = None,
         sample_weight: Any = None,
         *,
-        first: bool = False,  # noqa: ARG002  of those that note what came
-        fewest: int = 1,  # noqa: ARG002
+        first: bool = False,
+        fewest: int = 1,  # noqa: ARG002  of those that check rows in memory
+        like: Pattern | None = None,  # noqa: ARG002
     ) -> tuple[Any, Any, Any]:
         """Return rows, targets and weights as they came; estimators of scikit-learn check them.
 
-        They are those of a fit where `first` is true, and `fewest` rows at least.
+        They are those of a fit where `first` is true, and `fewest` rows at least.  A table becomes
+        inputs by the recipe of the model; in a fit by that of `like`, or by one made of the table.
+
+        Raises
+        ------
+        DataError
+            If a source is of other inputs than those of the fit.
         """
+        if not first and isinstance(X, Source):
+            check_same_inputs(self._known_report(), X.describe())
         return X, y, sample_weight
 
     def _feature_names(self) -> tuple[str, ...] | None:
-        """Return the names of the columns, where they were fitted as a data frame."""
-        names = getattr(self, "feature_names_in_", None)
-        return None if names is None else tuple(names.tolist())
+        """Return the names of the inputs, which are those of the columns where there is no recipe.
 
-    def _name_features(self, names: Sequence[str] | None) -> None:
-        """Note the names that predictions ask columns to have, or None for any."""
+        They are None where neither a file nor a data frame named them.
+        """
+        recipe = self._recipe()
+        names = getattr(self, "feature_names_in_", None) if recipe is None else recipe.feature_names
+        return None if names is None else tuple(names)
+
+    def _note_inputs(self, n_features: int, names: Sequence[str] | None = None) -> None:
+        """Note the columns that predictions ask for, once what is reported of the rows is known.
+
+        Parameters
+        ----------
+        n_features : int
+            p.
+        names : sequence of str, optional
+            Of the inputs, where the report does not say them.
+
+        Raises
+        ------
+        ValueError
+            If names and inputs are not as many.
+        """
+        known, recipe = input_names(self._known_report()), self._recipe()
+        for each in (known, names):
+            if each is not None:
+                check_names(each, n_features)
+        names = known or names
+        if recipe is not None:
+            names = [column.name for column in recipe.columns]
+        self.n_features_in_ = n_features if recipe is None or names is None else len(names)
         self.__dict__.pop("feature_names_in_", None)
         if names is not None:
-            check_names(names, self.n_features_in_)
             self.feature_names_in_ = np.array(names, dtype=object)
 
-    def _share_names(self, part: TakesRows) -> None:
-        """Note the names of the columns for a model that this one is made of."""
-        names = self._feature_names()
-        if names is not None:
-            part.feature_names_in_ = np.array(names, dtype=object)
-
-    def _tables_of_moments(self, *tables: Any) -> tuple[tuple[Any, Any, Any], dict[str, Any]]:
-        """Return rows, targets and weights checked as in a fit, and a report of their columns.
+    def _tables_of_moments(self, *tables: Any, like: Pattern | None) -> tuple[Any, Any, Any]:
+        """Return rows, targets and weights checked as in a fit.
 
         The model stays as it is: moments are not what it was fitted to.
         """
-        checking = copy(self)
-        checked = checking._tables(*tables, first=True)  # noqa: SLF001  its own
-        names = checking._feature_names()
-        return checked, {} if names is None else {"feature_names": list(names)}
+        return copy(self)._tables(*tables, first=True, like=like)  # noqa: SLF001  its own
 
 
 def check_names(names: Any, n_features: int) -> None:

@@ -149,8 +149,9 @@ class RidgeModel(GrowingRidge):
         """
         asked, pattern = RidgeOptions(self), pattern_of(like)
         options = asked.passes(pattern)
-        source = as_source(*self._tables(X, y, sample_weight, first=True, fewest=2))
-        check_columns(pattern, self._feature_names())
+        rows = self._tables(X, y, sample_weight, first=True, fewest=2, like=pattern)
+        source = as_source(*rows)
+        check_columns(pattern, source)
         options = asked.for_rows(options, source, pattern)
         asked.sparse(options.components_for(source.n_features))
         moments = fit_moments(
@@ -199,12 +200,10 @@ class RidgeModel(GrowingRidge):
             As in `fit`.
         """
         asked, pattern = RidgeOptions(self), pattern_of(like)
-        tables, columns = self._tables_of_moments(X, y, sample_weight)
-        check_columns(pattern, columns.get("feature_names"))
-        source = as_source(*tables)
+        source = as_source(*self._tables_of_moments(X, y, sample_weight, like=pattern))
+        check_columns(pattern, source)
         options = asked.for_rows(asked.moments(pattern), source, pattern)
-        found = fit_moments(source, options, like=pattern, indexed=True, checkpoint=checkpoint)
-        return replace(found, report=found.report | columns)
+        return fit_moments(source, options, like=pattern, indexed=True, checkpoint=checkpoint)
 
     @job("solve")
     def solve(self, moments: DataMoments, *, keep_moments: bool = False) -> Self:
@@ -246,9 +245,7 @@ class RidgeModel(GrowingRidge):
             check_free(
                 solve_bytes(size or D, moments.n_targets, n_folds, resources.n_threads), "solving"
             )
-        self._solve(moments, size, keep_moments=keep_moments)
-        self._name_features(moments.report.get("feature_names"))
-        return self
+        return self._solve(moments, size, keep_moments=keep_moments)
 
     @job("tune")
     def tune(
@@ -325,8 +322,8 @@ class RidgeModel(GrowingRidge):
                 )
             options = replace(options, n_folds=like.n_folds)
         first = self.moments_ is None
-        source = as_source(*self._tables(X, y, sample_weight, first=first))
-        check_columns(pattern, self._feature_names())
+        source = as_source(*self._tables(X, y, sample_weight, first=first, like=pattern))
+        check_columns(pattern, source)
         options = asked.for_rows(options, source, pattern)
         return fit_moments(
             source,
@@ -383,7 +380,7 @@ def restored(model_class: type[_Model], file: ModelFile, path: str | Path) -> _M
         model.report_ = file.card["report"]
         model.equations_, model.penalty_curve_ = file.equations, None
         model._take(file.predictor)
-        model._name_features(file.card.get("feature_names"))
+        model._note_inputs(model.feature_map_.n_features, file.card.get("feature_names"))
     except (KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"{path} is a damaged model ({error}); copy it again.") from error
     return model
@@ -412,4 +409,5 @@ def pattern_of(like: Any) -> Pattern | None:
         paired, name = False, name if FAMILIES[name].has_phases else "iid"
     precision: Any = like.predictor_.precision
     options = replace(options, n_components=D, paired=paired, feature_map=name, precision=precision)
-    return Pattern.of(options, like.feature_map_, kernel, names=like._feature_names())
+    names, recipe = like._feature_names(), like._recipe()
+    return Pattern.of(options, like.feature_map_, kernel, names=names, recipe=recipe)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import DataError, ParameterError
 from streamkern.features import Standardized
+from streamkern.recipes import input_names
 from streamkern.wording import listed_apart
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from streamkern.features import FeatureMap
     from streamkern.fitoptions import FitOptions
     from streamkern.kernels import Kernel
+    from streamkern.recipes import Recipe
     from streamkern.sources import Source
     from streamkern.statistics import Moments
 
@@ -33,7 +35,9 @@ class Pattern:
     empty : Moments, optional
         Of no rows, with the shifts to take; by default they follow from the rows.
     names : sequence of str, optional
-        Of the columns, where they were those of a data frame.
+        Of the inputs, where they have some.
+    recipe : Recipe, optional
+        How a table became them.
     """
 
     options: FitOptions
@@ -41,15 +45,17 @@ class Pattern:
     kernel: Kernel
     empty: Moments | None = None
     names: Sequence[str] | None = None
+    recipe: Recipe | None = None
 
     @classmethod
-    def of(
+    def of(  # noqa: PLR0917
         cls,
         options: FitOptions,
         feature_map: FeatureMap,
         kernel: Kernel,
         empty: Moments | None = None,
         names: Sequence[str] | None = None,
+        recipe: Recipe | None = None,
     ) -> Pattern:
         """Return a pattern, or raise ParameterError unless the map was made from rows."""
         if not isinstance(feature_map, Standardized):
@@ -57,7 +63,7 @@ class Pattern:
                 f"the map {feature_map.name!r} is not one that moments are made with; take that "
                 f"of a model that `fit` made."
             )
-        return cls(options, feature_map, kernel, empty, names)
+        return cls(options, feature_map, kernel, empty, names, recipe)
 
     def check(self, source: Source) -> None:
         """Raise DataError unless the source has the inputs and targets of the pattern."""
@@ -72,9 +78,12 @@ class Pattern:
         return replace(self.options, **changes)
 
 
-def check_columns(pattern: Pattern | None, names: Sequence[str] | None) -> None:
-    """Raise DataError if columns have names, and others than those of the pattern."""
-    if pattern is None or not names or not pattern.names or list(names) == list(pattern.names):
+def check_columns(pattern: Pattern | None, source: Source) -> None:
+    """Raise DataError if inputs have names, and others than those of the pattern."""
+    if pattern is None or not pattern.names:
+        return
+    names = input_names({"data": source.describe()})
+    if not names or list(names) == list(pattern.names):
         return
     then, now = listed_apart(pattern.names, names)
     raise DataError(

@@ -99,7 +99,7 @@ def sparsify(
     }
     sparse.equations_, sparse.penalty_curve_ = equations, None
     sparse._take(predictor)
-    sparse._name_features(model._feature_names())
+    sparse._note_inputs(predictor.feature_map.n_features, model._feature_names())
     return sparse
 
 

@@ -117,7 +117,6 @@ def fit_window(
     merged = reduce(_merged, map(load_moments, places))
     if isinstance(model, GrowingClassifier):
         model._begin(ridge, merged)
-        model._name_features(merged.report.get("feature_names"))
     else:
         model.solve(merged, keep_moments=True)
     left = set(before) - set(places)

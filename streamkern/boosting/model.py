@@ -157,7 +157,7 @@ class BoostedModel(ScoredClasses):
     def _take(self, ensemble: Ensemble, rule: ClassRule, class_factors: Floats | None) -> None:
         """Set the fitted attributes besides the report."""
         self.ensemble_, self.rule_, self.class_factors_ = ensemble, rule, class_factors
-        self.n_features_in_ = ensemble.n_features
+        self._note_inputs(ensemble.n_features)
 
     def staged_evaluate(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
         """Say how the first rounds do, for every number of them, in one pass.
@@ -233,7 +233,7 @@ def restored_ensemble(
         factors = factors_of(card["report"]["class_factors"], rule.classes)
         model.report_ = card["report"]
         model._take(file.ensemble, rule, factors)
-        model._name_features(card.get("feature_names"))
+        model._note_inputs(file.ensemble.n_features, card.get("feature_names"))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"{path} is a damaged model ({error}); copy it again.") from error
     return model

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.errors import DataError, OverflowedError
+from streamkern.recipes import input_names
 from streamkern.statistics import ByFold, unplaced_folds
 from streamkern.wording import listed_apart
 
@@ -26,7 +27,7 @@ def check_alike(left: DataMoments, right: DataMoments) -> None:
                 f"moments merge only where they are alike, but the first have {mine} and the "
                 f"second have {theirs}; compute the second again like the first (--like)."
             )
-    _check_names(*(part.report.get("feature_names") for part in (left, right)))
+    _check_names(*(input_names(part.report) for part in (left, right)))
     if not left.feature_map.equals(right.feature_map):
         raise DataError(
             "moments merge only where they are alike, but the inputs of the two are standardised "
@@ -122,14 +123,15 @@ def joined_reports(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any
     mine, theirs = left["seconds"], right["seconds"]
     seconds = {name: mine.get(name, 0.0) + theirs.get(name, 0.0) for name in {**mine, **theirs}}
     data = left["data"], right["data"]
-    recipe = data[0].get("recipe")
-    alike = recipe is not None and recipe == data[1].get("recipe")
-    names = left.get("feature_names") or right.get("feature_names")
+    # Rows without names are taken for inputs that a recipe made.
+    recipes = [part["recipe"] for part in data if "recipe" in part]
+    alike = recipes and recipes[0] == recipes[-1]
+    names = input_names(left) or input_names(right)
+    targets = data[0].get("target_names") or data[1].get("target_names")
     return {
         **left,
         **counts,
         **{name: max(left[name], right[name]) for name in _PEAKS},
-        **({"feature_names": names} if names else {}),
         "seconds": seconds,
         "rows_per_second": counts["rows"] / seconds["pass"],
         "fold_by": _both(left["fold_by"], right["fold_by"]),
@@ -142,7 +144,8 @@ def joined_reports(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any
             **{name: _both(*(part.get(name) for part in data)) for name in ("x", "y", "weights")},
             "rows": sum(part["rows"] for part in data),
             "files": [file for part in data for file in part.get("files", [])],
-            **({"recipe": recipe} if alike else {}),
+            **({"recipe": recipes[0]} if alike else {"feature_names": names} if names else {}),
+            **({"target_names": targets} if targets else {}),
         },
     }
 

@@ -24,6 +24,7 @@ from streamkern.labelling import classes_of_report
 from streamkern.memory import check_free
 from streamkern.metric import checked_metric, described_metric, with_metric
 from streamkern.pattern import Pattern, check_targets
+from streamkern.recipes import input_names, recipe_of
 from streamkern.scheduling import is_task, kept, run, shared, task
 from streamkern.sources import LabelledSource, as_source, labelled_rows
 from streamkern.statistics import ByFold, Triangle
@@ -111,8 +112,8 @@ class DataMoments:
         """Return what moments of more rows must take over to be merged with these."""
         folds = self.folds
         empty = run(task(_empty, folds, name="pattern")) if is_task(folds) else _empty(folds)
-        names = self.report.get("feature_names")
-        return Pattern.of(self.options, self.feature_map, self.kernel, empty, names)
+        names, recipe = input_names(self.report), recipe_of(self.report)
+        return Pattern.of(self.options, self.feature_map, self.kernel, empty, names, recipe)
 
     def known_rows(self) -> RowIndex:
         """Return the index of the rows, or raise ParameterError if there is none."""
@@ -287,8 +288,9 @@ def _restored(path: str | Path, file: MomentsFile) -> DataMoments:
         kernel = options.pop("kernel")
         report = card["report"]
         classes_of_report(report)
-        if "feature_names" in report:
-            check_names(report["feature_names"], report["n_features"])
+        names = input_names(report)
+        if names is not None:
+            check_names(names, report["n_features"])
         missing = _REPORTED - report.keys() or _SECONDS - report["seconds"].keys()
         if missing or "kind" not in report["data"]:
             raise ValueError(f"the report lacks {min(missing or {'data'})}")  # noqa: TRY301

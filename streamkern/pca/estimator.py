@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any, Self
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 
 from streamkern.containers import LazyTransformer
-from streamkern.conventions import KernelParameters, TableEstimator, checked_rows
+from streamkern.conventions import KernelParameters, TableEstimator
 from streamkern.errors import ModelFileError
 from streamkern.fitoptions import FitOptions
 from streamkern.fitting import fit_moments
-from streamkern.inputs import TakesRows
 from streamkern.kernels import Gaussian, Kernel, kernel_from
 from streamkern.observing import job
 from streamkern.pca.components import (
@@ -22,7 +21,7 @@ from streamkern.pca.components import (
 )
 from streamkern.prediction import predicted_rows
 from streamkern.principal import checked_number
-from streamkern.sources import Source, as_source
+from streamkern.sources import as_source
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +35,6 @@ class RandomFeaturePCA(
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     LazyTransformer,
     TableEstimator,
-    TakesRows,
 ):
     """Kernel principal component analysis by random features, in two passes over the rows.
 
@@ -144,7 +142,7 @@ class RandomFeaturePCA(
         """
         checked_number(self.n_components)
         options = self._options()
-        source = as_source(self._checked(X, first=True), None, sample_weight)
+        source = as_source(self._rows(X, first=True, fewest=2), None, sample_weight)
         moments = fit_moments(source, options, needs_targets=False, checkpoint=checkpoint)
         return self._take(*principal_components(moments, self.n_components))
 
@@ -165,7 +163,6 @@ class RandomFeaturePCA(
             If there are fewer rows or features than components asked for.
         """
         self._take(*principal_components(moments, self.n_components))
-        self._name_features(moments.report.get("feature_names"))
         return self
 
     def _options(self) -> FitOptions:
@@ -191,13 +188,8 @@ class RandomFeaturePCA(
         self.n_components_, self.n_samples_ = len(found.components), int(report["rows"])
         self.feature_map_ = found.feature_map
         self.kernel_ = kernel_from(report["kernel"], report["kernel_parameters"])
-        self.n_features_in_ = found.feature_map.n_features
+        self._note_inputs(found.feature_map.n_features)
         return self
-
-    def _checked(self, X: Any, *, first: bool = False) -> Any:
-        """Return rows in memory as scikit-learn checks them, and others as they are."""
-        finite = not (first or self.on_bad_rows == "skip")  # passes look on their own
-        return checked_rows(self, X, first=first, finite=finite, fewest=2 if first else 1)
 
     def transform(self, X: Any) -> Any:
         """Return the scores of rows along the components.
@@ -218,8 +210,7 @@ class RandomFeaturePCA(
             If X has another number of columns than the rows that were fitted.
         """
         self._check_fitted()
-        rows = X if isinstance(X, Source) else self._checked(X)
-        return predicted_rows(self.principal_.projection, rows)
+        return predicted_rows(self.principal_.projection, self._rows(X))
 
     def transform_to_hdf5(self, X: Any, path: str | Path, *, force: bool = False) -> int:
         """Write the scores of the rows of a source or an array as `X` of a new HDF5 file.
@@ -230,7 +221,7 @@ class RandomFeaturePCA(
             How many rows are NaN, because `on_bad_rows` is 'skip'.
         """
         self._check_fitted()
-        skip, source = self.on_bad_rows == "skip", as_source(self._checked(X))
+        skip, source = self.on_bad_rows == "skip", as_source(self._rows(X))
         return transform_to_hdf5(self.principal_, source, path, skip_bad_rows=skip, force=force)
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
@@ -265,7 +256,7 @@ def restored_pca(
         kernel = card["option_kernel"]
         pca = RandomFeaturePCA(kernel_from(kernel["name"], kernel["parameters"]), **card["options"])
         pca._take(found, card["report"])
-        pca._name_features(card.get("feature_names"))
+        pca._note_inputs(found.feature_map.n_features, card.get("feature_names"))
     except (KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"{path} is a damaged PCA ({error}); copy it again.") from error
     return pca

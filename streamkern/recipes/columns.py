@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -40,8 +40,10 @@ class Column(ABC):
         """Return the names of the inputs that the column becomes."""
 
     @abstractmethod
-    def encode(self, cells: Any, missing: Sequence[str], out: Array) -> None:
+    def encode(self, cells: Any, missing: Sequence[str], out: Array) -> Noted:
         """Write the inputs of some cells, an array of Arrow, to `out` (rows, inputs).
+
+        Returns which of them were not expected.
 
         Raises
         ------
@@ -68,12 +70,33 @@ def _indicator(name: str, is_given: bool) -> list[str]:
     return [f"{name} is missing"] if is_given else []
 
 
-def _filled(values: Floats, column: Numbers | Ordinal | Times, out: Array) -> None:
-    """Write values to the first input, and whether they were missing to the last."""
+class Noted(NamedTuple):
+    """What was not expected of some cells.
+
+    Parameters
+    ----------
+    missing : int
+        Cells that were missing, and are filled where the column has something to fill them with.
+    unseen : list of str
+        Categories that the rows of the recipe did not have, once for every cell.
+    """
+
+    missing: int
+    unseen: Sequence[str] = ()
+
+
+def _unseen(cells: Any, found: Array) -> list[str]:
+    """Return the categories that have no place, as texts."""
+    return [str(cell).strip() for cell in cells.take(np.flatnonzero(found == -1)).to_pylist()]
+
+
+def _filled(values: Floats, column: Numbers | Ordinal | Times, out: Array) -> int:
+    """Write values to the first input, and whether they were missing to the last; count these."""
     absent = np.isnan(values)
     out[:, 0] = values if column.fill is None else np.where(absent, column.fill, values)
     if column.indicator:
         out[:, -1] = absent
+    return int(absent.sum()) if column.fill is not None else 0
 
 
 def _need(condition: bool, what: str) -> None:
@@ -125,9 +148,9 @@ class Numbers(Column):
         """Return the names of the inputs that the column becomes."""
         return [self.name, *_indicator(self.name, self.indicator)]
 
-    def encode(self, cells: Any, missing: Sequence[str], out: Array) -> None:
+    def encode(self, cells: Any, missing: Sequence[str], out: Array) -> Noted:
         """Write the inputs of some cells to `out`."""
-        _filled(numbers(self.name, cells, missing), self, out)
+        return Noted(_filled(numbers(self.name, cells, missing), self, out))
 
     def check(self) -> None:
         """Raise ValueError unless all values are such as a recipe has."""
@@ -166,7 +189,7 @@ class Categories(Column):
         named += [f"{self.name} is other"] * self.pooled
         return named + _indicator(self.name, self.indicator)
 
-    def encode(self, cells: Any, missing: Sequence[str], out: Array) -> None:
+    def encode(self, cells: Any, missing: Sequence[str], out: Array) -> Noted:
         """Write the inputs of some cells to `out`."""
         found = places(self.name, cells, self.levels, missing)
         out[:] = 0
@@ -174,8 +197,10 @@ class Categories(Column):
         out[known, found[known]] = 1
         if self.pooled:
             out[:, len(self.levels)] = found == -1
+        absent = found == -2
         if self.indicator:
-            out[:, -1] = found == -2
+            out[:, -1] = absent
+        return Noted(int(absent.sum()), [] if self.pooled else _unseen(cells, found))
 
     def check(self) -> None:
         """Raise ValueError unless all values are such as a recipe has."""
@@ -214,10 +239,14 @@ class Ordinal(Column):
         """Return the names of the inputs that the column becomes."""
         return [self.name, *_indicator(self.name, self.indicator)]
 
-    def encode(self, cells: Any, missing: Sequence[str], out: Array) -> None:
+    def encode(self, cells: Any, missing: Sequence[str], out: Array) -> Noted:
         """Write the inputs of some cells to `out`."""
         found = places(self.name, cells, self.levels, missing)
-        _filled(np.where(found < 0, np.nan, found), self, out)
+        n_filled, unseen = (
+            _filled(np.where(found < 0, np.nan, found), self, out),
+            _unseen(cells, found),
+        )
+        return Noted(n_filled - len(unseen), unseen)
 
     def check(self) -> None:
         """Raise ValueError unless all values are such as a recipe has."""
@@ -258,14 +287,14 @@ class Times(Column):
         waves = [f"{self.name} {wave} of {p}" for p in self.periods for wave in ("sine", "cosine")]
         return [self.name, *waves, *_indicator(self.name, self.indicator)]
 
-    def encode(self, cells: Any, missing: Sequence[str], out: Array) -> None:
+    def encode(self, cells: Any, missing: Sequence[str], out: Array) -> Noted:
         """Write the inputs of some cells to `out`."""
         since = seconds(self.name, cells, missing)
         for i, period in enumerate(self.periods):
             angles = (since - _STARTS[period]) * (2 * np.pi / PERIODS[period])
             out[:, 1 + 2 * i] = np.nan_to_num(np.sin(angles))
             out[:, 2 + 2 * i] = np.nan_to_num(np.cos(angles))
-        _filled(since, self, out)
+        return Noted(_filled(since, self, out))
 
     def check(self) -> None:
         """Raise ValueError unless all values are such as a recipe has."""

@@ -6,15 +6,21 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import DataError, ParameterError
-from streamkern.recipes.cells import MISSING
+from streamkern.recipes.cells import MISSING, is_number
 from streamkern.recipes.columns import Categories, Column, Numbers, Ordinal, Times, level_name
-from streamkern.recipes.recipe import Recipe
+from streamkern.recipes.recipe import Recipe, arrow_table
 from streamkern.recipes.seen import MOST_LEVELS, Seen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
 MAX_LEVELS = 64
+_FRAMES = {
+    ("pandas", "DataFrame"),
+    ("polars", "DataFrame"),
+    ("pyarrow", "Table"),
+    ("pyarrow", "RecordBatch"),
+}
 # A target of text.
 _MOST_LABELS = 1_000
 _SINGLE_EXACT = {"bool", "int8", "uint8", "int16", "uint16", "halffloat", "float", "null"}
@@ -39,7 +45,7 @@ class RecipeOptions:
     max_levels : int
         How many inputs a column of categories may become.
     impute : bool
-        Fill missing values even where all columns are numbers.
+        Fill missing values of other rows too where these are all numbers and have none.
     header : bool
         Whether a CSV begins with the names of its columns.
     """
@@ -100,7 +106,8 @@ def discover(
     and a cosine of the day, the week and the year where they go through it at least twice.  What is
     missing is filled with the mean, and has an input of its own that says so, where any was missing
     in these rows.  Columns with one value, and text that differs in more than half of the rows, are
-    left out.  Where all are numbers they stay as they are, NaN included, unless options say more.
+    left out.  Where all are numbers and no input is missing they stay as they are, unless options
+    say more.
 
     Parameters
     ----------
@@ -128,7 +135,8 @@ def discover(
         for name, column in seen.items():
             column.update(batch.column(name))
     is_mixed = options.encodes or any(
-        column.what() in ("text", "times") for column in seen.values()
+        column.what() in ("text", "times") or (column.absent and name not in targets)
+        for name, column in seen.items()
     )
     columns: list[Column] = []
     left_out = dict.fromkeys(options.drop, "dropped")
@@ -160,6 +168,39 @@ def discover(
         single=single,
         header=options.header,
     )
+
+
+def is_frame(rows: Any) -> bool:
+    """Say whether rows are a table of pandas, polars or pyarrow, in memory."""
+    bases = {(kind.__module__.partition(".")[0], kind.__name__) for kind in type(rows).__mro__}
+    return bool(bases & _FRAMES)
+
+
+def recipe_of_frame(frame: Any, *, keep_missing: bool = False) -> Recipe | None:
+    """Return the recipe of a table in memory by the rules of `discover`.
+
+    Returns None where all cells are numbers or truth values, and none is missing; with
+    `keep_missing`, also where some are.
+
+    Raises
+    ------
+    DataError
+        If a column holds what has no rule, or nothing is left.
+    """
+    kinds = {getattr(kind, "kind", "O") for kind in getattr(frame, "dtypes", [None])}
+    are_numbers = hasattr(frame, "isna") and kinds <= set("fiub")
+    if are_numbers and (keep_missing or not frame.isna().any(axis=None)):
+        return None
+    table = arrow_table(frame)
+    recipe = discover(
+        table.schema,
+        lambda names: table.select(names).combine_chunks().to_batches(),
+        (),
+        RecipeOptions(),
+        is_written=False,
+    )
+    are_numbers = all(is_number(kind) for kind in table.schema.types)
+    return None if recipe.is_plain or (are_numbers and keep_missing) else recipe
 
 
 def _column(seen: Seen, options: RecipeOptions) -> Column | str:

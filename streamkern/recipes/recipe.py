@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from streamkern.errors import DataError
+from streamkern.errors import DataError, first_line
 from streamkern.recipes.cells import MISSING, numbers, places
 from streamkern.recipes.columns import KINDS, Column, Numbers
 from streamkern.wording import listed
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
+    from streamkern.recipes.tally import Tally
 
 # The dataset of a file that holds its JSON.
 RECIPE = "streamkern-recipe"
@@ -74,13 +75,23 @@ class Recipe:
         """The type of inputs."""
         return np.dtype(np.float32 if self.single else np.float64)
 
-    def transform(self, frame: Any) -> Array:
+    def encodes_like(self, other: Recipe) -> bool:
+        """Say whether the same cells become the same inputs, but for what missing ones become."""
+        mine, theirs = (
+            [{**column.as_dict(), "fill": None} for column in recipe.columns]
+            for recipe in (self, other)
+        )
+        return mine == theirs
+
+    def transform(self, frame: Any, tally: Tally | None = None) -> Array:
         """Return the inputs that rows of a table become.
 
         Parameters
         ----------
         frame : pandas, polars or pyarrow table
             With the columns of the recipe, in any order; others are not looked at.
+        tally : Tally, optional
+            Where categories that are new and cells that are missing are counted.
 
         Returns
         -------
@@ -98,7 +109,9 @@ class Recipe:
         done = 0
         for column in self.columns:
             width = len(column.inputs())
-            column.encode(cells.of(column.name), self.missing, X[:, done : done + width])
+            noted = column.encode(cells.of(column.name), self.missing, X[:, done : done + width])
+            if tally is not None:
+                tally.add(column.name, noted)
             done += width
         return X
 
@@ -263,19 +276,34 @@ def _column(values: Any) -> Column:
     return kind(**{**given, **lists})
 
 
+def arrow_table(frame: Any) -> Any:
+    """Return a table of pandas, polars or pyarrow as one of Arrow, without an index.
+
+    Raises
+    ------
+    DataError
+        If it is none, a column holds values of several kinds, or two have the same name.
+    """
+    import pyarrow as pa  # noqa: PLC0415  slow
+
+    try:
+        if hasattr(frame, "reset_index"):
+            return pa.Table.from_pandas(frame, preserve_index=False)
+        return pa.table(frame)
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            f"rows must be a table of pandas, polars or pyarrow whose columns each hold one "
+            f"kind of value, not {type(frame).__name__} ({first_line(error)}); make it one."
+        ) from error
+
+
 class _Cells:
     """The columns of a table by name, as arrays of Arrow."""
 
     def __init__(self, frame: Any) -> None:
         import pyarrow as pa  # noqa: PLC0415  slow
 
-        try:
-            self.table = frame if isinstance(frame, pa.RecordBatch) else pa.table(frame)
-        except (TypeError, ValueError) as error:
-            raise DataError(
-                f"rows must be a table of pandas, polars or pyarrow whose columns each hold one "
-                f"kind of value, not {type(frame).__name__} ({error}); make it one."
-            ) from error
+        self.table = frame if isinstance(frame, pa.RecordBatch) else arrow_table(frame)
         self.n_rows = self.table.num_rows
 
     def of(self, name: str) -> Any:

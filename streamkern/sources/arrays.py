@@ -20,13 +20,23 @@ from streamkern.sources.base import (
     rounding_of,
 )
 from streamkern.sources.label_columns import ArrayLabels, DaskLabels
-from streamkern.sources.lazy import is_lazy, lazy_array, lazy_values, with_known_chunks
+from streamkern.sources.lazy import (
+    is_dask_frame,
+    is_lazy,
+    lazy_array,
+    lazy_values,
+    with_known_chunks,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from streamkern._typing import Array
     from streamkern.sources.label_columns import LabelColumn
+
+
+# Libraries whose tables have names.
+_FRAMES = ("pandas", "polars")
 
 
 def as_source(X: Any, y: Any = None, sample_weight: Any = None) -> Source:
@@ -141,10 +151,30 @@ def _check_lengths(X: Any, y: Any, weights: Any) -> None:
         raise DataError(f"X has shape {X.shape}; at least one row and one column are needed.")
 
 
+@dataclass(frozen=True)
+class NamedRows:
+    """Rows in memory, with what a source of them says of their columns.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, p)
+    described : dict
+        `recipe` or `feature_names`, and `target_names`, as plain JSON values.
+    """
+
+    X: Array
+    described: dict[str, Any]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """Return the rows themselves."""
+        return self.X
+
+
 class ArraySource(Source):
     """Rows of NumPy arrays; parameters as in `as_source`."""
 
     def __init__(self, X: Any, y: Any = None, sample_weight: Any = None) -> None:
+        self.described: dict[str, Any] = getattr(X, "described", {})
         self.X = as_table("X", X)
         self.y = None if y is None else np.asarray(y)
         weights = None if sample_weight is None else _counts(np.asarray(sample_weight))
@@ -194,7 +224,7 @@ class ArraySource(Source):
 
     def describe(self) -> dict[str, Any]:
         """Return the shape."""
-        return {"kind": "array", "rows": self.n_samples}
+        return {"kind": "array", "rows": self.n_samples, **self.described}
 
     def token(self) -> str:
         """Return a hash of all values."""
@@ -208,6 +238,8 @@ class DaskSource(Source):
 
     def __init__(self, X: Any, y: Any = None, sample_weight: Any = None) -> None:
         given = {"X": (X, (2,)), "y": (y, (1, 2)), "sample_weight": (sample_weight, (1,))}
+        called = {"feature_names": column_names(X), "target_names": column_names(y)}
+        self.described = {what: names for what, names in called.items() if names}
         lazy = []
         for name, (values, ndims) in given.items():
             array = None if values is None else lazy_array(name, values)
@@ -263,11 +295,19 @@ class DaskSource(Source):
 
     def describe(self) -> dict[str, Any]:
         """Return the shape."""
-        return {"kind": "dask array", "rows": self.n_samples}
+        return {"kind": "dask array", "rows": self.n_samples, **self.described}
 
     def token(self) -> str:
         """Return what Dask calls the arrays: the same for the same computation."""
         return str(tokenize(self.X, self.y, self.weights))
+
+
+def column_names(table: Any) -> list[str]:
+    """Return the names of the columns of a data frame, or of a series; none if one is no text."""
+    if not is_dask_frame(table) and type(table).__module__.partition(".")[0] not in _FRAMES:
+        return []
+    names = list(table.columns) if hasattr(table, "columns") else [getattr(table, "name", None)]
+    return [str(name) for name in names] if all(isinstance(name, str) for name in names) else []
 
 
 def _n_targets(y: Any) -> int:

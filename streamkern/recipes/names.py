@@ -1,0 +1,87 @@
+"""What inputs and targets are called, as a report or a source says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from streamkern.errors import DataError
+from streamkern.recipes.recipe import recipe_of
+from streamkern.wording import listed, listed_apart
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# Columns that are named in an error.
+_NAMED = 5
+
+
+def input_names(report: dict[str, Any]) -> list[str] | None:
+    """Return the names of the inputs (p,) in a report of a fit, None where they have none.
+
+    Those of a column of text are `job=astronaut` and the like.
+
+    Raises
+    ------
+    ValueError
+        If a recipe is damaged.
+    """
+    recipe = recipe_of(report)
+    if recipe is not None:
+        return recipe.feature_names
+    # Moments of earlier versions name them beside the data.
+    names = report.get("data", {}).get("feature_names") or report.get("feature_names")
+    return None if names is None else list(names)
+
+
+def input_name(report: dict[str, Any], j: int) -> str:
+    """Return the name of one input, `column 5` where it has none."""
+    names = input_names(report)
+    return f"column {j}" if names is None else names[j]
+
+
+def target_names(report: dict[str, Any]) -> list[str]:
+    """Return the names of the targets (q,) in a report of a fit, or `target 0` and so on."""
+    recipe, data = recipe_of(report), report.get("data", {})
+    found = data.get("target_names") or (() if recipe is None else recipe.targets)
+    q = int(report["n_targets"])
+    return list(map(str, found)) if len(found) == q else [f"target {j}" for j in range(q)]
+
+
+def check_same_inputs(report: dict[str, Any], data: dict[str, Any]) -> None:
+    """Raise DataError if rows are of other inputs than a model, where both are known.
+
+    Parameters
+    ----------
+    report : dict
+        Of the model.
+    data : dict
+        What the source of the rows says of itself.
+    """
+    mine, recipe = recipe_of(report), recipe_of({"data": data})
+    then, now = input_names(report), input_names({"data": data})
+    alike = mine is None or recipe is None or mine.encodes_like(recipe)
+    if then is None or now is None or (then == now and alike):
+        return
+    first, second = listed_apart(then, now, _NAMED)
+    found = f"are {first} and {second}" if then != now else "have other categories"
+    raise DataError(
+        f"the inputs of the rows must be those of the model, in that order, but the two {found}; "
+        f"convert the table again with --like and the model, or predict the table itself."
+    )
+
+
+def bad_columns(names: Sequence[str] | None, counts: Sequence[int]) -> str:
+    """Say which columns hold values that are not finite, and how many.
+
+    Parameters
+    ----------
+    names : sequence of str, optional
+        Of the inputs.
+    counts : sequence of int, of length p
+    """
+    found = [
+        f"{f'column {j}' if names is None else repr(names[j])} ({int(count):,})"
+        for j, count in enumerate(counts)
+        if count
+    ]
+    return listed(found, _NAMED)
