@@ -8,7 +8,7 @@ import numpy as np
 
 from streamkern.calibration import ScoreSums, fitted_calibrator, normal_sigmoid
 from streamkern.errors import DataError
-from streamkern.prediction import predicted_shards
+from streamkern.prediction import bad_inputs, predicted_shards
 from streamkern.scheduling import run_all, task
 from streamkern.scoring import scored
 from streamkern.solving import part_of
@@ -242,8 +242,9 @@ def predict_classes_to_hdf5(
             raise DataError(
                 f"{bad:,} of {source.n_samples:,} rows have no finite score, and so no class, the "
                 f"first at {source.locate(first)}, because their inputs are NaN, infinite or "
-                f"overflow; give on_bad_rows 'skip' (--on-bad-rows skip) to leave their class "
-                f"empty."
+                f"overflow{bad_inputs(source)}; give on_bad_rows 'skip' (--on-bad-rows skip) to "
+                f"leave their class empty, or fit to a table converted with --impute, which fills "
+                f"missing cells."
             )
         writer.append("classes", names[: len(rule.classes)])
     return bad

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,7 +14,7 @@ from sklearn.base import (
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from streamkern.containers import LazyTransformer
-from streamkern.errors import DataError, StreamkernWarning
+from streamkern.errors import DataError
 from streamkern.inputs import TakesRows
 from streamkern.kernels.naming import split_names
 from streamkern.numeric import as_numbers
@@ -269,8 +268,8 @@ def encoded(recipe: Recipe, X: Any, *, told: bool) -> Any:
         return X
     tally = Tally()
     rows = recipe.transform(X, tally)
-    if told and tally.in_words():
-        warnings.warn(tally.in_words(), StreamkernWarning, stacklevel=5)
+    if told:
+        tally.warn(stacklevel=5)
     return rows
 
 

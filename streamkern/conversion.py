@@ -12,9 +12,9 @@ import numpy as np
 
 from streamkern.batches import NotNumbersError, is_table, open_batches
 from streamkern.errors import DataError, OutputError, ParameterError
-from streamkern.recipes import RECIPE, Recipe, RecipeOptions, discover
+from streamkern.recipes import RECIPE, Recipe, RecipeOptions, Tally, discover
 from streamkern.recipes.columns import Numbers
-from streamkern.storage import RowWriter, check_output, read_recipe
+from streamkern.storage import RowWriter, check_format, check_output, read_recipe
 from streamkern.tables import check_targets, open_table, split_columns
 from streamkern.wording import listed
 
@@ -54,9 +54,9 @@ def convert(
 ) -> dict[str, Any]:
     """Write a table as the datasets X (n, p) and y (n,) or (n, q) of an HDF5 file.
 
-    A table of numbers alone keeps them: CSV and Parquet columns become float32 where that holds
-    every value of their types, else float64; NumPy arrays keep their type; missing values become
-    NaN.  In any other CSV or Parquet file,
+    A table of numbers alone with no input missing keeps them: CSV and Parquet columns become
+    float32 where that holds every value of their types, else float64.  NumPy arrays keep their
+    type, and NaN.  In any other CSV or Parquet file,
 
     - text becomes an input a category, 1 or 0; beyond `max_levels` the rarest share one input.
       A category that comes up later only is 0 in all of them, or is one of the rarest.
@@ -99,7 +99,7 @@ def convert(
     max_levels : int
         How many inputs a column of categories may become.
     impute : bool
-        Fill missing values even where all columns are numbers.
+        Fill missing values of later tables too where all columns here are numbers, none missing.
     header : bool
         Whether a CSV begins with the names of its columns; else they are called 0, 1, 2, ...
     like : path, optional
@@ -113,7 +113,7 @@ def convert(
     dict
         `rows`, `n_features`, `n_targets`, `missing_rows` (rows with NaN in X or y) and `output`;
         of a table that was not numbers alone also `columns` (what became of each) and
-        `unlabelled_rows` (left out).
+        `unlabelled_rows` (left out), and with `like` `unseen_categories` and `imputed_cells`.
 
     Raises
     ------
@@ -125,6 +125,7 @@ def convert(
         If `dst` exists and `force` is not given, or cannot be written.
     """
     source = Path(src)
+    check_format(dst, "HDF5")
     options = RecipeOptions(
         categorical, ordinal or {}, missing, drop, weights, max_levels, impute, header
     )
@@ -139,16 +140,30 @@ def convert(
             table = open_table(source, targets)
             _check_apart(source, dst, force=force)
             return _write_plain(source, dst, table, force=force)
-        except NotNumbersError:  # so there is more in it than numbers
+        except NotNumbersError:  # so there is more in it than numbers, or less
             pass
     recipe = _discovered(source, targets, options) if like is None else read_recipe(like)
-    return write_encoded(source, dst, recipe, with_targets=targets is not None, force=force)
+    tally, with_targets = Tally(), targets is not None
+    result = write_encoded(source, dst, recipe, with_targets=with_targets, tally=tally, force=force)
+    if like is None:
+        return result
+    tally.warn()
+    return result | tally.as_dict()
 
 
 def write_encoded(
-    source: Path, dst: str | Path, recipe: Recipe, *, with_targets: bool = True, force: bool = False
+    source: Path,
+    dst: str | Path,
+    recipe: Recipe,
+    *,
+    with_targets: bool = True,
+    tally: Tally,
+    force: bool = False,
 ) -> dict[str, Any]:
-    """Write what a recipe makes of a table to an HDF5 file; results are those of `convert`."""
+    """Write what a recipe makes of a table to an HDF5 file; results are those of `convert`.
+
+    What the recipe did not expect of the cells is added to a tally.
+    """
     batches = open_batches(source, header=recipe.header)
     needed = [column.name for column in recipe.columns]
     if with_targets:
@@ -173,7 +188,7 @@ def write_encoded(
         n_rows = 0
         for batch in batches.read(list(dict.fromkeys(needed))):
             for start in range(0, batch.num_rows, step):
-                rows = _encoded(source, recipe, batch.slice(start, step), with_targets)
+                rows = _encoded(source, recipe, batch.slice(start, step), with_targets, tally)
                 n_rows += len(rows.X)
                 if rows.y is not None and rows.y.dtype.kind == "S":
                     kept = rows.y != b""
@@ -196,9 +211,9 @@ def write_encoded(
     return {**result, "columns": dict(recipe.in_words()), "unlabelled_rows": unlabelled}
 
 
-def _encoded(source: Path, recipe: Recipe, batch: Any, with_targets: bool) -> _Rows:
+def _encoded(source: Path, recipe: Recipe, batch: Any, with_targets: bool, tally: Tally) -> _Rows:
     try:
-        X = recipe.transform(batch)
+        X = recipe.transform(batch, tally)
         if not with_targets:
             return _Rows(X)
         return _Rows(X, recipe.read_targets(batch), recipe.read_weights(batch))
@@ -209,10 +224,11 @@ def _encoded(source: Path, recipe: Recipe, batch: Any, with_targets: bool) -> _R
 @contextmanager
 def encoded_tables(
     tables: Sequence[str | Path], recipe: Recipe, folder: Path, *, with_targets: bool
-) -> Iterator[tuple[list[str], int]]:
+) -> Iterator[tuple[list[str], int, dict[str, int]]]:
     """Give the paths of HDF5 files with what a recipe makes of tables, as long as they are needed.
 
-    Beside them it gives how many rows have no label and are left out.
+    Beside them it gives how many rows have no label and are left out, and counts of what the
+    recipe did not expect of the others, which it also warns of.
 
     Parameters
     ----------
@@ -237,15 +253,16 @@ def encoded_tables(
             f"for as long as the job takes; name another folder as TMPDIR."
         ) from error
     with made as where:
-        paths, unlabelled = [], 0
+        paths, unlabelled, tally = [], 0, Tally()
         for number, table in enumerate(map(Path, tables)):
             path = Path(where) / str(number) / f"{table.name}.h5"
             path.parent.mkdir()
-            found = write_encoded(table, path, recipe, with_targets=with_targets)
+            found = write_encoded(table, path, recipe, with_targets=with_targets, tally=tally)
             unlabelled += found.get("unlabelled_rows", 0)
             paths.append(str(path))
         try:
-            yield paths, unlabelled
+            tally.warn()
+            yield paths, unlabelled, tally.as_dict()
         except DataError as error:  # of a file that is gone when it is read
             said = str(error)
             for converted, given in zip(paths, tables, strict=True):
@@ -277,7 +294,7 @@ def _write_plain(source: Path, dst: str | Path, table: Table, *, force: bool) ->
     """Write a table of numbers alone."""
     features, targets = table.feature_names, table.target_names
     with RowWriter.create(dst, force=force) as writer:
-        result = _write(source, dst, writer, (_Rows(X, y) for X, y in table.pieces))
+        result = _write(source, dst, writer, _numbers_alone(source, table))
         _note(writer, source, features, targets)
         names = [*features, *targets]
         if is_table(source) and len(set(names)) == len(names):
@@ -285,6 +302,13 @@ def _write_plain(source: Path, dst: str | Path, table: Table, *, force: bool) ->
             recipe = Recipe(tuple(map(Numbers, features)), tuple(targets), single=bool(single))
             writer.store(RECIPE, recipe.to_json())
     return result
+
+
+def _numbers_alone(source: Path, table: Table) -> Iterator[_Rows]:
+    for X, y in table.pieces:
+        if is_table(source) and np.isnan(X).any():
+            raise NotNumbersError(f"{source} has missing cells; give it a recipe.")
+        yield _Rows(X, y)
 
 
 def _write(

@@ -18,6 +18,7 @@ from streamkern.fitoptions import check_folds, plan_for
 from streamkern.learning import check_metric_of, in_metric
 from streamkern.metric import metric_facts, standardizer_of
 from streamkern.plan import SAMPLE_ROWS
+from streamkern.recipes import input_names
 from streamkern.scheduling import run, task
 from streamkern.selection import progressive_error
 from streamkern.statistics import ByFold, Moments, RowFolds, RowIndex, block_folds, shard_folds
@@ -203,7 +204,10 @@ def moments_pass(
             )
     seconds = seen.passed.seconds + time.perf_counter() - begun
     report = _report(source, plan, seen.passed, passes, seconds)
+    data = source.describe()
+    names = input_names({"data": data})
     report |= {
+        **({} if names is None else {"feature_names": names}),
         "n_folds": rule.n_folds if by else 0,
         "fold_by": by,
         "weights": source.weighted_by,
@@ -211,7 +215,7 @@ def moments_pass(
         "precision": options.precision,
         "feature_map": options.feature_map,
         "dropped_columns": seen.dropped,
-        "data": source.describe(),
+        "data": data,
         "metric": metric_facts(standardizer_of(feature_map), options.metric),
     }
     flat = source.target_ndim == 1

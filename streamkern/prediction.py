@@ -9,13 +9,16 @@ import numpy as np
 
 from streamkern.blockwise import by_rows
 from streamkern.deviation import Deviation
+from streamkern.engine import accumulate
 from streamkern.errors import DataError
 from streamkern.mapping import map_shards
 from streamkern.plan import cut
 from streamkern.predictor import Predictor
+from streamkern.recipes import bad_columns, input_names
 from streamkern.scheduling import kept, shared, task
 from streamkern.sources import Source
 from streamkern.sources.arrays import as_rows
+from streamkern.statistics import ColumnStatistics
 from streamkern.storage import RowWriter
 
 if TYPE_CHECKING:
@@ -168,7 +171,17 @@ def predict_to_hdf5(
         if bad and not skip_bad_rows:
             raise DataError(
                 f"{bad:,} of {source.n_samples:,} rows have no finite prediction, the first at "
-                f"{source.locate(first)}, because their inputs are NaN, infinite or overflow; give "
-                f"on_bad_rows 'skip' (--on-bad-rows skip) to write NaN for them."
+                f"{source.locate(first)}, because their inputs are NaN, infinite or overflow"
+                f"{bad_inputs(source)}; give on_bad_rows 'skip' (--on-bad-rows skip) to write NaN "
+                f"for them, or fit to a table converted with --impute, which fills missing cells."
             )
     return bad
+
+
+def bad_inputs(source: Source) -> str:
+    """Say in which inputs there are values that are not finite, after one more light pass."""
+    statistic = ColumnStatistics(source.n_features + source.n_targets)
+    columns = accumulate(source, statistic, label="columns").statistic
+    names = input_names({"data": source.describe()})
+    found = bad_columns(names, columns.n_nonfinite[: source.n_features].tolist())
+    return f" in {found}" if found else ""

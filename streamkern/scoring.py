@@ -144,7 +144,9 @@ def scored(  # noqa: PLR0917  of two callers
     scores, seen = result.statistic
     scores, columns = empty.attached(scores), columns.attached(seen)
     if columns.n_bad_rows:
-        raise source.bad_rows_error(columns.n_bad_rows, columns.first_bad_row or 0)
+        raise source.bad_rows_error(
+            columns.n_bad_rows, columns.first_bad_row or 0, columns.n_nonfinite
+        )
     if not result.n_rows:
         raise source.none_left_error(result.n_skipped, result.n_weightless)
     return result, scores, columns

@@ -152,7 +152,9 @@ def _left_out(source: Source, columns: ColumnStatistics, standardizer: Standardi
 def check_rows(source: Source, columns: ColumnStatistics, passed: PassResult[Any]) -> None:
     """Raise DataError if rows are not finite and were not skipped, or if none is left."""
     if columns.n_bad_rows:
-        raise source.bad_rows_error(columns.n_bad_rows, columns.first_bad_row or 0)
+        raise source.bad_rows_error(
+            columns.n_bad_rows, columns.first_bad_row or 0, columns.n_nonfinite
+        )
     if not passed.n_rows:
         raise source.none_left_error(passed.n_skipped, passed.n_weightless)
 

@@ -47,7 +47,7 @@ _SHOWN = 50
     show_default=True,
     help="Inputs that a column of categories may become.",
 )
-@click.option("--impute", is_flag=True, help="Fill missing numbers in a table of numbers too.")
+@click.option("--impute", is_flag=True, help="Fill missing numbers of later tables too.")
 @click.option("--no-header", is_flag=True, help="SRC has no names; columns are 0, 1, 2, ...")
 @click.option("--like", metavar="FILE.h5", help="Do as for these rows, or for this model's.")
 @force_option
@@ -56,8 +56,8 @@ def convert(say: Say, src: str, dst: str, **options: Any) -> None:
     """Write the table SRC as the datasets X and y of DST.h5, in chunks.
 
     SRC ends in .csv or .tsv (with a header line; also .gz), .parquet, .npz (arrays X and y) or
-    .npy (one table). All columns but the targets become inputs. A table of numbers alone stays as
-    it is, with NaN where values are missing.
+    .npy (one table). All columns but the targets become inputs. A table of numbers alone, with none
+    missing among inputs, stays as it is.
 
     In other tables text becomes one input a category, dates and times become seconds and their
     place in the day, week and year, and missing values are filled with the mean, with one more

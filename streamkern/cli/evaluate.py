@@ -32,12 +32,13 @@ def evaluate(say: Say, **options: Any) -> None:
     (predictor, classifier, _, card), place = opened_model(options["model"]), Place.of(options)
     opened = opened_rows(options, card, options["y"], labels=classifier is not None)
     skip = options["on_bad_rows"] == "skip"
-    with opened as (source, unlabelled), place.entered(say):
+    with opened as (source, unlabelled, unexpected), place.entered(say):
         if classifier is not None:
             labelled = classifier._labelled(source)
             found = evaluate_classes(predictor, classifier.rule_, labelled, skip_bad_rows=skip)
         else:
             found = evaluate_source(predictor, source, skip_bad_rows=skip)
+    found |= unexpected
     rows = [("rows", f"{found['rows']:,}")]
     if unlabelled:
         found["unlabelled_rows"] = unlabelled

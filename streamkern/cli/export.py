@@ -32,7 +32,7 @@ def export(say: Say, **options: Any) -> None:
     from streamkern.storage import check_output, holds_components, read_components, read_model
 
     path, out = options["model"], options["out"]
-    check_output(out, force=options["force"], inputs=[path])
+    check_output(out, force=options["force"], inputs=[path], formats=["ONNX"])
     rule = None
     if holds_components(path):
         predictor, output = read_components(path)[0].projection, "scores"

@@ -37,7 +37,7 @@ def forget(say: Say, **options: Any) -> None:
     names = options["x"], options["y"]
     source = open_hdf5(options["data"], *names, weights=options["weights"], labels=labels)
     force = options["force"] or options["out"] is None
-    check_output(out, force=force, inputs=[file.path for file in source.files])
+    check_output(out, force=force, inputs=[file.path for file in source.files], formats=["HDF5"])
     with Place.of(options).entered(say):
         left = moments.forget(source)
     left.save(out, force=force)

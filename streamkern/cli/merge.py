@@ -33,7 +33,7 @@ def merge(say: Say, **options: Any) -> None:
     first, *rest = options["paths"]
     if not rest:
         raise ParameterError(f"merging takes two moments files or more, not {first} alone.")
-    check_output(options["out"], force=options["force"], inputs=options["paths"])
+    check_output(options["out"], force=options["force"], inputs=options["paths"], formats=["HDF5"])
     total = load_moments(first)
     for path in rest:
         more = load_moments(path)

@@ -368,7 +368,7 @@ def prepared(
         return None
     like = options.get("like")
     inputs = [*(file.path for file in source.files), *([like] if like else [])]
-    check_output(options["out"], force=options["force"], inputs=inputs)
+    check_output(options["out"], force=options["force"], inputs=inputs, formats=["HDF5"])
     check_report(options, inputs)
     if place.workers or not place.is_named:
         plan.check()

@@ -108,7 +108,7 @@ def _of_moments(say: Say, options: dict[str, Any], wanted: int | float | None) -
             raise ParameterError(
                 f"{parameter.opts[0]} is decided by the moments {path}; leave it out."
             )
-    check_output(out, force=options["force"], inputs=[path])
+    check_output(out, force=options["force"], inputs=[path], formats=["HDF5"])
     moments = load_moments(path)
     with Place.of(options).entered(say, what=out):
         found, report = principal_components(moments, wanted)

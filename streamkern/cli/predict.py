@@ -16,7 +16,7 @@ from streamkern.errors import ModelFileError, ParameterError
 @click.argument("model")
 @click.argument("data", nargs=-1, required=True, metavar="DATA...")
 @click.option("--x", default="X", show_default=True, help="Dataset of inputs.")
-@click.option("--out", required=True, metavar="PRED.h5", help="What to write; also .csv.")
+@click.option("--out", required=True, metavar="PRED.h5", help="What to write; also .csv, .parquet.")
 @click.option("--proba", is_flag=True, help="Write the probabilities of classes, as y_proba.")
 @click.option("--std", is_flag=True, help="Write standard deviations of new targets, as y_std.")
 @bad_rows_option
@@ -24,7 +24,8 @@ from streamkern.errors import ModelFileError, ParameterError
 @force_option
 @common
 def predict(say: Say, **options: Any) -> None:
-    """Predict every row of DATA into the dataset y_pred of PRED.h5, or a column of PRED.csv.
+    """Predict every row of DATA into the dataset y_pred of PRED.h5, or a column of PRED.csv or
+    PRED.parquet.
 
     DATA is HDF5; or, for a model of a table that `streamkern convert` read, CSV or Parquet with the
     same columns, whose rows are converted beside PRED.h5 for as long as the command runs.
@@ -41,7 +42,7 @@ def predict(say: Say, **options: Any) -> None:
     from streamkern.cli.place import Place
     from streamkern.cli.rows import opened_rows
     from streamkern.prediction import predict_to_hdf5
-    from streamkern.storage import check_output, exported
+    from streamkern.storage import FORMATS, check_output, exported
 
     opened = opened_model(options["model"], with_equations=options["std"])
     predictor, classifier, equations, card = opened
@@ -53,10 +54,10 @@ def predict(say: Say, **options: Any) -> None:
         )
     out, force, skip = options["out"], options["force"], options["on_bad_rows"] == "skip"
     begun = time.perf_counter()
-    with opened_rows(options, card, y=None) as (source, _):
+    with opened_rows(options, card, y=None) as (source, _, unexpected):
         predictor.check((source.n_samples, source.n_features))
         inputs = [options["model"], *(file.path for file in source.files)]
-        check_output(out, force=force, inputs=inputs)
+        check_output(out, force=force, inputs=inputs, formats=FORMATS)
         place = Place.of(options)
         with place.entered(say), exported(out, force=force) as path:
             if classifier is not None:
@@ -85,6 +86,7 @@ def predict(say: Say, **options: Any) -> None:
             "seconds": seconds,
             "rows_per_second": source.n_samples / seconds,
             "predictions": out,
+            **unexpected,
         }
     )
 

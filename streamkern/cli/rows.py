@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
 
 class OpenedRows(NamedTuple):
-    """Rows, and how many others of a table were left out for want of a label."""
+    """Rows, how many others of a table have no label, and counts of cells not expected there."""
 
     source: HDF5Source
-    unlabelled: int = 0
+    unlabelled: int
+    unexpected: dict[str, int]
 
 
 @contextmanager
@@ -52,15 +53,17 @@ def opened_rows(
     """
     from streamkern.batches import is_table
     from streamkern.errors import DataError, ModelFileError, ParameterError
-    from streamkern.recipes import recipe_of
+    from streamkern.recipes import check_same_inputs, recipe_of
     from streamkern.sources import open_hdf5
     from streamkern.sources.headers import matching
-    from streamkern.storage import check_output
+    from streamkern.storage import FORMATS, check_output
 
     paths, out = options["data"], options.get("out")
     weights = options.get("weights")
     if not any(map(is_table, paths)):
-        yield OpenedRows(open_hdf5(paths, options["x"], y, weights=weights, labels=labels))
+        source = open_hdf5(paths, options["x"], y, weights=weights, labels=labels)
+        check_same_inputs(card["report"], source.describe())
+        yield OpenedRows(source, 0, {})
         return
     if options["x"] != "X" or y not in (None, "y"):
         raise ParameterError("--x and --y name datasets of HDF5, and tables have none; omit them.")
@@ -76,9 +79,11 @@ def opened_rows(
     from streamkern.conversion import encoded_tables
 
     if out:
-        check_output(out, force=options["force"], inputs=[options["model"], *tables])
+        check_output(
+            out, force=options["force"], inputs=[options["model"], *tables], formats=FORMATS
+        )
     folder = Path(out).resolve().parent if out else Path(tempfile.gettempdir())
     recipe = replace(recipe, weights=weights or recipe.weights)
-    with encoded_tables(tables, recipe, folder, with_targets=y is not None) as (paths, unlabelled):
+    with encoded_tables(tables, recipe, folder, with_targets=y is not None) as (paths, bare, odd):
         weights = "weights" if y is not None and recipe.weights else None
-        yield OpenedRows(open_hdf5(paths, "X", y, weights=weights, labels=labels), unlabelled)
+        yield OpenedRows(open_hdf5(paths, "X", y, weights=weights, labels=labels), bare, odd)

@@ -54,7 +54,9 @@ def solve(say: Say, **options: Any) -> None:
 
     chosen = alpha_of(options) | sparse_of(options)
     components = options["components"] and components_of(options["components"])
-    check_output(options["out"], force=options["force"], inputs=[options["moments"]])
+    check_output(
+        options["out"], force=options["force"], inputs=[options["moments"]], formats=["HDF5"]
+    )
     check_report(options, [options["moments"]])
     moments = load_moments(options["moments"])
     D = moments.feature_map.n_components

@@ -14,7 +14,7 @@ from streamkern.cli.options import Say, bad_rows_option, common, force_option, p
 @click.argument("model", metavar="PCA.h5")
 @click.argument("data", nargs=-1, required=True, metavar="DATA...")
 @click.option("--x", default="X", show_default=True, help="Dataset of inputs.")
-@click.option("--out", required=True, metavar="Z.h5", help="The file of scores to write.")
+@click.option("--out", required=True, metavar="Z.h5", help="What to write; also .csv, .parquet.")
 @bad_rows_option
 @place_options
 @force_option
@@ -25,29 +25,25 @@ def transform(say: Say, **options: Any) -> None:
     DATA is HDF5; or, for components of a table that `streamkern convert` read, CSV or Parquet with
     the same columns, whose rows are converted beside Z.h5 for as long as the command runs.
 
-    Scores are the dataset X of Z.h5, so that other commands read them as the inputs of rows.
+    Scores are the dataset X of Z.h5, so that other commands read them as the inputs of rows, or
+    columns X_0, X_1, ... of Z.csv or Z.parquet.
 
     With --on-bad-rows skip, rows with NaN or infinite values become NaN.
     """
     from streamkern.cli.place import Place
     from streamkern.cli.rows import opened_rows
     from streamkern.pca.components import DATASET, transform_to_hdf5
-    from streamkern.storage import check_output, read_components
+    from streamkern.storage import FORMATS, check_output, exported, read_components
 
     found, card = read_components(options["model"])
     begun = time.perf_counter()
-    with opened_rows(options, card, y=None) as (source, _):
+    with opened_rows(options, card, y=None) as (source, _, unexpected):
         found.feature_map.check((source.n_samples, source.n_features))
         inputs = [options["model"], *(file.path for file in source.files)]
-        check_output(options["out"], force=options["force"], inputs=inputs)
-        with Place.of(options).entered(say, what=options["out"]):
-            skipped = transform_to_hdf5(
-                found,
-                source,
-                options["out"],
-                skip_bad_rows=options["on_bad_rows"] == "skip",
-                force=options["force"],
-            )
+        check_output(options["out"], force=options["force"], inputs=inputs, formats=FORMATS)
+        out, force, skip = options["out"], options["force"], options["on_bad_rows"] == "skip"
+        with Place.of(options).entered(say, what=out), exported(out, force=force) as path:
+            skipped = transform_to_hdf5(found, source, path, skip_bad_rows=skip, force=force)
     seconds = time.perf_counter() - begun
     K = len(found.components)
     noted = f", {skipped:,} of them NaN" if skipped else ""
@@ -60,5 +56,6 @@ def transform(say: Say, **options: Any) -> None:
             "seconds": seconds,
             "rows_per_second": source.n_samples / seconds,
             "scores": options["out"],
+            **unexpected,
         }
     )

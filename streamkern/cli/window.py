@@ -72,7 +72,7 @@ def window(say: Say, **options: Any) -> None:
     )
     source = last_files(series, options["n_files"])
     inputs = [file.path for file in source.files]
-    check_output(options["out"], force=options["force"], inputs=inputs)
+    check_output(options["out"], force=options["force"], inputs=inputs, formats=["HDF5"])
     check_report(options, inputs)
     place = Place.of(options)
     # Files are read one at a time.

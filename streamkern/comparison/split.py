@@ -120,7 +120,9 @@ def _sample(
     assert isinstance(columns, ColumnStatistics)  # noqa: S101  for the type checker
     assert isinstance(drawn, RowSample)  # noqa: S101
     if columns.n_bad_rows:
-        raise source.bad_rows_error(columns.n_bad_rows, columns.first_bad_row or 0)
+        raise source.bad_rows_error(
+            columns.n_bad_rows, columns.first_bad_row or 0, columns.n_nonfinite
+        )
     if found.n_rows < fewest:
         weightless = f" or have weight 0 in {source.weighted_by}" * (found.n_weightless > 0)
         raise DataError(

@@ -126,12 +126,13 @@ def joined_reports(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any
     # Rows without names are taken for inputs that a recipe made.
     recipes = [part["recipe"] for part in data if "recipe" in part]
     alike = recipes and recipes[0] == recipes[-1]
-    names = input_names(left) or input_names(right)
+    names = left.get("feature_names") or right.get("feature_names")
     targets = data[0].get("target_names") or data[1].get("target_names")
     return {
         **left,
         **counts,
         **{name: max(left[name], right[name]) for name in _PEAKS},
+        **({"feature_names": names} if names else {}),
         "seconds": seconds,
         "rows_per_second": counts["rows"] / seconds["pass"],
         "fold_by": _both(left["fold_by"], right["fold_by"]),
@@ -144,7 +145,7 @@ def joined_reports(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any
             **{name: _both(*(part.get(name) for part in data)) for name in ("x", "y", "weights")},
             "rows": sum(part["rows"] for part in data),
             "files": [file for part in data for file in part.get("files", [])],
-            **({"recipe": recipes[0]} if alike else {"feature_names": names} if names else {}),
+            **({"recipe": recipes[0]} if alike else {}),
             **({"target_names": targets} if targets else {}),
         },
     }

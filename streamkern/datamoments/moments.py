@@ -288,9 +288,8 @@ def _restored(path: str | Path, file: MomentsFile) -> DataMoments:
         kernel = options.pop("kernel")
         report = card["report"]
         classes_of_report(report)
-        names = input_names(report)
-        if names is not None:
-            check_names(names, report["n_features"])
+        if "feature_names" in report:
+            check_names(report["feature_names"], report["n_features"])
         missing = _REPORTED - report.keys() or _SECONDS - report["seconds"].keys()
         if missing or "kind" not in report["data"]:
             raise ValueError(f"the report lacks {min(missing or {'data'})}")  # noqa: TRY301

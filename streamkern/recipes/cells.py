@@ -170,9 +170,12 @@ def places(name: str, column: Any, levels: Sequence[Any], missing: Sequence[str]
 
 def _unlike(name: str, expected: str, column: Any) -> DataError:
     """Return the error that says what else a column holds."""
-    given = column.drop_null()[:1].to_pylist()
-    example = f"such as {given[0]!r}" if is_text(column.type) else f"of type {column.type}"
+    given = column.drop_null()
+    found = f"has others, of type {column.type}"
+    if is_text(column.type):
+        others = f"{len(given):,} other{'s' * (len(given) > 1)}"
+        found = f"has {others}, such as {given[0].as_py()!r}"
     return DataError(
-        f"column {name!r} must hold {expected}, but has others, {example}; mend the column, or "
-        f"make the recipe anew with `streamkern convert`."
+        f"column {name!r} must hold {expected}, but {found}; mend the column, or make the recipe "
+        f"anew with `streamkern convert`."
     )

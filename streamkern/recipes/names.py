@@ -28,8 +28,7 @@ def input_names(report: dict[str, Any]) -> list[str] | None:
     recipe = recipe_of(report)
     if recipe is not None:
         return recipe.feature_names
-    # Moments of earlier versions name them beside the data.
-    names = report.get("data", {}).get("feature_names") or report.get("feature_names")
+    names = report.get("feature_names") or report.get("data", {}).get("feature_names")
     return None if names is None else list(names)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from streamkern.errors import StreamkernWarning
 from streamkern.wording import listed
 
 if TYPE_CHECKING:
@@ -43,8 +45,8 @@ class Tally:
         """Return the counts, as JSON has them."""
         return {"unseen_categories": self.unseen_categories, "imputed_cells": self.imputed_cells}
 
-    def in_words(self) -> str:
-        """Say what was counted in one sentence, empty where nothing was."""
+    def warn(self, stacklevel: int = 2) -> None:
+        """Warn of what was counted, in one sentence, unless that is nothing."""
         said = []
         for n, what, counts in (
             (self.unseen_categories, "hold categories that the fit had not", self._categories),
@@ -53,4 +55,6 @@ class Tally:
             if n:
                 named = (f"{name} ({count:,})" for name, count in counts.most_common())
                 said.append(f"{what}: {n:,}, {listed(named, _NAMED)}")
-        return f"Cells of the table that {'; that '.join(said)}." if said else ""
+        if said:
+            text = f"the table has cells that {'; and that '.join(said)}."
+            warnings.warn(text, StreamkernWarning, stacklevel=stacklevel + 1)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streamkern.errors import DataError
+from streamkern.recipes import bad_columns, input_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -213,12 +214,30 @@ class Source(ABC):
         """What one row of X takes in a block."""
         return self.n_features * self.dtype.itemsize
 
-    def bad_rows_error(self, n_bad: int, first: int) -> DataError:
-        """Return the error that says which rows are not finite."""
+    def bad_rows_error(self, n_bad: int, first: int, counts: Any = ()) -> DataError:
+        """Return the error that says which rows are not finite, and in which columns.
+
+        Parameters
+        ----------
+        n_bad, first : int
+            How many rows, and the place of the first.
+        counts : array_like of shape (p + q,), optional
+            Values of every input and target that are not finite.
+        """
         held = "values" if self.weighted_by is None else "values or weights"
         return DataError(
-            f"{n_bad:,} of {self.n_samples:,} rows hold NaN or infinite {held}, the first at "
-            f"{self.locate(first)}; give on_bad_rows 'skip' (--on-bad-rows skip) to leave them out."
+            f"{n_bad:,} of {self.n_samples:,} rows hold NaN or infinite {held}"
+            f"{self._bad_rows_end(first, counts)}"
+        )
+
+    def _bad_rows_end(self, first: int, counts: Any) -> str:
+        names, p = input_names({"data": self.describe()}), self.n_features
+        inputs, n_targets = bad_columns(names, counts[:p]), int(sum(counts[p:]))
+        said = [*filter(None, [inputs]), *[f"the targets ({n_targets:,})"] * (n_targets > 0)]
+        fill = ", or convert the table with --impute, which fills missing cells" * bool(inputs)
+        return (
+            f"{', in ' * bool(said)}{' and '.join(said)}, the first at {self.locate(first)}; give "
+            f"on_bad_rows 'skip' (--on-bad-rows skip) to leave them out{fill}."
         )
 
     def none_left_error(self, n_skipped: int, n_weightless: int) -> DataError:

@@ -87,12 +87,11 @@ class LabelledSource(DerivedSource):
         tokens = self.rows.token(), self.labels.token()
         return None if None in tokens else " ".join(map(str, tokens))
 
-    def bad_rows_error(self, n_bad: int, first: int) -> DataError:
+    def bad_rows_error(self, n_bad: int, first: int, counts: Any = ()) -> DataError:
         """Return the error that says which rows are not finite, or have no label."""
         return DataError(
-            f"{n_bad:,} of {self.n_samples:,} rows have no label, or hold NaN or infinite values, "
-            f"the first at {self.locate(first)}; give on_bad_rows 'skip' (--on-bad-rows skip) to "
-            f"leave them out."
+            f"{n_bad:,} of {self.n_samples:,} rows have no label, or hold NaN or infinite values"
+            f"{self._bad_rows_end(first, counts[: self.n_features])}"
         )
 
     def constant_targets_error(self, targets: Floats) -> DataError:

@@ -17,15 +17,16 @@ from streamkern.storage.checkpoints import (
 )
 from streamkern.storage.components import read_components, write_components
 from streamkern.storage.ensembles import EnsembleFile, read_ensemble, write_ensemble
-from streamkern.storage.exports import exported
+from streamkern.storage.exports import FORMATS, exported
 from streamkern.storage.models import ModelFile, read_model, write_model
 from streamkern.storage.moments import MomentsFile, read_moments, write_moments
-from streamkern.storage.outputs import check_output, make_folder, replacing
+from streamkern.storage.outputs import check_format, check_output, make_folder, replacing
 from streamkern.storage.recipes import read_recipe
 from streamkern.storage.rows import RowWriter, texts_of
 
 __all__ = [
     "COMPONENTS",
+    "FORMATS",
     "MOMENTS",
     "Checkpoint",
     "EnsembleFile",
@@ -33,6 +34,7 @@ __all__ = [
     "MomentsFile",
     "RowWriter",
     "SavedPass",
+    "check_format",
     "check_output",
     "damaged",
     "exported",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import h5py
 
-from streamkern.storage.outputs import replacing
+from streamkern.storage.outputs import check_format, replacing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,7 +63,10 @@ def new_hdf5(path: str | Path, *, force: bool = False) -> Iterator[tuple[h5py.Fi
     ------
     OutputError
         If the file exists and `force` is not given, or cannot be written.
+    ParameterError
+        If its name ends like another format.
     """
+    check_format(path, "HDF5")
     with replacing(path, force=force) as temporary, Disk(temporary) as disk:
         try:
             with h5py.File(disk, "w") as file:

@@ -1,4 +1,4 @@
-"""Predictions as CSV, for those who read no HDF5."""
+"""Rows that were made, as CSV or Parquet for those who read no HDF5."""
 
 from __future__ import annotations
 
@@ -12,42 +12,57 @@ import h5py
 from streamkern.storage.outputs import check_output, replacing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 _ROWS = 65_536
+FORMATS = ("HDF5", "CSV", "Parquet")
 
 
 @contextmanager
 def exported(path: str | Path, *, force: bool = False) -> Iterator[Path]:
-    """Give the path of an HDF5 file to write; where `path` ends in .csv it becomes that at the end.
+    """Give the path of an HDF5 file to write; if `path` is CSV or Parquet it becomes that at the end.
 
-    Every column of the datasets `y_...` is a column of the CSV, called `y_pred`, or `y_pred_0` and
-    so on where there are several; in the place of numbers stand the classes, if a dataset `classes`
-    names as many.
+    Every column of the datasets `y_...`, or of X, is a column of the table, called `y_pred`, or
+    `y_pred_0` and so on where there are several; in the place of numbers stand the classes, if a
+    dataset `classes` names as many.
 
     Raises
     ------
     OutputError
         If the file exists and `force` is not given, or cannot be written.
+    ParameterError
+        If its name ends like another format.
     """
     target = Path(path)
-    if target.suffix.lower() != ".csv":
+    write = {".csv": _csv, ".parquet": _parquet}.get(target.suffix.lower())
+    folder = check_output(target, force=force, formats=FORMATS).parent
+    if write is None:
         yield target
         return
-    folder = check_output(target, force=force).parent
     with TemporaryDirectory(prefix=".streamkern-", dir=folder) as made:
-        written = Path(made) / "predictions.h5"
+        written = Path(made) / "rows.h5"
         yield written
         with replacing(target, force=force) as temporary, h5py.File(written) as file:
-            _write_csv(file, temporary)
+            _write_table(file, temporary, write)
 
 
-def _write_csv(file: h5py.File, path: Path) -> None:
+def _csv(path: Path, schema: Any) -> Any:
+    from pyarrow import csv  # noqa: PLC0415  slow
+
+    return csv.CSVWriter(path, schema)
+
+
+def _parquet(path: Path, schema: Any) -> Any:
+    from pyarrow import parquet  # noqa: PLC0415  slow
+
+    return parquet.ParquetWriter(path, schema)
+
+
+def _write_table(file: h5py.File, path: Path, opened: Callable[[Path, Any], Any]) -> None:
     import pyarrow as pa  # noqa: PLC0415  slow
-    from pyarrow import csv  # noqa: PLC0415
 
-    n_rows = len(file["y_pred"])
-    names = [name for name in file if name.startswith("y_")]
+    names = [name for name in file if name == "X" or name.startswith("y_")]
+    n_rows = len(file[names[0]])
     classes = _decoded(file["classes"][:]) if "classes" in file else []
     columns = [each for name in names for each in _columns(name, file[name].shape, classes)]
     writer: Any = None
@@ -56,7 +71,7 @@ def _write_csv(file: h5py.File, path: Path) -> None:
         arrays = [parts[name] if j is None else parts[name][:, j] for _, name, j in columns]
         texts = [pa.array(_decoded(values)) for values in arrays]
         batch = pa.record_batch(texts, names=[called for called, _, _ in columns])
-        writer = writer or csv.CSVWriter(path, batch.schema)
+        writer = writer or opened(path, batch.schema)
         writer.write_batch(batch)
     writer.close()
 

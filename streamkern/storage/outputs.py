@@ -9,17 +9,39 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from streamkern.errors import OutputError
+from streamkern.errors import OutputError, ParameterError
 from streamkern.urls import is_url, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
+_FORMATS = {
+    **{".csv": "CSV", ".tsv": "TSV", ".parquet": "Parquet", ".npy": "NumPy", ".npz": "NumPy"},
+    **{".h5": "HDF5", ".hdf5": "HDF5", ".onnx": "ONNX", ".html": "HTML", ".json": "JSON"},
+    **{".gz": "gzip", ".zip": "zip", ".txt": "text", ".xlsx": "Excel", ".feather": "Arrow"},
+    **{".pkl": "pickle", ".pickle": "pickle", ".joblib": "pickle", ".arrow": "Arrow"},
+}
+
+
+def check_format(path: str | Path, *written: str) -> None:
+    """Raise ParameterError if a name ends like a format other than those that can be written."""
+    ending = Path(path).suffix.lower()
+    if _FORMATS.get(ending, written[0]) not in written:
+        raise ParameterError(
+            f"{path} ends like {_FORMATS[ending]}, but what is written there is "
+            f"{' or '.join(written)}; name a file that ends so."
+        )
+
+
 def check_output(
-    path: str | Path, *, force: bool = False, inputs: Iterable[str | Path] = ()
+    path: str | Path,
+    *,
+    force: bool = False,
+    inputs: Iterable[str | Path] = (),
+    formats: Sequence[str] = (),
 ) -> Path:
     """Raise OutputError unless `path` can be written, before the work that fills it is done.
 
@@ -30,7 +52,11 @@ def check_output(
         An existing file may be replaced.
     inputs : iterable of path
         Files that are read for the output, and so may not be replaced by it.
+    formats : sequence of str
+        What can be written there, as in `check_format`.
     """
+    if formats:
+        check_format(path, *formats)
     _need_path(path)
     try:
         target = Path(path).resolve()

@@ -116,7 +116,11 @@ def test_dates_are_the_starts_of_days():
 @pytest.mark.parametrize(
     ("column", "cells", "why"),
     [
-        (Numbers("a"), ["1", "red"], "column 'a' must hold numbers, but has others, such as 'red'"),
+        (
+            Numbers("a"),
+            ["1", "red"],
+            "column 'a' must hold numbers, but has 1 other, such as 'red'",
+        ),
         (Numbers("a"), ["true", "2"], "must hold numbers, .* such as 'true'"),
         (Numbers("a"), pa.array([1], pa.date32()), "but has others, of type date32"),
         (Times("a", fill=0.0), ["2020-01-01", "soon"], "must hold dates or times, .*'soon'"),
