@@ -117,7 +117,7 @@ class TakesRows:
 
         The model stays as it is: moments are not what it was fitted to.
         """
-        return copy(self)._tables(*tables, first=True, like=like)  # noqa: SLF001  its own
+        return copy(self)._tables(*tables, first=True, like=like)
 
 
 def check_names(names: Any, n_features: int) -> None:

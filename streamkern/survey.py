@@ -12,6 +12,7 @@ from streamkern.engine import accumulate
 from streamkern.errors import DataError, StreamkernWarning
 from streamkern.features import Standardizer
 from streamkern.plan import SAMPLE_ROWS
+from streamkern.recipes import input_names
 from streamkern.statistics import ColumnStatistics, RowIndex, RowSample, Together
 from streamkern.wording import listed
 
@@ -177,8 +178,9 @@ def _check_columns(source: Source, columns: ColumnStatistics, *, may_be_equal: b
 
 
 def _name(source: Source, j: int) -> str:
-    p = source.n_features
-    return f"column {j} of X" if j < p else f"target {j - p}"
+    p, names = source.n_features, input_names({"data": source.describe()})
+    called = repr(names[j]) if names is not None and j < p else f"{j}"
+    return f"column {called} of X" if j < p else f"target {j - p}"
 
 
 def _warn_of_outliers(source: Source, columns: ColumnStatistics, sample: RowSample) -> None:
@@ -222,10 +224,11 @@ def _standardizer(
             f"all {p} columns of X are constant, so there is nothing to learn from; check which "
             f"dataset holds the inputs."
         )
+    names = input_names({"data": source.describe()})
     if dropped:
         warnings.warn(
             f"{len(dropped)} constant column{'s' * (len(dropped) > 1)} of X left out: "
-            f"{listed(dropped)}.",
+            f"{listed(names[j] if names else j for j in dropped)}.",
             StreamkernWarning,
             stacklevel=4,
         )
@@ -233,8 +236,9 @@ def _standardizer(
     if waiting:
         warnings.warn(
             f"{len(waiting)} column{'s' * (len(waiting) > 1)} of X constant so far, whose "
-            f"deviation is not known: {listed(waiting)}; where they vary later they count in "
-            f"units of their value here, or of 1 where that is smaller.",
+            f"deviation is not known: {listed(names[j] if names else j for j in waiting)}; where "
+            f"they vary later they count in units of their value here, or of 1 where that is "
+            f"smaller.",
             StreamkernWarning,
             stacklevel=4,
         )

@@ -30,6 +30,7 @@ from streamkern.cli.options import (
     place_options,
 )
 from streamkern.cli.reporting import report_option, write_report
+from streamkern.wording import listed
 
 # Inputs that are named.
 _NAMED = 5
@@ -128,12 +129,19 @@ def data_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
     size, kernel = input_rows(report)
     return [
         size,
-        ("targets", f"{report['n_targets']:,}"),
+        ("targets", f"{report['n_targets']:,}{_called(report)}"),
         *weight_rows(report),
         kernel,
         *metric_rows(report),
         ("components", f"{components} ({report['precision']} precision)"),
     ]
+
+
+def _called(report: dict[str, Any]) -> str:
+    from streamkern.recipes import target_names
+
+    names = None if "classes" in report else target_names(report)
+    return "" if names is None else f": {listed(names, _NAMED)}"
 
 
 def weight_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
@@ -164,7 +172,9 @@ def metric_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
         how = f"learnt, round {number} of {max(each['number'] for each in rounds)}"
         if not number:
             return [("metric", "plain distances, which predicted better than a learnt one")]
-    share = zip(metric["importance"], metric["columns"], strict=True)
+    from streamkern.recipes import named_inputs
+
+    share = zip(metric["importance"], named_inputs(report, metric["columns"]), strict=True)
     heaviest = sorted(share, key=lambda pair: -pair[0])[:_NAMED]
     named = ", ".join(f"{column} ({100 * part:.0f}%)" for part, column in heaviest)
     return [("metric", how), ("inputs that weigh most", named)]
@@ -193,7 +203,11 @@ def pass_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
         if report.get(key):
             rows.append((label, f"{report[key]:,}"))
     if report["dropped_columns"]:
-        rows.append(("constant columns left out", _brief(report["dropped_columns"])))
+        from streamkern.recipes import input_names
+
+        names, dropped = input_names(report), report["dropped_columns"]
+        shown = _brief(dropped if names is None else [names[j] for j in dropped])
+        rows.append(("constant columns left out", shown))
     return rows
 
 

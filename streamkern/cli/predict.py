@@ -24,8 +24,7 @@ from streamkern.errors import ModelFileError, ParameterError
 @force_option
 @common
 def predict(say: Say, **options: Any) -> None:
-    """Predict every row of DATA into the dataset y_pred of PRED.h5, or a column of PRED.csv or
-    PRED.parquet.
+    """Predict every row of DATA into the dataset y_pred of PRED.h5, or a column of PRED.csv.
 
     DATA is HDF5; or, for a model of a table that `streamkern convert` read, CSV or Parquet with the
     same columns, whose rows are converted beside PRED.h5 for as long as the command runs.

@@ -47,15 +47,16 @@ def _show_model(say: Say, path: str) -> None:
     say.result(card)
 
 
-def _table_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return which columns of a table the model takes, where it was fitted to one."""
-    from streamkern.recipes import recipe_of
+def _table_rows(card: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return which columns of a table or of a data frame the model takes, where they have names."""
+    from streamkern.recipes import input_names, recipe_of
 
-    recipe = recipe_of(report)
-    if recipe is None:
-        return []
-    names = [column.name for column in recipe.columns]
-    return [("columns of a table", listed(names, _NAMED))]
+    recipe = recipe_of(card["report"])
+    names = input_names(card["report"]) or card.get("feature_names")
+    if recipe is None or names is None:
+        return [] if names is None else [("columns", listed(names, _NAMED))]
+    rows = [("columns of a table", listed((column.name for column in recipe.columns), _NAMED))]
+    return rows if recipe.is_plain else [*rows, ("inputs made of them", listed(names, _NAMED))]
 
 
 def _show_boosted(say: Say, path: str) -> None:
@@ -79,7 +80,7 @@ def _card_rows(
         *rows,
         ("feature map", f"{report['feature_map']}, seed {options['random_state']}"),
         ("data", _named(report["data"])),
-        *_table_rows(report),
+        *_table_rows(card),
         ("libraries", ", ".join(f"{k} {v}" for k, v in versions.items())),
     ]
 
@@ -103,7 +104,7 @@ def _show_components(say: Say, path: str) -> None:
     made = f"{card['created']} by streamkern {card['versions']['streamkern']}"
     data = _named(card["report"]["data"])
     rows = [("made", made), *pca_rows(card["report"]), ("data", data)]
-    rows += _table_rows(card["report"])
+    rows += _table_rows(card)
     say.table(f"Principal components {path}", rows)
     say.result(card)
 

@@ -10,8 +10,8 @@ from streamkern.recipes.discovery import (
 from streamkern.recipes.names import (
     bad_columns,
     check_same_inputs,
-    input_name,
     input_names,
+    named_inputs,
     target_names,
 )
 from streamkern.recipes.recipe import RECIPE, Recipe, recipe_of
@@ -26,9 +26,9 @@ __all__ = [
     "bad_columns",
     "check_same_inputs",
     "discover",
-    "input_name",
     "input_names",
     "is_frame",
+    "named_inputs",
     "recipe_of",
     "recipe_of_frame",
     "target_names",

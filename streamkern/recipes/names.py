@@ -32,18 +32,17 @@ def input_names(report: dict[str, Any]) -> list[str] | None:
     return None if names is None else list(names)
 
 
-def input_name(report: dict[str, Any], j: int) -> str:
-    """Return the name of one input, `column 5` where it has none."""
+def named_inputs(report: dict[str, Any], columns: Sequence[int]) -> list[str]:
+    """Return what some inputs are called, `column 5` where they have no names."""
     names = input_names(report)
-    return f"column {j}" if names is None else names[j]
+    return [f"column {j}" if names is None else names[j] for j in columns]
 
 
-def target_names(report: dict[str, Any]) -> list[str]:
-    """Return the names of the targets (q,) in a report of a fit, or `target 0` and so on."""
-    recipe, data = recipe_of(report), report.get("data", {})
-    found = data.get("target_names") or (() if recipe is None else recipe.targets)
-    q = int(report["n_targets"])
-    return list(map(str, found)) if len(found) == q else [f"target {j}" for j in range(q)]
+def target_names(report: dict[str, Any]) -> list[str] | None:
+    """Return the names of the targets (q,) in a report of a fit, None where they have none."""
+    recipe = recipe_of(report)
+    names = report.get("data", {}).get("target_names") or (() if recipe is None else recipe.targets)
+    return list(map(str, names)) if names and len(names) == report["n_targets"] else None
 
 
 def check_same_inputs(report: dict[str, Any], data: dict[str, Any]) -> None:

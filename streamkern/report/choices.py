@@ -30,7 +30,7 @@ _CRITERIA = {
 }
 
 
-def penalty_figure(curve: Curve) -> Figure:
+def penalty_figure(curve: Curve, names: Sequence[str]) -> Figure:
     """Draw the criterion over penalties: the mean, every fold, what was chosen."""
     drawn = [curve.values] if curve.targets is None else list(curve.targets.T[: len(KINDS)])
     folds = [] if curve.folds is None or curve.targets is not None else list(curve.folds)
@@ -59,7 +59,7 @@ def penalty_figure(curve: Curve) -> Figure:
         plot.marks([curve.x[at]], [values[at]], f"mark {kind}", j)
         label = f"α = {number(float(curve.x[at]))}"
         if curve.targets is not None:
-            label = f"target {j}: {label}"
+            label = f"{names[j]}: {label}"
         # Away from where the best values are.
         if curve.criterion == "evidence":
             plot.say(label, curve.x[at], plot.y.low, dy=-7.0 - 15.0 * j)

@@ -13,10 +13,14 @@ from streamkern._version import __version__
 from streamkern.fitted import LIBRARIES
 from streamkern.machine import blas_libraries, processor
 from streamkern.memory import in_words
+from streamkern.recipes import named_inputs
 from streamkern.report.wording import number, percent, seconds
 from streamkern.selection.penalty import CRITERIA
+from streamkern.wording import listed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from streamkern.model import RidgeModel
     from streamkern.report.validation import Validation
 
@@ -179,6 +183,7 @@ def faults(model: RidgeModel) -> list[tuple[str, str, str]]:
     """Return what went wrong and was survived: what, how much, and what was done about it."""
     report = model.report_
     dropped = report["dropped_columns"]
+    called = named_inputs(report, dropped)
     return [
         ("shards retried", f"{report['retried_shards']:,}", "begun again when a worker was lost"),
         ("shards resumed", f"{report['resumed_shards']:,}", "found in the checkpoint"),
@@ -187,7 +192,9 @@ def faults(model: RidgeModel) -> list[tuple[str, str, str]]:
         (
             "columns dropped",
             f"{len(dropped):,}",
-            f"left out: constant ({number(dropped)})" if dropped else "left out: constant",
+            f"left out: constant ({listed(called, _MOST_NAMED)})"
+            if dropped
+            else "left out: constant",
         ),
     ]
 
@@ -202,11 +209,12 @@ def inputs(model: RidgeModel) -> tuple[list[Input], int]:
     if not isinstance(scales, list) or "length_scale" not in model.report_["kernel_parameters"]:
         return [], 0
     standardizer = model.feature_map_.standardizer  # type: ignore[attr-defined]
+    names = named_inputs(model.report_, standardizer.columns.tolist())
     weights = 1.0 / np.array(scales)
     order = np.argsort(-weights, kind="stable")[:_MOST_INPUTS].tolist()
     rows = [
         Input(
-            f"column {standardizer.columns[j]}",
+            names[j],
             number(scales[j]),
             number(float(scales[j] * standardizer.deviation[j])),
             float(weights[j] / weights.max()),
@@ -216,11 +224,11 @@ def inputs(model: RidgeModel) -> tuple[list[Input], int]:
     return rows, len(scales) - len(rows)
 
 
-def errors_by_target(found: Validation) -> list[tuple[str, str, str, str]]:
+def errors_by_target(found: Validation, names: Sequence[str]) -> list[tuple[str, str, str, str]]:
     """Return for each of the first targets its name, its RMSE, the same in sd of y, and R²."""
     both = enumerate(zip(found.rmse.tolist(), found.r2.tolist(), strict=True))
     return [
-        (f"target {j}", number(rmse), number(math.sqrt(max(1.0 - r2, 0.0))), percent(r2))
+        (names[j], number(rmse), number(math.sqrt(max(1.0 - r2, 0.0))), percent(r2))
         for j, (rmse, r2) in both
     ][:_MOST_FILES]
 

@@ -13,6 +13,8 @@ from streamkern.report.drawing import Plot
 from streamkern.report.wording import counted, percent
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from markupsafe import Markup
 
     from streamkern._typing import Array, Floats
@@ -131,7 +133,7 @@ def chance(n_rows: int) -> Floats:
     return _CHANCE * np.sqrt(nominal * (1.0 - nominal) / n_rows)
 
 
-def calibration_figures(standardized: Floats) -> list[Figure]:
+def calibration_figures(standardized: Floats, names: Sequence[str]) -> list[Figure]:
     """Draw how many rows lie within intervals, and the standardised residuals."""
     n_rows, nominal = len(standardized), np.array(LEVELS)
     shares = coverage(standardized)[:, : len(KINDS)]
@@ -149,7 +151,7 @@ def calibration_figures(standardized: Floats) -> list[Figure]:
         plot.line(100.0 * nominal, column, f"line {KINDS[j]}")
         plot.marks(100.0 * nominal, column, f"mark {KINDS[j]}", j)
         if len(apart.T) > 1:
-            plot.say(f"target {j}", 100.0 * nominal[4], column[4])
+            plot.say(names[j], 100.0 * nominal[4], column[4])
     caption = (
         f"Above zero, intervals are wider than they need be; below, too narrow. The band is what "
         f"chance does 95 times in 100 with {counted(n_rows, 'row')}."

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streamkern.kernels import KERNELS
+from streamkern.recipes import named_inputs
 from streamkern.report.wording import number, percent
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def metric_facts(model: RidgeModel) -> MetricFacts | None:
     if not metric:
         return None
     rounds, kept = metric.get("rounds") or [], metric.get("kept")
+    metric = metric | {"names": named_inputs(model.report_, metric["columns"])}
     inputs = _inputs(metric)
     return MetricFacts(
         how=_how(metric),
@@ -81,7 +83,7 @@ def _inputs(metric: dict[str, Any]) -> list[Weight]:
     order = np.argsort(-np.array(parts), kind="stable").tolist()
     return [
         Weight(
-            f"column {metric['columns'][j]}",
+            metric["names"][j],
             percent(parts[j]),
             number(metric["per_unit"][j]),
             parts[j] / parts[order[0]],
@@ -93,7 +95,7 @@ def _inputs(metric: dict[str, Any]) -> list[Weight]:
 def _directions(metric: dict[str, Any]) -> list[Weight]:
     """Return the eigenvalues, and of the first what inputs their directions are made of."""
     values = metric["eigenvalues"][:_MOST_DIRECTIONS]
-    named = [_made_of(direction, metric["columns"]) for direction in metric["directions"]]
+    named = [_made_of(direction, metric["names"]) for direction in metric["directions"]]
     named += [""] * (len(values) - len(named))
     return [
         Weight(f"direction {k + 1}", percent(value), detail, value / values[0])
@@ -101,11 +103,11 @@ def _directions(metric: dict[str, Any]) -> list[Weight]:
     ]
 
 
-def _made_of(direction: Sequence[float], columns: Sequence[int]) -> str:
+def _made_of(direction: Sequence[float], names: Sequence[str]) -> str:
     parts = np.array(direction)
     order = np.argsort(-np.abs(parts), kind="stable")[:_NAMED]
     major = [j for j in order.tolist() if abs(parts[j]) >= _MINOR * np.abs(parts).max()]
-    return ", ".join(f"{parts[j]:+.2f} column {columns[j]}" for j in major)
+    return ", ".join(f"{parts[j]:+.2f} {names[j]}" for j in major)
 
 
 def _round(tried: dict[str, Any]) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from streamkern._version import __version__
 from streamkern.classifier import ClassifierModel
 from streamkern.errors import ParameterError
 from streamkern.model import RidgeModel
+from streamkern.recipes import target_names
 from streamkern.report import choices, facts, figures, wording
 from streamkern.report.classes import (
     ClassValidation,
@@ -102,7 +103,7 @@ def write_report(
         source = model._labelled(X, y, sample_weight, weighted=True)
         found = validated_classes(model, source)
     elif X is not None:
-        source = as_source(X, y, sample_weight)
+        source = as_source(*model._tables(X, y, sample_weight))
         found = validated(ridge, source)
     if title is None:
         is_classifier = isinstance(model, ClassifierModel)
@@ -172,7 +173,7 @@ def rendered(
         penalty=penalty,
         penalty_by=facts.penalty_by(model),
         choices=[
-            *([choices.penalty_figure(penalty)] if penalty else []),
+            *([choices.penalty_figure(penalty, _target_names(report))] if penalty else []),
             *([choices.sizes_figure(sizes)] if sizes else []),
             *([choices.sizes_figure(sparse, is_sparse=True)] if sparse else []),
         ],
@@ -207,11 +208,19 @@ def _of_targets(
     model: RidgeModel, found: Validation | None, standardized: Floats | None
 ) -> dict[str, Any]:
     """Return what the page says of predictions of targets."""
+    names = _target_names(model.report_)
+    several = len(names) > 1
     return {
-        "pairs_shown": _pairs_shown(model, found),
-        "by_target": [] if found is None else facts.errors_by_target(found),
-        "intervals": [] if standardized is None else figures.calibration_figures(standardized),
-        "coverage_header": ("interval", *_target_names(model.report_, "rows within, ± chance")),
+        "pairs_shown": [
+            {"name": name if several else "", "figures": figures.pairs_figures(found, j, name)}
+            for j, name in enumerate(names[:4])
+            if found is not None
+        ],
+        "by_target": [] if found is None else facts.errors_by_target(found, names),
+        "intervals": []
+        if standardized is None
+        else figures.calibration_figures(standardized, names),
+        "coverage_header": ("interval", *(names[:4] if several else ["rows within, ± chance"])),
         "coverage": [] if standardized is None else _coverage_rows(standardized),
     }
 
@@ -264,25 +273,12 @@ def _style(environment: Environment) -> str:
     return environment.loader.get_source(environment, "style.css")[0]
 
 
-def _target_names(report: dict[str, Any], alone: str) -> list[str]:
-    """Return the names of the targets that have figures, `alone` for the only one."""
-    q = report["n_targets"]
-    return [alone] if q == 1 else [f"target {j}" for j in range(min(q, 4))]
-
-
-def _pairs_shown(model: RidgeModel, found: Validation | None) -> list[dict[str, Any]]:
-    """Return the figures of the first targets, under their names where there are several."""
-    if found is None:
-        return []
-    named = printable(str(model.report_["data"].get("y") or "y"))
-    if len(named) > _LONGEST_NAME:
-        named = f"{named[: _LONGEST_NAME - 1]}…"
-    names = _target_names(model.report_, named)
-    several = len(names) > 1
-    return [
-        {"name": name if several else "", "figures": figures.pairs_figures(found, j, name)}
-        for j, name in enumerate(names)
-    ]
+def _target_names(report: dict[str, Any]) -> list[str]:
+    """Return the names of the targets, cut short where they are long."""
+    q, alone = report["n_targets"], str(report["data"].get("y") or "y")
+    unnamed = [alone] if q == 1 else [f"target {j}" for j in range(q)]
+    names = map(printable, target_names(report) or unnamed)
+    return [n if len(n) <= _LONGEST_NAME else f"{n[: _LONGEST_NAME - 1]}…" for n in names]
 
 
 def _coverage_rows(standardized: Floats) -> list[tuple[str, ...]]:

@@ -20,7 +20,7 @@ FORMATS = ("HDF5", "CSV", "Parquet")
 
 @contextmanager
 def exported(path: str | Path, *, force: bool = False) -> Iterator[Path]:
-    """Give the path of an HDF5 file to write; if `path` is CSV or Parquet it becomes that at the end.
+    """Give the path of an HDF5 file to write, which becomes CSV or Parquet if `path` ends so.
 
     Every column of the datasets `y_...`, or of X, is a column of the table, called `y_pred`, or
     `y_pred_0` and so on where there are several; in the place of numbers stand the classes, if a

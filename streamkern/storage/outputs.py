@@ -18,12 +18,20 @@ if TYPE_CHECKING:
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
-_FORMATS = {
-    **{".csv": "CSV", ".tsv": "TSV", ".parquet": "Parquet", ".npy": "NumPy", ".npz": "NumPy"},
-    **{".h5": "HDF5", ".hdf5": "HDF5", ".onnx": "ONNX", ".html": "HTML", ".json": "JSON"},
-    **{".gz": "gzip", ".zip": "zip", ".txt": "text", ".xlsx": "Excel", ".feather": "Arrow"},
-    **{".pkl": "pickle", ".pickle": "pickle", ".joblib": "pickle", ".arrow": "Arrow"},
+# Endings that say which format a file has.
+_ENDINGS = {
+    "HDF5": ".h5 .hdf5",
+    "CSV": ".csv",
+    "TSV": ".tsv",
+    "Parquet": ".parquet",
+    "NumPy": ".npy .npz",
+    "pickle": ".pkl .pickle .joblib",
+    "ONNX": ".onnx",
+    "HTML": ".html",
+    "JSON": ".json",
+    "gzip": ".gz",
 }
+_FORMATS = {ending: name for name, endings in _ENDINGS.items() for ending in endings.split()}
 
 
 def check_format(path: str | Path, *written: str) -> None:
@@ -32,7 +40,7 @@ def check_format(path: str | Path, *written: str) -> None:
     if _FORMATS.get(ending, written[0]) not in written:
         raise ParameterError(
             f"{path} ends like {_FORMATS[ending]}, but what is written there is "
-            f"{' or '.join(written)}; name a file that ends so."
+            f"{', '.join(written)}; give the name another ending."
         )
 
 
