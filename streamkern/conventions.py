@@ -18,11 +18,12 @@ from streamkern.errors import DataError
 from streamkern.inputs import TakesRows
 from streamkern.kernels.naming import split_names
 from streamkern.numeric import as_numbers
-from streamkern.recipes import Recipe, Tally, bad_columns, is_frame, recipe_of_frame
+from streamkern.recipes.discovery import is_frame, recipe_of_frame
+from streamkern.recipes.names import bad_columns
+from streamkern.recipes.tally import Tally
 from streamkern.sources import Source
 from streamkern.sources.arrays import NamedRows, column_names
 from streamkern.sources.lazy import is_dask_frame, is_lazy
-from streamkern.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from streamkern.features import FeatureMap
     from streamkern.kernels import Kernel
     from streamkern.pattern import Pattern
+    from streamkern.recipes import Recipe
 
 
 class KernelParameters:
@@ -103,8 +105,6 @@ class TableEstimator(TakesRows, BaseEstimator):  # type: ignore[misc]
         if first and recipe is None and is_frame(X):
             recipe = recipe_of_frame(X, keep_missing=self.on_bad_rows == "skip")
         if recipe is None:
-            if first and is_dask_frame(X):
-                check_numbers(X)
             rows = checked_rows(self, X, first=first, finite=finite, fewest=fewest)
             described: dict[str, Any] = {}
         else:
@@ -220,17 +220,7 @@ def checked_rows(
 
 
 def check_finite(estimator: Any, rows: Any, names: Any, *, finite: bool) -> None:
-    """Raise DataError if rows are to be finite and are not; it says which columns are not.
-
-    Parameters
-    ----------
-    estimator : BaseEstimator
-    rows : ndarray of shape (n, p)
-    names : sequence of str, optional
-        Of the columns.
-    finite : bool
-        Whether they are to be.
-    """
+    """Raise DataError if rows (n, p) are to be finite and are not; it names the columns (p,)."""
     if not finite or rows.dtype.kind not in "fc":
         return
     with np.errstate(over="ignore", invalid="ignore"):
@@ -247,20 +237,9 @@ def check_finite(estimator: Any, rows: Any, names: Any, *, finite: bool) -> None
 
 
 def encoded(recipe: Recipe, X: Any, *, told: bool) -> Any:
-    """Return the inputs that a table becomes by a recipe, lazily for one of Dask; others as is.
+    """Return the inputs that a table becomes, lazily for one of Dask; other rows are inputs.
 
-    Parameters
-    ----------
-    recipe : Recipe
-    X : data frame, Dask collection or array_like
-        Rows without names are inputs already.
-    told : bool
-        Warn of what the rows of the recipe did not have, in tables that are in memory.
-
-    Raises
-    ------
-    DataError
-        If the table lacks a column, or one holds something else.
+    With `told` it warns of cells of tables in memory that the recipe did not expect.
     """
     if is_dask_frame(X):
         return X.map_partitions(_encoded_part, recipe, meta=_encoded_part(X._meta, recipe))  # noqa: SLF001
@@ -277,16 +256,6 @@ def _encoded_part(part: Any, recipe: Recipe) -> Any:
     import pandas as pd  # noqa: PLC0415  slow, and whoever has a Dask frame has imported it
 
     return pd.DataFrame(recipe.transform(part), index=part.index)
-
-
-def check_numbers(frame: Any) -> None:
-    """Raise DataError if columns of a Dask frame hold anything but numbers and truth values."""
-    others = [str(name) for name, dtype in frame.dtypes.items() if dtype.kind not in "fiub"]
-    if others:
-        raise DataError(
-            f"a fit to a Dask frame takes numbers alone, but {listed(others)} hold others; convert "
-            f"the files with streamkern.convert, or call compute() if the frame fits in memory."
-        )
 
 
 def checked_targets(estimator: BaseEstimator, y: Any, *, labels: bool = False) -> Any:

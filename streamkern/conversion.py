@@ -12,8 +12,9 @@ import numpy as np
 
 from streamkern.batches import NotNumbersError, is_table, open_batches
 from streamkern.errors import DataError, OutputError, ParameterError
-from streamkern.recipes import RECIPE, Recipe, RecipeOptions, Tally, discover
+from streamkern.recipes import RECIPE, Recipe, RecipeOptions, discover
 from streamkern.recipes.columns import Numbers
+from streamkern.recipes.tally import Tally
 from streamkern.storage import RowWriter, check_format, check_output, read_recipe
 from streamkern.tables import check_targets, open_table, split_columns
 from streamkern.wording import listed

@@ -18,7 +18,7 @@ from streamkern.fitoptions import check_folds, plan_for
 from streamkern.learning import check_metric_of, in_metric
 from streamkern.metric import metric_facts, standardizer_of
 from streamkern.plan import SAMPLE_ROWS
-from streamkern.recipes import input_names
+from streamkern.recipes.names import input_names
 from streamkern.scheduling import run, task
 from streamkern.selection import progressive_error
 from streamkern.statistics import ByFold, Moments, RowFolds, RowIndex, block_folds, shard_folds

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from streamkern.recipes import check_same_inputs, input_names, recipe_of
+from streamkern.recipes import recipe_of
+from streamkern.recipes.names import check_same_inputs, input_names
 from streamkern.sources import Source
 
 if TYPE_CHECKING:
@@ -66,21 +67,13 @@ class TakesRows:
 
         They are those of a fit where `first` is true, and `fewest` rows at least.  A table becomes
         inputs by the recipe of the model; in a fit by that of `like`, or by one made of the table.
-
-        Raises
-        ------
-        DataError
-            If a source is of other inputs than those of the fit.
         """
         if not first and isinstance(X, Source):
             check_same_inputs(self._known_report(), X.describe())
         return X, y, sample_weight
 
     def _feature_names(self) -> tuple[str, ...] | None:
-        """Return the names of the inputs, which are those of the columns where there is no recipe.
-
-        They are None where neither a file nor a data frame named them.
-        """
+        """Return the names of the inputs, None where neither a file nor a frame named them."""
         recipe = self._recipe()
         names = getattr(self, "feature_names_in_", None) if recipe is None else recipe.feature_names
         return None if names is None else tuple(names)
@@ -88,17 +81,7 @@ class TakesRows:
     def _note_inputs(self, n_features: int, names: Sequence[str] | None = None) -> None:
         """Note the columns that predictions ask for, once what is reported of the rows is known.
 
-        Parameters
-        ----------
-        n_features : int
-            p.
-        names : sequence of str, optional
-            Of the inputs, where the report does not say them.
-
-        Raises
-        ------
-        ValueError
-            If names and inputs are not as many.
+        Names (p,) of the inputs count where the report has none.  Others than p are a ValueError.
         """
         known, recipe = input_names(self._known_report()), self._recipe()
         for each in (known, names):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import DataError, ParameterError
 from streamkern.features import Standardized
-from streamkern.recipes import input_names
+from streamkern.recipes.names import input_names
 from streamkern.wording import listed_apart
 
 if TYPE_CHECKING:

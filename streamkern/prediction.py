@@ -14,7 +14,7 @@ from streamkern.errors import DataError
 from streamkern.mapping import map_shards
 from streamkern.plan import cut
 from streamkern.predictor import Predictor
-from streamkern.recipes import bad_columns, input_names
+from streamkern.recipes.names import bad_columns, input_names
 from streamkern.scheduling import kept, shared, task
 from streamkern.sources import Source
 from streamkern.sources.arrays import as_rows

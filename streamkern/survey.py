@@ -12,7 +12,7 @@ from streamkern.engine import accumulate
 from streamkern.errors import DataError, StreamkernWarning
 from streamkern.features import Standardizer
 from streamkern.plan import SAMPLE_ROWS
-from streamkern.recipes import input_names
+from streamkern.recipes.names import input_names
 from streamkern.statistics import ColumnStatistics, RowIndex, RowSample, Together
 from streamkern.wording import listed
 

@@ -138,7 +138,7 @@ def data_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _called(report: dict[str, Any]) -> str:
-    from streamkern.recipes import target_names
+    from streamkern.recipes.names import target_names
 
     names = None if "classes" in report else target_names(report)
     return "" if names is None else f": {listed(names, _NAMED)}"
@@ -172,7 +172,7 @@ def metric_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
         how = f"learnt, round {number} of {max(each['number'] for each in rounds)}"
         if not number:
             return [("metric", "plain distances, which predicted better than a learnt one")]
-    from streamkern.recipes import named_inputs
+    from streamkern.recipes.names import named_inputs
 
     share = zip(metric["importance"], named_inputs(report, metric["columns"]), strict=True)
     heaviest = sorted(share, key=lambda pair: -pair[0])[:_NAMED]
@@ -203,7 +203,7 @@ def pass_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
         if report.get(key):
             rows.append((label, f"{report[key]:,}"))
     if report["dropped_columns"]:
-        from streamkern.recipes import input_names
+        from streamkern.recipes.names import input_names
 
         names, dropped = input_names(report), report["dropped_columns"]
         shown = _brief(dropped if names is None else [names[j] for j in dropped])

@@ -53,7 +53,8 @@ def opened_rows(
     """
     from streamkern.batches import is_table
     from streamkern.errors import DataError, ModelFileError, ParameterError
-    from streamkern.recipes import check_same_inputs, recipe_of
+    from streamkern.recipes import recipe_of
+    from streamkern.recipes.names import check_same_inputs
     from streamkern.sources import open_hdf5
     from streamkern.sources.headers import matching
     from streamkern.storage import FORMATS, check_output

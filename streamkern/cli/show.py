@@ -49,7 +49,8 @@ def _show_model(say: Say, path: str) -> None:
 
 def _table_rows(card: dict[str, Any]) -> list[tuple[str, str]]:
     """Return which columns of a table or of a data frame the model takes, where they have names."""
-    from streamkern.recipes import input_names, recipe_of
+    from streamkern.recipes import recipe_of
+    from streamkern.recipes.names import input_names
 
     recipe = recipe_of(card["report"])
     names = input_names(card["report"]) or card.get("feature_names")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.errors import DataError, OverflowedError
-from streamkern.recipes import input_names
+from streamkern.recipes.names import input_names
 from streamkern.statistics import ByFold, unplaced_folds
 from streamkern.wording import listed_apart
 

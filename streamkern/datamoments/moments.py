@@ -24,7 +24,8 @@ from streamkern.labelling import classes_of_report
 from streamkern.memory import check_free
 from streamkern.metric import checked_metric, described_metric, with_metric
 from streamkern.pattern import Pattern, check_targets
-from streamkern.recipes import input_names, recipe_of
+from streamkern.recipes import recipe_of
+from streamkern.recipes.names import input_names
 from streamkern.scheduling import is_task, kept, run, shared, task
 from streamkern.sources import LabelledSource, as_source, labelled_rows
 from streamkern.statistics import ByFold, Triangle

@@ -40,7 +40,7 @@ class Column(ABC):
         """Return the names of the inputs that the column becomes."""
 
     @abstractmethod
-    def encode(self, cells: Any, missing: Sequence[str], out: Array) -> Noted:
+    def encode(self, cells: Any, missing: Sequence[str], out: Array) -> Unexpected:
         """Write the inputs of some cells, an array of Arrow, to `out` (rows, inputs).
 
         Returns which of them were not expected.
@@ -70,19 +70,11 @@ def _indicator(name: str, is_given: bool) -> list[str]:
     return [f"{name} is missing"] if is_given else []
 
 
-class Noted(NamedTuple):
-    """What was not expected of some cells.
+class Unexpected(NamedTuple):
+    """How many cells were missing, and categories of others that no level names."""
 
-    Parameters
-    ----------
-    missing : int
-        Cells that were missing, and are filled where the column has something to fill them with.
-    unseen : list of str
-        Categories that the rows of the recipe did not have, once for every cell.
-    """
-
-    missing: int
-    unseen: Sequence[str] = ()
+    n_missing: int
+    categories: Sequence[str] = ()
 
 
 def _unseen(cells: Any, found: Array) -> list[str]:
@@ -148,9 +140,9 @@ class Numbers(Column):
         """Return the names of the inputs that the column becomes."""
         return [self.name, *_indicator(self.name, self.indicator)]
 
-    def encode(self, cells: Any, missing: Sequence[str], out: Array) -> Noted:
+    def encode(self, cells: Any, missing: Sequence[str], out: Array) -> Unexpected:
         """Write the inputs of some cells to `out`."""
-        return Noted(_filled(numbers(self.name, cells, missing), self, out))
+        return Unexpected(_filled(numbers(self.name, cells, missing), self, out))
 
     def check(self) -> None:
         """Raise ValueError unless all values are such as a recipe has."""
@@ -189,7 +181,7 @@ class Categories(Column):
         named += [f"{self.name} is other"] * self.pooled
         return named + _indicator(self.name, self.indicator)
 
-    def encode(self, cells: Any, missing: Sequence[str], out: Array) -> Noted:
+    def encode(self, cells: Any, missing: Sequence[str], out: Array) -> Unexpected:
         """Write the inputs of some cells to `out`."""
         found = places(self.name, cells, self.levels, missing)
         out[:] = 0
@@ -200,7 +192,7 @@ class Categories(Column):
         absent = found == -2
         if self.indicator:
             out[:, -1] = absent
-        return Noted(int(absent.sum()), [] if self.pooled else _unseen(cells, found))
+        return Unexpected(int(absent.sum()), [] if self.pooled else _unseen(cells, found))
 
     def check(self) -> None:
         """Raise ValueError unless all values are such as a recipe has."""
@@ -239,14 +231,14 @@ class Ordinal(Column):
         """Return the names of the inputs that the column becomes."""
         return [self.name, *_indicator(self.name, self.indicator)]
 
-    def encode(self, cells: Any, missing: Sequence[str], out: Array) -> Noted:
+    def encode(self, cells: Any, missing: Sequence[str], out: Array) -> Unexpected:
         """Write the inputs of some cells to `out`."""
         found = places(self.name, cells, self.levels, missing)
         n_filled, unseen = (
             _filled(np.where(found < 0, np.nan, found), self, out),
             _unseen(cells, found),
         )
-        return Noted(n_filled - len(unseen), unseen)
+        return Unexpected(n_filled - len(unseen), unseen)
 
     def check(self) -> None:
         """Raise ValueError unless all values are such as a recipe has."""
@@ -287,14 +279,14 @@ class Times(Column):
         waves = [f"{self.name} {wave} of {p}" for p in self.periods for wave in ("sine", "cosine")]
         return [self.name, *waves, *_indicator(self.name, self.indicator)]
 
-    def encode(self, cells: Any, missing: Sequence[str], out: Array) -> Noted:
+    def encode(self, cells: Any, missing: Sequence[str], out: Array) -> Unexpected:
         """Write the inputs of some cells to `out`."""
         since = seconds(self.name, cells, missing)
         for i, period in enumerate(self.periods):
             angles = (since - _STARTS[period]) * (2 * np.pi / PERIODS[period])
             out[:, 1 + 2 * i] = np.nan_to_num(np.sin(angles))
             out[:, 2 + 2 * i] = np.nan_to_num(np.cos(angles))
-        return Noted(_filled(since, self, out))
+        return Unexpected(_filled(since, self, out))
 
     def check(self) -> None:
         """Raise ValueError unless all values are such as a recipe has."""

@@ -46,15 +46,7 @@ def target_names(report: dict[str, Any]) -> list[str] | None:
 
 
 def check_same_inputs(report: dict[str, Any], data: dict[str, Any]) -> None:
-    """Raise DataError if rows are of other inputs than a model, where both are known.
-
-    Parameters
-    ----------
-    report : dict
-        Of the model.
-    data : dict
-        What the source of the rows says of itself.
-    """
+    """Raise DataError if a source's `data` names other inputs than the report of a model."""
     mine, recipe = recipe_of(report), recipe_of({"data": data})
     then, now = input_names(report), input_names({"data": data})
     alike = mine is None or recipe is None or mine.encodes_like(recipe)
@@ -69,14 +61,7 @@ def check_same_inputs(report: dict[str, Any], data: dict[str, Any]) -> None:
 
 
 def bad_columns(names: Sequence[str] | None, counts: Sequence[int]) -> str:
-    """Say which columns hold values that are not finite, and how many.
-
-    Parameters
-    ----------
-    names : sequence of str, optional
-        Of the inputs.
-    counts : sequence of int, of length p
-    """
+    """Say which inputs hold values that are not finite, and how many, by counts (p,) of them."""
     found = [
         f"{f'column {j}' if names is None else repr(names[j])} ({int(count):,})"
         for j, count in enumerate(counts)

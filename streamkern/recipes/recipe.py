@@ -109,9 +109,11 @@ class Recipe:
         done = 0
         for column in self.columns:
             width = len(column.inputs())
-            noted = column.encode(cells.of(column.name), self.missing, X[:, done : done + width])
+            unexpected = column.encode(
+                cells.of(column.name), self.missing, X[:, done : done + width]
+            )
             if tally is not None:
-                tally.add(column.name, noted)
+                tally.add(column.name, unexpected)
             done += width
         return X
 

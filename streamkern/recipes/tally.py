@@ -1,4 +1,4 @@
-"""What was not expected of rows that a recipe is applied to, counted."""
+"""Cells that a recipe did not expect, counted."""
 
 from __future__ import annotations
 
@@ -10,51 +10,44 @@ from streamkern.errors import StreamkernWarning
 from streamkern.wording import listed
 
 if TYPE_CHECKING:
-    from streamkern.recipes.columns import Noted
+    from streamkern.recipes.columns import Unexpected
 
-# Categories that are remembered by name, and columns and categories that are named.
+# Categories that are remembered by name, and how many are named.
 _KNOWN, _NAMED = 1_000, 5
 
 
 class Tally:
-    """Counts of categories that are new and of cells that are missing.
-
-    Attributes
-    ----------
-    unseen_categories, imputed_cells : int
-        Cells of either kind.
-    """
+    """Counts of categories that are new and of cells that are missing."""
 
     def __init__(self) -> None:
-        self.unseen_categories = self.imputed_cells = 0
+        self._counts = {"unseen_categories": 0, "imputed_cells": 0}
         self._categories: Counter[str] = Counter()
         self._columns: Counter[str] = Counter()
 
-    def add(self, name: str, noted: Noted) -> None:
-        """Count what was noted of some cells of a column."""
-        self.unseen_categories += len(noted.unseen)
-        self.imputed_cells += noted.missing
-        if noted.missing:
-            self._columns[name] += noted.missing
-        for category in noted.unseen:
+    def add(self, name: str, found: Unexpected) -> None:
+        """Count cells of a column."""
+        self._counts["unseen_categories"] += len(found.categories)
+        self._counts["imputed_cells"] += found.n_missing
+        self._columns += Counter({name: found.n_missing})
+        for category in found.categories:
             called = f"{name}={category}"
             if called in self._categories or len(self._categories) < _KNOWN:
                 self._categories[called] += 1
 
     def as_dict(self) -> dict[str, int]:
         """Return the counts, as JSON has them."""
-        return {"unseen_categories": self.unseen_categories, "imputed_cells": self.imputed_cells}
+        return dict(self._counts)
 
     def warn(self, stacklevel: int = 2) -> None:
         """Warn of what was counted, in one sentence, unless that is nothing."""
-        said = []
-        for n, what, counts in (
-            (self.unseen_categories, "hold categories that the fit had not", self._categories),
-            (self.imputed_cells, "are missing and were imputed", self._columns),
-        ):
-            if n:
-                named = (f"{name} ({count:,})" for name, count in counts.most_common())
-                said.append(f"{what}: {n:,}, {listed(named, _NAMED)}")
+        whats = "hold categories that the fit had not", "are missing and were imputed"
+        said = [
+            f"{what}: {n:,}, {listed((f'{of} ({k:,})' for of, k in each.most_common()), _NAMED)}"
+            for what, n, each in zip(
+                whats, self._counts.values(), (self._categories, self._columns), strict=True
+            )
+            if n
+        ]
         if said:
             text = f"the table has cells that {'; and that '.join(said)}."
             warnings.warn(text, StreamkernWarning, stacklevel=stacklevel + 1)

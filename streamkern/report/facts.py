@@ -13,7 +13,7 @@ from streamkern._version import __version__
 from streamkern.fitted import LIBRARIES
 from streamkern.machine import blas_libraries, processor
 from streamkern.memory import in_words
-from streamkern.recipes import named_inputs
+from streamkern.recipes.names import named_inputs
 from streamkern.report.wording import number, percent, seconds
 from streamkern.selection.penalty import CRITERIA
 from streamkern.wording import listed

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streamkern.kernels import KERNELS
-from streamkern.recipes import named_inputs
+from streamkern.recipes.names import named_inputs
 from streamkern.report.wording import number, percent
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from streamkern._version import __version__
 from streamkern.classifier import ClassifierModel
 from streamkern.errors import ParameterError
 from streamkern.model import RidgeModel
-from streamkern.recipes import target_names
+from streamkern.recipes.names import target_names
 from streamkern.report import choices, facts, figures, wording
 from streamkern.report.classes import (
     ClassValidation,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streamkern.errors import DataError
-from streamkern.recipes import bad_columns, input_names
+from streamkern.recipes.names import bad_columns, input_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -215,15 +215,7 @@ class Source(ABC):
         return self.n_features * self.dtype.itemsize
 
     def bad_rows_error(self, n_bad: int, first: int, counts: Any = ()) -> DataError:
-        """Return the error that says which rows are not finite, and in which columns.
-
-        Parameters
-        ----------
-        n_bad, first : int
-            How many rows, and the place of the first.
-        counts : array_like of shape (p + q,), optional
-            Values of every input and target that are not finite.
-        """
+        """Return the error that says which rows are not finite, and which columns (p + q,)."""
         held = "values" if self.weighted_by is None else "values or weights"
         return DataError(
             f"{n_bad:,} of {self.n_samples:,} rows hold NaN or infinite {held}"
