@@ -126,7 +126,8 @@ def convert(
         If `dst` exists and `force` is not given, or cannot be written.
     """
     source = Path(src)
-    check_format(dst, "HDF5")
+    if source != Path(dst):
+        check_format(dst, "HDF5")
     options = RecipeOptions(
         categorical, ordinal or {}, missing, drop, weights, max_levels, impute, header
     )
@@ -146,10 +147,7 @@ def convert(
     recipe = _discovered(source, targets, options) if like is None else read_recipe(like)
     tally, with_targets = Tally(), targets is not None
     result = write_encoded(source, dst, recipe, with_targets=with_targets, tally=tally, force=force)
-    if like is None:
-        return result
-    tally.warn()
-    return result | tally.as_dict()
+    return result if like is None else result | tally.as_dict()
 
 
 def write_encoded(

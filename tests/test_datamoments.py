@@ -683,7 +683,7 @@ def test_moments_take_tables_as_a_fit_does():
     mixed = frame(X).assign(dry=X[:, 0] > 0).astype({"age": object})
     solved, fitted = model().solve(model().moments(mixed, y)), model().fit(mixed, y)
     np.testing.assert_allclose(solved.predict(mixed), fitted.predict(mixed), rtol=1e-6)
-    for table in (frame(X).assign(wood="oak"), X[:, 0]):
+    for table in (frame(X).assign(wood=b"oak"), X[:, 0]):
         errors = []
         for method in (model().fit, model().moments):
             with pytest.raises(DataError) as error:

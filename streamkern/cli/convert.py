@@ -97,6 +97,11 @@ def convert(say: Say, src: str, dst: str, **options: Any) -> None:
         say.note(
             f"{result['missing_rows']:,} rows have missing values; fit with --on-bad-rows skip."
         )
+    if "imputed_cells" in result:
+        say.note(
+            f"{result['imputed_cells']:,} missing cells were imputed, and "
+            f"{result['unseen_categories']:,} hold categories that the recipe has not."
+        )
     say.result(result)
 
 

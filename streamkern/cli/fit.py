@@ -172,9 +172,11 @@ def metric_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
         how = f"learnt, round {number} of {max(each['number'] for each in rounds)}"
         if not number:
             return [("metric", "plain distances, which predicted better than a learnt one")]
-    from streamkern.recipes.names import named_inputs
+    from streamkern.recipes.names import input_names
 
-    share = zip(metric["importance"], named_inputs(report, metric["columns"]), strict=True)
+    names, columns = input_names(report), metric["columns"]
+    called = columns if names is None else [names[j] for j in columns]
+    share = zip(metric["importance"], called, strict=True)
     heaviest = sorted(share, key=lambda pair: -pair[0])[:_NAMED]
     named = ", ".join(f"{column} ({100 * part:.0f}%)" for part, column in heaviest)
     return [("metric", how), ("inputs that weigh most", named)]

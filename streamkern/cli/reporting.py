@@ -38,7 +38,7 @@ def check_report(options: dict[str, Any], inputs: Iterable[str | Path]) -> None:
         return
     if Path(report).resolve() == Path(out).resolve():
         raise ParameterError(f"--out and --report are both {report}; name two files.")
-    check_output(report, force=options["force"], inputs=inputs, formats=["HTML"])
+    check_output(report, force=options["force"], inputs=inputs)
 
 
 def write_report(say: Say, model: Any, options: dict[str, Any], source: Source | None) -> None:

@@ -35,8 +35,8 @@ class Tally:
                 self._categories[called] += 1
 
     def as_dict(self) -> dict[str, int]:
-        """Return the counts, as JSON has them."""
-        return dict(self._counts)
+        """Return the counts, none where all are 0."""
+        return dict(self._counts) if any(self._counts.values()) else {}
 
     def warn(self, stacklevel: int = 2) -> None:
         """Warn of what was counted, in one sentence, unless that is nothing."""

@@ -17,7 +17,7 @@ from streamkern.cli import main
 @pytest.fixture
 def table(tmp_path):
     values = np.random.default_rng(0).standard_normal((30, 4))
-    values[3, 1] = np.nan
+    values[3, 3] = np.nan
     np.savetxt(tmp_path / "t.csv", values, "%.17g", ",", header="a,b,c,price", comments="")
     return tmp_path / "t.csv"
 
@@ -53,11 +53,23 @@ def test_json_is_the_last_line_with_the_result(table, tmp_path):
     }
 
 
+def test_a_table_of_numbers_alone_is_imputed_as_one_with_text_is(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b,y\n1,2,3\n,4,4\n5,1,9\n")
+    (tmp_path / "mixed.csv").write_text("a,b,c,y\n1,2,u,3\n,4,v,4\n5,1,u,9\n")
+    assert run(tmp_path / "t.csv", tmp_path / "o.h5", "--target", "y").exit_code == 0
+    done = run(tmp_path / "mixed.csv", tmp_path / "m.h5", "--target", "y", "--drop", "c")
+    assert done.exit_code == 0, done.output
+    with h5py.File(tmp_path / "o.h5") as alone, h5py.File(tmp_path / "m.h5") as mixed:
+        assert alone.attrs["feature_names"] == '["a", "a is missing", "b"]'
+        np.testing.assert_array_equal(alone["X"][:], [[1, 0, 2], [3, 1, 4], [5, 0, 1]])
+        np.testing.assert_array_equal(alone["X"][:], mixed["X"][:])
+
+
 def test_a_table_to_be_predicted_has_no_target(table, tmp_path):
     done = run(table, tmp_path / "o.h5", "--no-target")
     assert done.exit_code == 0, done.output
     with h5py.File(tmp_path / "o.h5") as file:
-        assert file["X"].shape == (30, 4)
+        assert file["X"].shape == (30, 5)  # of which one says where a price is missing
         assert "y" not in file
     both = run(table, tmp_path / "p.h5", "--no-target", "--target", "a")
     assert both.exit_code == 2

@@ -63,12 +63,19 @@ def test_every_column_of_a_mixed_table_has_its_rule(rows):
 
 
 def test_a_table_of_numbers_alone_stays_as_it_is():
-    recipe = found({"a": ["1", "?", "3"], "b": ["true", "false", ""], "c": ["7", "7", "7"]})
+    recipe = found({"a": ["1", "2", "3"], "b": ["true", "false", "true"], "c": ["7", "7", "7"]})
     assert recipe.columns == (Numbers("a"), Numbers("b"), Numbers("c"))
     assert recipe.is_plain
-    imputed = found({"a": ["1", "?", "3"], "c": ["7", "7", "7"]}, impute=True)
-    assert imputed.columns == (Numbers("a", 2.0, True),)
+    imputed = found({"a": ["1", "2", "3"], "c": ["7", "7", "7"]}, impute=True)
+    assert imputed.columns == (Numbers("a", 2.0),)
     assert imputed.left_out == {"c": "one value"}
+
+
+def test_missing_inputs_are_imputed_in_a_table_of_numbers_alone():
+    columns = {"a": ["1", "?", "3"], "c": ["7", "7", "7"]}
+    assert found(columns) == found(columns, impute=True)
+    assert found(columns).columns == (Numbers("a", 2.0, True),)
+    assert found({"a": ["1", "2", "3"], "y": ["1", "", "3"]}, targets=["y"]).is_plain
 
 
 def test_the_mean_of_many_pieces_is_the_mean_over_all_rows():
