@@ -108,7 +108,7 @@ class TableEstimator(TakesRows, BaseEstimator):  # type: ignore[misc]
             rows = checked_rows(self, X, first=first, finite=finite, fewest=fewest)
             described: dict[str, Any] = {}
         else:
-            rows = encoded(recipe, X, told=not first)
+            rows = encoded(recipe, X, told=not first and like is None)
             if not is_lazy(rows):
                 with data_errors():
                     rows = check_array(

@@ -79,7 +79,7 @@ class Unexpected(NamedTuple):
 
 def _unseen(cells: Any, found: Array) -> list[str]:
     """Return the categories that have no place, as texts."""
-    return [str(cell).strip() for cell in cells.take(np.flatnonzero(found == -1)).to_pylist()]
+    return [str(cells[int(j)].as_py()).strip() for j in np.flatnonzero(found == -1)]
 
 
 def _filled(values: Floats, column: Numbers | Ordinal | Times, out: Array) -> int:

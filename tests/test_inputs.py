@@ -1,0 +1,242 @@
+"""What columns are called: models take them by name, and make recipes of data frames."""
+
+from __future__ import annotations
+
+import warnings
+from copy import deepcopy
+
+import dask.dataframe as dd
+import h5py
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+from sklearn.base import clone
+
+import streamkern
+from streamkern.cli import main
+from streamkern.errors import DataError, StreamkernWarning
+
+KINDS = {
+    "pandas": lambda frame: frame,
+    "polars": pl.from_pandas,
+    "pyarrow": lambda frame: pa.Table.from_pandas(frame, preserve_index=False),
+    "dask": lambda frame: dd.from_pandas(frame, npartitions=2),
+}
+
+
+def mixed(n=120, seed=0):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({
+        "age": rng.integers(18, 80, n).astype(float),
+        "job": rng.choice(["baker", "smith", "clerk"], n),
+        "size": pd.Categorical(rng.choice(["s", "m"], n)),
+        "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, n), "D"),
+        "works": rng.random(n) > 0.5,
+    })  # fmt: skip
+    frame["pay"] = frame["age"] / 10 + 3 * (frame["job"] == "baker") + 0.1 * rng.normal(size=n)
+    frame.loc[[3, 7], "age"] = np.nan
+    frame.loc[5, "job"] = None
+    return frame
+
+
+def numbers(n=120):
+    values = np.random.default_rng(0).normal(size=(n, 3)) * [1.0, 30.0, 0.1] + [0, 50, 7]
+    frame = pd.DataFrame(values, columns=["height", "age", "share"])
+    return frame.assign(pay=frame["age"] / 10 + np.sin(frame["height"]))
+
+
+def command(*words):
+    done = CliRunner().invoke(main, [*map(str, words)])
+    assert done.exit_code == 0, done.output
+    return done
+
+
+def loaded(frame, folder, *options):
+    """Return the model that the command line makes of a table."""
+    frame.to_csv(folder / "t.csv", index=False)
+    command("convert", folder / "t.csv", folder / "t.h5", "--target", "pay")
+    small = ("--components", 32, "--alpha", 0.1, "--quiet")
+    command("fit", folder / "t.h5", "--out", folder / "m.h5", *small, *options)
+    return streamkern.load(folder / "m.h5")
+
+
+def models():
+    ridge = streamkern.RandomFeatureRidge(n_components=32, alpha=0.1)
+    return [
+        ridge,
+        streamkern.RandomFeatureClassifier(n_components=32, alpha=0.1),
+        streamkern.RandomFeatureAdaBoost(ridge, n_estimators=2),
+        streamkern.RandomFeaturePCA(n_components=3, n_random_features=32),
+    ]
+
+
+def said(model, X):
+    """Return all that a model makes of rows."""
+    names = ("predict", "predict_proba", "decision_function", "transform")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StreamkernWarning)
+        made = [getattr(model, name)(X) for name in names if hasattr(model, name)]
+        if isinstance(model, streamkern.RandomFeatureRidge):
+            made += model.predict(X, return_std=True)
+    return [np.asarray(each) for each in made]
+
+
+def assert_same(mine, theirs):
+    for left, right in zip(mine, theirs, strict=True):
+        np.testing.assert_array_equal(left, right)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("make", [numbers, mixed], ids=["numbers", "mixed"])
+def test_a_model_of_a_table_takes_frames_by_name_in_any_order(kind, make, tmp_path):
+    frame = make()
+    model = loaded(frame, tmp_path)
+    inputs = frame.drop(columns="pay")
+    assert model.feature_names_in_.tolist() == list(inputs)
+    assert model.n_features_in_ == inputs.shape[1]
+    shuffled = KINDS[kind](inputs[list(inputs)[::-1]].assign(more="x"))
+    assert_same(said(model, shuffled), said(model, model.recipe_.transform(inputs)))
+    with pytest.raises(DataError, match="the table has no column 'age', which is needed; it has"):
+        model.predict(KINDS[kind](inputs.drop(columns="age")))
+
+
+def test_errors_of_a_table_are_those_of_its_rows(tmp_path):
+    frame = mixed()
+    model = loaded(frame, tmp_path)
+    expected = model.evaluate(streamkern.open_hdf5(tmp_path / "t.h5"))
+    with pytest.warns(StreamkernWarning, match="are missing and were imputed: 3, age"):
+        found = model.evaluate(frame[["since", "size", "works", "job", "age"]], frame["pay"])
+    assert found == expected
+    with pytest.warns(StreamkernWarning, match="imputed"):
+        assert model.score(frame, frame["pay"]) == expected["r2"]
+
+
+def test_rows_without_names_are_inputs_already(tmp_path):
+    model = loaded(mixed(), tmp_path)
+    rows = model.recipe_.transform(mixed())
+    assert model.predict(rows).shape == (120,)
+    with pytest.raises(DataError, match=r"must have 14 columns, .* shape \(120, 5\)"):
+        model.predict(rows[:, :5])
+
+
+def test_files_of_other_inputs_are_refused(tmp_path):
+    frame = numbers()
+    model = loaded(frame, tmp_path)
+    frame[["age", "height", "share", "pay"]].to_csv(tmp_path / "o.csv", index=False)
+    command("convert", tmp_path / "o.csv", tmp_path / "o.h5", "--target", "pay")
+    why = "the two are height, age, share and age, height, share; convert the table again"
+    with pytest.raises(DataError, match=why):
+        model.predict(streamkern.open_hdf5(tmp_path / "o.h5"))
+    done = CliRunner().invoke(main, ["evaluate", str(tmp_path / "m.h5"), str(tmp_path / "o.h5")])
+    assert done.exit_code == 1
+    assert why in done.stderr
+
+
+@pytest.mark.parametrize("model", models(), ids=lambda model: type(model).__name__)
+@pytest.mark.parametrize("make", [numbers, mixed], ids=["numbers", "mixed"])
+def test_a_fit_to_a_frame_makes_the_recipe_that_it_needs(make, model, tmp_path):
+    frame = make()
+    inputs, y = frame.drop(columns="pay"), frame["pay"]
+    targets = y if isinstance(model, streamkern.RandomFeatureRidge) else y > y.median()
+    fitted = clone(model).fit(inputs, targets)
+    assert (fitted.recipe_ is None) == (make is numbers)
+    assert fitted.feature_names_in_.tolist() == list(inputs)
+    assert fitted.n_features_in_ == inputs.shape[1]
+    rows = inputs.to_numpy() if make is numbers else fitted.recipe_.transform(inputs)
+    assert_same(said(fitted, inputs), said(clone(model).fit(rows, targets), rows))
+    fitted.save(tmp_path / "m.h5")
+    for other in (deepcopy(fitted), streamkern.load(tmp_path / "m.h5")):
+        assert other.recipe_ == fitted.recipe_
+        assert other.feature_names_in_.tolist() == list(inputs)
+        assert_same(said(other, inputs), said(fitted, inputs))
+        shuffled = inputs[list(inputs)[::-1]]
+        if make is numbers:
+            with pytest.raises(DataError, match="must be in the same order"):
+                said(other, shuffled)
+        else:
+            assert_same(said(other, shuffled), said(fitted, inputs))
+
+
+def test_a_frame_has_the_recipe_of_its_parquet_file(tmp_path):
+    frame = mixed()
+    frame.to_parquet(tmp_path / "t.parquet")
+    streamkern.convert(tmp_path / "t.parquet", tmp_path / "t.h5", targets=["pay"])
+    model = models()[0].fit(frame.drop(columns="pay"), frame["pay"])
+    assert model.recipe_.columns == streamkern.read_recipe(tmp_path / "t.h5").columns
+
+
+def test_rows_that_come_later_become_inputs_by_the_first_recipe():
+    frame, later = mixed(), mixed(60, seed=1)[["works", "since", "size", "job", "age", "pay"]]
+    model = models()[0]
+    whole, inputs = pd.concat([frame, later]), frame.drop(columns="pay")
+    model.partial_fit(inputs, frame["pay"]).partial_fit(later.drop(columns="pay"), later["pay"])
+    assert model.report_["rows"] == 180
+    first = models()[0].fit(inputs, frame["pay"])
+    assert model.recipe_ == first.recipe_
+    like = models()[0].fit(whole.drop(columns="pay"), whole["pay"], like=first)
+    assert like.recipe_ == first.recipe_
+    np.testing.assert_allclose(said(model, inputs)[0], said(like, inputs)[0], rtol=1e-3)
+
+
+def test_a_search_takes_a_frame():
+    frame = mixed()
+    model = models()[0].tune(frame.drop(columns="pay"), frame["pay"], kernels=None)
+    assert model.recipe_.feature_names[:2] == ["age", "age is missing"]
+
+
+def test_what_the_fit_had_not_is_told_once():
+    frame = mixed()
+    model = models()[0].fit(frame.drop(columns="pay"), frame["pay"])
+    rows = mixed(20)[["job", "age", "size", "since", "works"]].dropna()
+    model.predict(rows)  # without a warning
+    rows.loc[rows.index[:2], "job"] = "astronaut"
+    with pytest.warns(StreamkernWarning, match=r"had not: 2, job=astronaut \(2\)\.") as told:
+        model.predict(rows)
+    assert len(told) == 1
+    with pytest.raises(DataError, match="'age' must hold numbers, but has 2 others, such as 'ol"):
+        model.predict(rows.assign(age=["old", "young", *["1"] * (len(rows) - 2)]))
+
+
+def test_a_lazy_frame_of_text_is_not_fitted():
+    lazy = dd.from_pandas(mixed(), npartitions=2)
+    with pytest.raises(DataError, match=r"columns job, size, since do not; leave.*compute\(\)"):
+        models()[0].fit(lazy.drop(columns="pay"), lazy["pay"])
+
+
+def test_rows_that_are_not_finite_are_named_by_column(tmp_path):
+    frame = numbers()
+    X, y = frame[["height", "age", "share"]], frame["pay"].to_numpy()
+    model = models()[0].fit(X, y)
+    bad = X.copy()
+    bad.iloc[4, 1] = bad.iloc[5, 1] = bad.iloc[5, 2] = np.nan
+    why = r"in 2 of 120 rows, in 'age' \(2\), 'share' \(1\); on_bad_rows 'skip' .*, or fill"
+    with pytest.raises(DataError, match=why):
+        model.predict(bad)
+    with h5py.File(tmp_path / "t.h5", "w") as file:
+        file["X"], file["y"] = bad, y
+    why = r"2 of 120 rows hold NaN or infinite values, in column 1 \(2\), column 2 \(1\), the .*"
+    for rows in ((bad.to_numpy(), y), (streamkern.open_hdf5(tmp_path / "t.h5"),)):
+        with pytest.raises(DataError, match=why + r"\(--on-bad-rows skip\).* --impute"):
+            models()[0].fit(*rows)
+    plain = models()[0].fit(X.to_numpy(), y)
+    with pytest.raises(DataError, match=r"overflow in column 1 \(2\), column 2 \(1\); .*--impute"):
+        plain.predict_to_hdf5(streamkern.open_hdf5(tmp_path / "t.h5"), tmp_path / "p.h5")
+
+
+def test_reports_and_cards_say_the_names_of_inputs_and_target(tmp_path):
+    loaded(mixed(), tmp_path, "--metric", "diagonal:1", "--report", tmp_path / "r.html")
+    html = (tmp_path / "r.html").read_text()
+    for words in ("Actual pay", "Predicted pay", "job=baker"):
+        assert words in html
+    assert "column 1" not in html
+    card = " ".join(command("show", tmp_path / "m.h5").stdout.split())
+    assert "targets 1: pay" in card
+    assert "inputs made of them age, age is missing, job=baker, job=clerk" in card
+    frame = numbers()
+    models()[0].fit(frame[["age", "share"]], frame["pay"]).save(tmp_path / "f.h5")
+    card = " ".join(command("show", tmp_path / "f.h5").stdout.split())
+    assert "columns age, share" in card
+    assert "targets 1: pay" in card
