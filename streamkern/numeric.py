@@ -54,8 +54,8 @@ def in_one_type(name: str, frame: Any) -> Any:
     if others:
         raise DataError(
             f"{name} must hold numbers only, but the column{'s' * (len(others) > 1)} "
-            f"{', '.join(others[:10])} do{'es' * (len(others) == 1)} not; leave them "
-            f"out, compute() what fits in memory, or convert the files with `streamkern convert`."
+            f"{', '.join(others[:10])} do{'es' * (len(others) == 1)} not; encode or "
+            f"leave out, compute() a frame that fits in memory, or convert its files."
         )
     kinds = _number_types(dtype for _, dtype in types)
     return frame.astype(np.result_type(*kinds)) if types else frame

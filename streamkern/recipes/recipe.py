@@ -291,6 +291,10 @@ def arrow_table(frame: Any) -> Any:
     try:
         if hasattr(frame, "reset_index"):
             return pa.Table.from_pandas(frame, preserve_index=False)
+        if hasattr(frame, "to_arrow"):  # of polars, whose views of texts have few functions
+            from polars import CompatLevel  # noqa: PLC0415  whoever has a frame has imported it
+
+            frame = frame.to_arrow(compat_level=CompatLevel.oldest())
         return pa.table(frame)
     except (TypeError, ValueError) as error:
         raise DataError(
