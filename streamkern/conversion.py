@@ -145,24 +145,15 @@ def convert(
         except NotNumbersError:  # so there is more in it than numbers, or less
             pass
     recipe = _discovered(source, targets, options) if like is None else read_recipe(like)
-    tally, with_targets = Tally(), targets is not None
-    result = write_encoded(source, dst, recipe, with_targets=with_targets, tally=tally, force=force)
+    tally = Tally()
+    result = write_encoded(source, dst, recipe, tally, targets is not None, force)
     return result if like is None else result | tally.as_dict()
 
 
-def write_encoded(
-    source: Path,
-    dst: str | Path,
-    recipe: Recipe,
-    *,
-    with_targets: bool = True,
-    tally: Tally,
-    force: bool = False,
+def write_encoded(  # noqa: PLR0917
+    source: Path, dst: str | Path, recipe: Recipe, tally: Tally, with_targets: bool, force: bool
 ) -> dict[str, Any]:
-    """Write what a recipe makes of a table to an HDF5 file; results are those of `convert`.
-
-    What the recipe did not expect of the cells is added to a tally.
-    """
+    """Write what a recipe makes of a table to an HDF5 file; results are those of `convert`."""
     batches = open_batches(source, header=recipe.header)
     needed = [column.name for column in recipe.columns]
     if with_targets:
@@ -256,7 +247,7 @@ def encoded_tables(
         for number, table in enumerate(map(Path, tables)):
             path = Path(where) / str(number) / f"{table.name}.h5"
             path.parent.mkdir()
-            found = write_encoded(table, path, recipe, with_targets=with_targets, tally=tally)
+            found = write_encoded(table, path, recipe, tally, with_targets, force=False)
             unlabelled += found.get("unlabelled_rows", 0)
             paths.append(str(path))
         try:

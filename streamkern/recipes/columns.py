@@ -234,11 +234,8 @@ class Ordinal(Column):
     def encode(self, cells: Any, missing: Sequence[str], out: Array) -> Unexpected:
         """Write the inputs of some cells to `out`."""
         found = places(self.name, cells, self.levels, missing)
-        n_filled, unseen = (
-            _filled(np.where(found < 0, np.nan, found), self, out),
-            _unseen(cells, found),
-        )
-        return Unexpected(n_filled - len(unseen), unseen)
+        _filled(np.where(found < 0, np.nan, found), self, out)
+        return Unexpected(int((found == -2).sum()), _unseen(cells, found))
 
     def check(self) -> None:
         """Raise ValueError unless all values are such as a recipe has."""

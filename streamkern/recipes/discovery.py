@@ -15,12 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
 MAX_LEVELS = 64
-_FRAMES = {
-    ("pandas", "DataFrame"),
-    ("polars", "DataFrame"),
-    ("pyarrow", "Table"),
-    ("pyarrow", "RecordBatch"),
-}
+_FRAMES = {"pandas.DataFrame", "polars.DataFrame", "pyarrow.Table", "pyarrow.RecordBatch"}
 # A target of text.
 _MOST_LABELS = 1_000
 _SINGLE_EXACT = {"bool", "int8", "uint8", "int16", "uint16", "halffloat", "float", "null"}
@@ -172,8 +167,8 @@ def discover(
 
 def is_frame(rows: Any) -> bool:
     """Say whether rows are a table of pandas, polars or pyarrow, in memory."""
-    bases = {(kind.__module__.partition(".")[0], kind.__name__) for kind in type(rows).__mro__}
-    return bool(bases & _FRAMES)
+    kinds = ((kind.__module__.partition(".")[0], kind.__name__) for kind in type(rows).__mro__)
+    return not _FRAMES.isdisjoint(map(".".join, kinds))
 
 
 def recipe_of_frame(frame: Any, *, keep_missing: bool = False) -> Recipe | None:

@@ -16,15 +16,7 @@ _NAMED = 5
 
 
 def input_names(report: dict[str, Any]) -> list[str] | None:
-    """Return the names of the inputs (p,) in a report of a fit, None where they have none.
-
-    Those of a column of text are `job=astronaut` and the like.
-
-    Raises
-    ------
-    ValueError
-        If a recipe is damaged.
-    """
+    """Return the names of the inputs (p,) in a report of a fit, None where they have none."""
     recipe = recipe_of(report)
     if recipe is not None:
         return recipe.feature_names

@@ -279,13 +279,7 @@ def _column(values: Any) -> Column:
 
 
 def arrow_table(frame: Any) -> Any:
-    """Return a table of pandas, polars or pyarrow as one of Arrow, without an index.
-
-    Raises
-    ------
-    DataError
-        If it is none, a column holds values of several kinds, or two have the same name.
-    """
+    """Return a table as one of Arrow, without an index, or raise DataError if it is none."""
     import pyarrow as pa  # noqa: PLC0415  slow
 
     try:

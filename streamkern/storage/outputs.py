@@ -18,20 +18,12 @@ if TYPE_CHECKING:
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
-# Endings that say which format a file has.
-_ENDINGS = {
-    "HDF5": ".h5 .hdf5",
-    "CSV": ".csv",
-    "TSV": ".tsv",
-    "Parquet": ".parquet",
-    "NumPy": ".npy .npz",
-    "pickle": ".pkl .pickle .joblib",
-    "ONNX": ".onnx",
-    "HTML": ".html",
-    "JSON": ".json",
-    "gzip": ".gz",
-}
-_FORMATS = {ending: name for name, endings in _ENDINGS.items() for ending in endings.split()}
+# What endings of names say.
+_FORMATS = {
+    ".csv": "CSV", ".tsv": "TSV", ".parquet": "Parquet", ".npy": "NumPy", ".npz": "NumPy",
+    ".h5": "HDF5", ".hdf5": "HDF5", ".onnx": "ONNX", ".html": "HTML", ".json": "JSON",
+    ".pkl": "pickle", ".joblib": "pickle", ".gz": "gzip",
+}  # fmt: skip
 
 
 def check_format(path: str | Path, *written: str) -> None:

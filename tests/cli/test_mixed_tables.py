@@ -77,6 +77,18 @@ def test_the_raw_table_is_predicted_as_its_converted_rows_are(folder):
     assert set(inside(folder)) == {*left, "train.h5"}
 
 
+def test_cells_that_the_recipe_did_not_expect_are_counted_and_said(folder):
+    (folder / "odd.csv").write_text("hours,workclass,age\n40,astronaut,41\n?,Private,\n")
+    done = run("predict", "model.h5", "odd.csv", "--out", "p.h5", "--json", "--quiet")
+    assert done.exit_code == 0, done.output
+    report = json.loads(done.stdout)
+    assert (report["unseen_categories"], report["imputed_cells"]) == (1, 2)
+    assert done.stderr.count("\n") == 1
+    assert "had not: 1, workclass=astronaut (1); and that are missing and" in done.stderr
+    assert "imputed: 2, age (1), hours (1)." in done.stderr
+    assert run("convert", "odd.csv", "o.h5", "--like", "model.h5", "--no-target").exit_code == 0
+
+
 def test_the_raw_table_is_evaluated(folder):
     raw = run("evaluate", "model.h5", "train.csv", "--json")
     rows = run("evaluate", "model.h5", "train.h5", "--json")
@@ -179,6 +191,10 @@ def test_the_raw_table_has_the_scores_of_its_converted_rows(folder):
         np.testing.assert_allclose(raw["X"][:], mine, rtol=1e-6, atol=1e-9)
     done = run("transform", "pca.h5", "*.csv", "--out", "both.h5", "--json")
     assert json.loads(done.stdout.splitlines()[-1])["rows"] == 7
+    for name, read in (("z.csv", pd.read_csv), ("z.parquet", pd.read_parquet)):
+        assert run("transform", "pca.h5", "new.csv", "--out", name).exit_code == 0
+        assert list(read(name)) == ["X_0", "X_1"]
+        np.testing.assert_allclose(read(name), mine, rtol=1e-6, atol=1e-9)
     refused = run("transform", "pca.h5", "new.csv", "--out", "new.csv", "--force", "--quiet")
     assert "new.csv is an input of this job" in refused.stderr
     assert not [name for name in inside(folder) if name.startswith(".")]

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import h5py
 import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 from commandline import report_of, rows, streamkern, write
@@ -52,6 +56,45 @@ def test_people_are_told_where_predictions_are():
     fitted()
     output = streamkern("predict", "model.h5", "data.h5", "--out", "p.h5").stdout
     assert output == "300 predictions in p.h5:y_pred\n"
+
+
+@pytest.mark.parametrize("q", [None, 2])
+def test_predictions_are_of_the_format_that_the_name_says(q):
+    model, (X, _) = fitted(q), rows()
+    for name, read in (("p.csv", pd.read_csv), ("p.parquet", pd.read_parquet)):
+        streamkern("predict", "model.h5", "data.h5", "--out", name, "--std")
+        columns = (
+            ["y_pred", "y_std"]
+            if q is None
+            else [f"y_{n}_{j}" for n in ("pred", "std") for j in (0, 1)]
+        )
+        assert list(read(name)) == columns
+        expected = np.column_stack(model.predict(X, return_std=True))
+        np.testing.assert_allclose(read(name), expected, atol=1e-5)
+
+
+def test_a_name_that_ends_like_another_format_is_refused():
+    fitted()
+    streamkern("moments", "data.h5", "--out", "m.h5", "--components", 8, "--quiet")
+    streamkern("pca", "data.h5", "--out", "pca.h5", "--random-features", 8, "--quiet")
+    Path("t.csv").write_text("a,b\n1,2\n2,1\n")
+    for command in (
+        "predict model.h5 data.h5 --out p.tsv",
+        "transform pca.h5 data.h5 --out p.npy",
+        "fit data.h5 --out p.csv",
+        "fit data.h5 --out p.pkl --boost 2 --classify",
+        "tune data.h5 --out p.parquet",
+        "moments data.h5 --out p.csv",
+        "solve m.h5 --out p.json",
+        "merge m.h5 m.h5 --out p.csv",
+        "pca data.h5 --out p.npz",
+        "convert t.csv p.parquet --target b",
+        "export model.h5 --out p.h5",
+    ):
+        done = CliRunner().invoke(main, command.split())
+        assert done.exit_code == 2, command
+        assert re.search(r"p\.\w+ ends like .*, but what is written there is .*; give", done.stderr)
+    assert not list(Path().glob("p.*"))
 
 
 def test_several_files_are_predicted_one_after_the_other():
