@@ -118,9 +118,13 @@ class RandomFeatureRidge(
     moments_ : DataMoments or None
         Of all rows that are in, where they were to be kept or rows come and go; not saved with the
         model, but by themselves.
+    recipe_ : Recipe or None
+        How a table became the inputs, where it was not numbers alone, or `convert` wrote it.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (p,)
-        Names of the columns, where they were fitted as a data frame; predictions ask for the same.
+        Columns of the rows that were fitted, before a recipe makes inputs of them.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where a data frame or a table had some.  Predictions ask a frame for the same:
+        in any order and among others where there is a recipe.
 
     Notes
     -----
