@@ -184,6 +184,12 @@ class Solved:
             return self.sparsity.rmse_of(len(self.solution.coef))
         return self.size.cv_rmse if self.size and self.support is None else None
 
+    @property
+    def held_out(self) -> Floats | None:
+        """The mean squared error of folds, (q,), as their moments tell it."""
+        by_rows = self.size is not None and self.size.curve.criterion == "loo"
+        return None if self.cv_rmse is None or by_rows else np.square(self.cv_rmse)
+
     def ordered_rows(self, fold_by: str) -> str:
         """One sentence where the folds' errors lie far apart, else ''."""
         if self.size is None or fold_by == "rows":

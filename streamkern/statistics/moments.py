@@ -417,4 +417,5 @@ class Moments(Statistic):
             unit * target_mean,
             self.precision,
             intercept,
+            min(1.0, N / self.n_rows),
         )
