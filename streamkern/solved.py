@@ -111,11 +111,15 @@ def solved_ridge(
         equations = replace(equations, train_rss=errors.train * equations.weight)
         cv_rmse = cv_rmse if errors.held_out is None else np.sqrt(errors.held_out)
     note, fold_by = errors.note(report["precision"]), report["fold_by"] or "rows"
-    told = [solution.note, solved.ordered_rows(fold_by), note * (errors.told_by == "bound")]
+    short = solved.short_of_precision(report["precision"])
+    told = [solution.note, solved.ordered_rows(fold_by), short, note * (errors.told_by == "bound")]
     warnings = list(filter(None, told))
     # Too common for warnings.
-    notes = [solved.at_the_edge(report["precision"]), report.get("tuning_note", "")]
-    notes.append(note * (errors.told_by == "rows"))
+    notes = [
+        "" if short else solved.at_the_edge(report["precision"]),
+        report.get("tuning_note", ""),
+        note * (errors.told_by == "rows"),
+    ]
     curve = solved.sparsity if sparse is not None and sparse.is_chosen else None
     peak, seconds = report["peak_worker_bytes"], dict(report["seconds"])
     spent = time.perf_counter() - begun
