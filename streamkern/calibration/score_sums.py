@@ -70,15 +70,11 @@ def sigmoid_of_sums(parts: Sequence[ScoreSums]) -> PlattSigmoid:
     variance = np.maximum(squares - scores**2, 0.0)
     together = np.maximum(products - scores * targets, 0.0)
     n = weight / row_weight(n_rows, weight)
-    fitted = []
-    for m, s, v, c in zip(targets, scores, variance, together, strict=True):
-        told = v > 0 and abs(m) < 1
-        most = max((1.0 - 1.0 / (n + 2.0)) ** 2 - m * m, 0.0)  # as one row among all could tell
-        slope, offset = _sigmoid(m, min(c * c / v, most) if told else 0.0, n)
-        each = slope * c / v if told else 0.0
-        fitted.append((each, offset + slope * m - each * s))
-    slopes, offsets = np.array(fitted).T
-    return PlattSigmoid(slopes, offsets)
+    per_score = np.divide(together, variance, out=np.zeros_like(variance), where=variance > 0)
+    most = (1.0 - 1.0 / (n + 2.0)) ** 2 - targets**2  # as one row among all could tell
+    explained = np.minimum(together * per_score, most)
+    a, b = np.array([_sigmoid(m, V, n) for m, V in zip(targets, explained, strict=True)]).T
+    return PlattSigmoid(a * per_score, b + a * (targets - per_score * scores))
 
 
 def _sigmoid(m: float, V: float, n: float) -> tuple[float, float]:
@@ -115,10 +111,7 @@ def _likely(m: float, V: float, R: float) -> tuple[Floats, Floats]:
     beside[1:] = np.sqrt(4.0 * k * beta * (k + nu - 2.0) / (d * d * (d + 1.0) * (d - 1.0)))
     betas, vectors = np.linalg.eigh(np.diag(middle) + np.diag(beside, -1))
     ends = np.array([-R, R])
-    part = S * S
-    weights = (
-        part * np.append(p * w, (1.0 - p) * w),
-        (1.0 - part) / 2.0 * vectors[0] ** 2,
-        (1.0 - part) / 2.0 * (1.0 + ends * m / R**2) / 2.0,
-    )
+    rare = (1.0 - S * S) / 2.0
+    of_ends = rare * (1.0 + ends * m / R**2) / 2.0
+    weights = S * S * p * w, S * S * (1.0 - p) * w, rare * vectors[0] ** 2, of_ends
     return np.concatenate([normals, betas, ends]), np.concatenate(weights)

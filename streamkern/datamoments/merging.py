@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from streamkern.statistics import Moments, RowIndex
 
 
+# What standardizers do besides taking out means.
+_SCALES = ("deviation", "linear")
+
+
 def check_alike(left: DataMoments, right: DataMoments) -> None:
     """Raise DataError unless two moments are of the same map, and otherwise alike."""
     for mine, theirs in zip_longest(_traits(left), _traits(right), fillvalue="nothing of the kind"):
@@ -33,25 +37,10 @@ def check_alike(left: DataMoments, right: DataMoments) -> None:
 
 
 def turns_between(left: Any, right: Any) -> Floats | None:
-    """Return the angles (L,) that pairs of features of one map are ahead of those of another by.
+    """Return the angles (L,) that pairs of the left map's features are ahead by, None if it is one.
 
     cos(w^T (x - m)) and sin(w^T (x - m)) of another m are the same two, turned by the angle
-    w^T (m' - m): so a mean that is no part of the kernel is none of the moments either.
-
-    Parameters
-    ----------
-    left, right : FeatureMap
-        Of the same parameters.
-
-    Returns
-    -------
-    ndarray of shape (L,), or None
-        None where the maps are the same.
-
-    Raises
-    ------
-    DataError
-        If the two differ by more than a mean, or are not of pairs.
+    w^T (m' - m).  Raise DataError if the maps differ by more than means, or are not of pairs.
     """
     if left.equals(right):
         return None
@@ -59,10 +48,7 @@ def turns_between(left: Any, right: Any) -> Floats | None:
     apart = set(mine.columns.tolist()) ^ set(theirs.columns.tolist())
     if apart:
         why = f"inputs left out as constant in one are not in the other: {listed(sorted(apart))}"
-    elif not all(
-        np.array_equal(getattr(mine, name), getattr(theirs, name))
-        for name in ("deviation", "linear")
-    ):
+    elif not all(np.array_equal(*(vars(s)[n] for s in (mine, theirs))) for n in _SCALES):
         why = "the inputs of the two are standardised by other means or deviations"
     elif not left.inner.equals(right.inner):
         why = "the features of the two were chosen from other rows, as landmarks are"
@@ -121,13 +107,7 @@ def check_disjoint(left: RowIndex, right: RowIndex) -> None:
 
 
 def merged_folds(left: ByFold, right: ByFold, turns: Floats | None = None) -> ByFold:
-    """Return the moments of both, fold by fold, all about the shifts of the first.
-
-    Parameters
-    ----------
-    left, right : ByFold
-    turns : ndarray of shape (L,), optional
-        By which features of the first are ahead of those of the second.
+    """Return the moments of both, fold by fold, about the shifts and means of the first.
 
     Raises
     ------

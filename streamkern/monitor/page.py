@@ -138,6 +138,8 @@ class _View:
                 worker.address: worker.metrics.get("memory", 0)
                 for worker in self.scheduler.workers.values()
             }
+            if job is not None and job.main is not None:
+                job.main.hear_memory(memory)
             text = panels.panel(job, now, memory)
             shown = [] if job is None or job.main is None else self._drawn(job, job.main)
         if self.panel.text != text:

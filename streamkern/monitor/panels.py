@@ -73,8 +73,6 @@ def panel(job: Job | None, now: float, memory: Mapping[str, float]) -> str:
     if job is None:
         return "<h2>No job yet</h2><p>The figures of a fit or a prediction will be here.</p>"
     reading = job.main
-    if reading is not None:
-        reading.hear_memory(memory)
     phase = f"{escape(job.phase)}, {wording.duration(job.elapsed(now))}"
     parts = [f"<h2>{escape(printable(job.name))} <span class=phase>{phase}</span></h2>"]
     if job.error is not None:

@@ -23,6 +23,7 @@ def story_of_a_shard():
 
 def cells(story, memory):
     """What is in the tiles, and in the line of the worker."""
+    story.reading.hear_memory(memory)
     html = panel(story.job, story.clock(), memory)
     tiles = re.findall("<b>(.*?)</b><span>(.*?)</span>", html)
     return {said: figure for figure, said in tiles}, re.findall("<td>(.*?)</td>", html)[:8]
