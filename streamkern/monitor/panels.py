@@ -111,7 +111,7 @@ def _tiles(job: Job, reading: Pass, now: float) -> str:
     if reading.validation:
         seen, error = reading.validation[-1]
         said = f"error on new rows {wording.features_of(reading)} after {seen:,} rows"
-        tiles.append((f"{error:.4g}", said))
+        tiles.append((f"{error:.5g}", said))
     if job.solved is not None:
         tiles.append(_solution(job.solved))
     shown = [f"<div class=tile><b>{escape(b)}</b><span>{escape(s)}</span></div>" for b, s in tiles]
@@ -120,7 +120,7 @@ def _tiles(job: Job, reading: Pass, now: float) -> str:
 
 def _solution(solved: Mapping[str, object]) -> tuple[str, str]:
     alpha, error = solved["alpha"], solved["cv_rmse"]
-    said = f", error left out {error:.4g}" if isinstance(error, float) else ""
+    said = f", error left out {error:.5g}" if isinstance(error, float) else ""
     return (f"{alpha:.3g}" if isinstance(alpha, float) else "several"), f"alpha{said}"
 
 

@@ -53,5 +53,5 @@ def test_the_error_on_new_rows_names_its_features_and_has_the_unit_of_the_one_le
     story.validated(300, 12.345, leading=leading)
     story.solve()
     tiles, _ = cells(story, {})
-    assert tiles[f"error on new rows with {features} after 300 rows"] == "12.35"
+    assert tiles[f"error on new rows with {features} after 300 rows"] == "12.345"
     assert tiles["alpha, error left out 0.25"] == "1"
