@@ -244,8 +244,8 @@ class RandomFeatureAdaBoost(
         The predictors of the rounds, with what their votes are multiplied by.
     report_ : dict
         Rows, seconds and memory of the fit, and `rounds`: of each its weighted error, and the
-        training error after it with its bound, the mean of exp(-m / 2), m the votes of a row's
-        class less those of the best other one.  Both are means with the weights of rows.
+        training error after it, for two classes with its bound, the mean of exp(-V) for the votes
+        V of a row's class.  Both are means with the weights of rows.
     n_features_in_ : int
 
     Notes
