@@ -112,7 +112,9 @@ class RandomFeatureRidge(
     metric_ : ndarray of shape (p, p)
         M, the identity where no metric was given or learnt; 0 for inputs that are left out.
     report_ : dict
-        Rows, seconds, memory and diagnostics of the fit.
+        Rows, seconds, memory and diagnostics of the fit.  `errors_from` says whether `train_rmse`
+        and `cv_rmse` are told by the 'moments', or by the 'rows', or are a 'bound', where residuals
+        are smaller than the rounding of sums.
     penalty_curve_ : PenaltyCurve or None
         What the penalty was chosen by, with the errors of every fold; not saved.
     moments_ : DataMoments or None
