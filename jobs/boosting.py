@@ -74,9 +74,11 @@ def boosted(given: argparse.Namespace, algorithm: str, rows: Any, test: Any) -> 
     print(f"\n{algorithm}, {given.components:,} features a round, {seconds:.1f} s{stopped}")
     print(f"{'round':>6}{'step':>8}{'weighted':>10}{'training':>10}{'at most':>9}{'test':>9}")
     for each, error in zip(report["rounds"], on_test, strict=True):
+        bound = each["train_error_bound"]
+        most = "-" if bound is None else f"{bound:.4f}"
         print(
             f"{each['round']:>6}{each['step']:>8.3f}{each['weighted_error']:>10.4f}"
-            f"{each['train_error']:>10.4f}{each['train_error_bound']:>9.4f}{error:>9.4f}"
+            f"{each['train_error']:>10.4f}{most:>9}{error:>9.4f}"
         )
     print(summary("all rounds", whole))
     rounds = [{**one, "test_error": e} for one, e in zip(report["rounds"], on_test, strict=True)]

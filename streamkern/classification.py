@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamkern.calibration import ScoreSums, fitted_calibrator, normal_sigmoid
+from streamkern.calibration import ScoreSums, fitted_calibrator, sigmoid_of_sums
 from streamkern.errors import DataError
 from streamkern.prediction import bad_inputs, predicted_shards
 from streamkern.scheduling import run_all, task
@@ -69,7 +69,7 @@ def calibrated_by_moments(ridge: RidgeModel) -> Calibrator:
     left_out = unseen_by(ridge, folds).left_out
     size = ridge.report_["sparse_of"] or len(ridge.predictor_.coef)
     sums = [task(_sums, folds, k, size, left, name=f"sums-{k}") for k, left in left_out.items()]
-    return normal_sigmoid(run_all(sums))
+    return sigmoid_of_sums(run_all(sums))
 
 
 def _sums(folds: ByFold, fold: int, size: int, left: LeftOut) -> ScoreSums:

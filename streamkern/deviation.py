@@ -11,8 +11,6 @@ from streamkern.features.base import cached_slices
 from streamkern.solve import Cholesky, decomposed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from streamkern._typing import Array, Floats
     from streamkern.features import FeatureMap
     from streamkern.solve import NormalEquations
@@ -26,7 +24,9 @@ class Deviation:
     """Leverages of rows, and the standard deviations of what is predicted for them.
 
     With c = phi(x) - phibar, the leverage of a row is h = 1/N + c^T (G + alpha I)^-1 c and the
-    variance of a new target there is s2 (1 + h), s2 being the variance of the noise.
+    variance of a new target there is s2 (1 + s h + (k(x, x) - phi(x)^T phi(x)) / alpha), s2 being
+    the variance of the noise and s the weight of a row.  The last term is of kernels at landmarks:
+    what is known of the function away from them is its prior.
 
     Parameters
     ----------
@@ -41,12 +41,16 @@ class Deviation:
     base : float
         1/N, or 0 without an intercept.
     noise_variance : ndarray of shape (q,)
+    alphas : ndarray of shape (t,)
+    row_weight : float
+        s: 1, or the mean weight of the rows if that is less.
     flat : bool
         Return (n,) for the single target.
 
     References
     ----------
-    Rasmussen and Williams (2006), "Gaussian processes for machine learning", section 2.1.
+    Rasmussen and Williams (2006), "Gaussian processes for machine learning", sections 2.1, and
+    8.3.4 for landmarks.
     """
 
     feature_map: FeatureMap
@@ -55,6 +59,8 @@ class Deviation:
     weights: Floats
     base: float
     noise_variance: Floats
+    alphas: Floats
+    row_weight: float = 1.0
     flat: bool = False
 
     @classmethod
@@ -65,13 +71,13 @@ class Deviation:
         gram, alphas, floor = equations.gram, np.unique(equations.alphas), equations.floor
         dtype, scale = gram.panels[0].dtype, feature_map.scale
         basis, weights = None, np.ones((gram.order, 1))
+        each = alphas if len(alphas) == 1 else equations.alphas
         if len(alphas) == 1 and alphas[0] >= floor:
             basis = _inverse_root(gram, float(alphas[0]), scale, dtype)
         if basis is None:
             values, vectors = decomposed(gram.dense())
             vectors *= scale
             basis = vectors.astype(dtype, copy=False)
-            each = alphas if len(alphas) == 1 else equations.alphas
             # Eigenvalues that the solution left out count for nothing here either.
             kept = (values[:, None] > floor) | ((each >= floor) & (each > 0))
             weights = 1.0 / np.where(kept, np.maximum(values, 0.0)[:, None] + each, np.inf)
@@ -82,6 +88,8 @@ class Deviation:
             weights,
             1.0 / equations.weight if equations.intercept else 0.0,
             equations.noise_variance,
+            each,
+            equations.row_weight,
             flat,
         )
 
@@ -90,14 +98,12 @@ class Deviation:
 
         A row with a value that is not finite has NaN.
         """
-        self.feature_map.check(X.shape)
-        leverages = np.empty((len(X), self.weights.shape[1]))
-        for rows, along in self._along(X):
-            leverages[rows] = self.base + np.square(along, dtype=float) @ self.weights
-        leverages[~np.isfinite(leverages)] = np.nan
-        return leverages
+        return self._spread(X)[0]
 
-    def _along(self, X: Array) -> Iterator[tuple[slice, Array]]:
+    def _spread(self, X: Array) -> tuple[Floats, Floats]:
+        """Return the leverages (n, t) of rows (n, p), and phi(x)^T phi(x), (n,)."""
+        self.feature_map.check(X.shape)
+        leverages, squares = np.empty((len(X), self.weights.shape[1])), np.empty(len(X))
         D, dtype = len(self.centre), self.basis.dtype
         buffer = np.empty((min(len(X), _ROWS_AT_ONCE), D), dtype=dtype)
         centre = self.centre.astype(dtype)
@@ -108,11 +114,26 @@ class Deviation:
                 self.feature_map.evaluate(rows, features, centre)
                 along = features @ self.basis
                 for part in cached_slices(len(rows), D):
-                    yield slice(start + part.start, start + part.stop), along[part]
+                    out = slice(start + part.start, start + part.stop)
+                    leverages[out] = self.base + np.square(along[part], dtype=float) @ self.weights
+                    squares[out] = np.square(features[part] + centre, dtype=float).sum(axis=1)
+        leverages[~np.isfinite(leverages)] = np.nan
+        return leverages, squares * self.feature_map.scale**2
+
+    def relative_variances(self, X: Array) -> Floats:
+        """Return the variance of what is predicted for rows (n, p) over that of noise, (n, t)."""
+        leverages, squares = self._spread(X)
+        variances = self.row_weight * leverages
+        kernel = self.feature_map.kernel_diagonal(X)
+        if kernel is not None:
+            left_out = np.maximum(kernel - squares, 0.0)[:, None]
+            variances += left_out / np.where(self.alphas > 0, self.alphas, np.inf)
+        return variances
 
     def standard_deviations(self, X: Array) -> Floats:
         """Return the standard deviations (n, q) of new targets at rows (n, p), (n,) where flat."""
-        deviations: Floats = np.sqrt(self.noise_variance * (1.0 + self.leverages(X)))
+        variances = 1.0 + self.relative_variances(X)
+        deviations: Floats = np.sqrt(self.noise_variance * variances)
         return deviations[:, 0] if self.flat else deviations
 
 

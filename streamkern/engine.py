@@ -103,7 +103,7 @@ def accumulate(
     keep: bool = False,
     group: Callable[[Shard], int] | None = None,
     checkpoint: Checkpoint | None = None,
-    validate: Callable[[S, S], float | None] | None = None,
+    validate: Callable[[S, S], dict[str, Any] | None] | None = None,
 ) -> PassResult[S]:
     """Read every row once and reduce the rows to a statistic; rows of weight 0 are no rows.
 
@@ -133,8 +133,8 @@ def accumulate(
     checkpoint : Checkpoint, optional
         Where sums are saved as they are made, and those of an earlier run are found.
     validate : callable, optional
-        Takes the statistic of the rows so far and that of those to come next, and returns an error
-        to tell of, or None.
+        Takes the statistic of the rows so far and that of those to come next, and returns what
+        to tell of an error, or None.
 
     Returns
     -------

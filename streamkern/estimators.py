@@ -112,7 +112,9 @@ class RandomFeatureRidge(
     metric_ : ndarray of shape (p, p)
         M, the identity where no metric was given or learnt; 0 for inputs that are left out.
     report_ : dict
-        Rows, seconds, memory and diagnostics of the fit.
+        Rows, seconds, memory and diagnostics of the fit.  `errors_from` says whether `train_rmse`
+        and `cv_rmse` are told by the 'moments', or by the 'rows', or are a 'bound', where residuals
+        are smaller than the rounding of sums.
     penalty_curve_ : PenaltyCurve or None
         What the penalty was chosen by, with the errors of every fold; not saved.
     moments_ : DataMoments or None
@@ -248,8 +250,8 @@ class RandomFeatureAdaBoost(
         The predictors of the rounds, with what their votes are multiplied by.
     report_ : dict
         Rows, seconds and memory of the fit, and `rounds`: of each its weighted error, and the
-        training error after it with its bound, the mean of exp(-m / 2), m the votes of a row's
-        class less those of the best other one.  Both are means with the weights of rows.
+        training error after it, for two classes with its bound, the mean of exp(-V) for the votes
+        V of a row's class.  Both are means with the weights of rows.
     n_features_in_ : int
 
     Notes

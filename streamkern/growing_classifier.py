@@ -58,11 +58,12 @@ class GrowingClassifier(FittedClassifier, ABC):
         rounding.  A call may have rows of one class alone.
 
         Rows are not read again to calibrate by, so the sigmoid of `calibration` 'sigmoid' is
-        another one than that of `fit`: of scores that are normal and spread alike in a class and
-        in the rest.  What it needs of the scores of every fold, by the model without it, the
-        moments tell, whatever rows came and went.  Where scores are skewed it is coarser than that
-        of `fit`; `calibrate` on rows held out takes another one, until rows come or go again.  A
-        penalty that is set after a call counts when rows next come or go.
+        another one than that of `fit`: it follows from sums over the scores of every fold by the
+        model without it, which the moments tell, whatever rows came and went.  On those scores its
+        log loss is not above that of the shares of the classes alone, and its mean probability is
+        near the share, but it can be coarser than that of `fit`; `calibrate` on rows held out takes
+        another one, until rows come or go again.  A penalty that is set after a call counts when
+        rows next come or go.
 
         Parameters
         ----------

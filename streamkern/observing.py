@@ -11,7 +11,7 @@ Events are dictionaries of plain values, so that they travel.  `kind` says what 
     shard failed  pass, shard, worker
     shard done    pass, shard, worker, rows, and what `streamkern.tasks` measured
     merged        pass, worker, seconds
-    validated     pass, rows, error          root mean squared error over sd(y) on rows to come
+    validated     pass, rows, error, leading, n_components    RMSE on rows to come
     pass ended    pass, error                None where it went well
     solved        job, seconds, alphas, errors, chosen
     job ended     job, error

@@ -77,7 +77,7 @@ class PassOptions(NamedTuple):
     monitored : bool
         Whether to measure what the processor can attain.
     validate : callable, optional
-        Takes a total and the sums of the next group, and returns an error to tell of.
+        Takes a total and the sums of the next group, and returns what to tell of an error.
     """
 
     block_rows: int
@@ -85,7 +85,7 @@ class PassOptions(NamedTuple):
     threads: int
     job: str
     monitored: bool
-    validate: Callable[[Any, Any], float | None] | None
+    validate: Callable[[Any, Any], dict[str, Any] | None] | None
 
 
 def accumulate_shard(
@@ -141,9 +141,9 @@ def merge_totals(zero: Statistic, options: PassOptions, before: Partial, group: 
     if options.validate is not None and not (before.is_saved or group.is_saved):
         with suppress(Exception):  # it is a look on the way, and no part of the result
             both = zero.attached(before.statistic), zero.attached(group.statistic)
-            error = options.validate(*both)
-            if error is not None:
-                tell_from_task(options.job, "validated", rows=before.n_rows, error=error)
+            found = options.validate(*both)
+            if found is not None:
+                tell_from_task(options.job, "validated", rows=before.n_rows, **found)
     return merge_partials(zero, options, before, group)
 
 

@@ -19,7 +19,7 @@ def facts_of(solution: RidgeSolution, equations: NormalEquations, flat: bool) ->
     return {
         "n_components": len(solution.coef),
         "alpha": plain(solution.alpha),
-        "train_rmse": as_stored(np.sqrt(solution.train_rss / equations.weight), flat),
+        "train_rmse": as_stored(np.sqrt(equations.train_rss / equations.weight), flat),
         "effective_dof": plain(solution.effective_dof),
         "noise": as_stored(np.sqrt(equations.noise_variance), flat),
         "condition": solution.condition if np.isfinite(solution.condition) else None,

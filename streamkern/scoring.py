@@ -11,6 +11,7 @@ from streamkern.engine import accumulate
 from streamkern.errors import DataError
 from streamkern.plan import cut
 from streamkern.scheduling import shared, task
+from streamkern.solve import rss_rounding
 from streamkern.statistics import (
     ColumnStatistics,
     GradientOuterProduct,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from streamkern.solve import NormalEquations
     from streamkern.sources import Source
     from streamkern.statistics import Statistic
+    from streamkern.statistics.centred import Precision
 
 
 def evaluate(
@@ -153,16 +155,19 @@ def scored(  # noqa: PLR0917  of two callers
 
 
 def check_fitted_rows(
+    predictor: Predictor,
     equations: NormalEquations,
     columns: ColumnStatistics,
     squared: Floats,
     expected: Floats,
+    *,
     tolerance: float = 1e-3,
 ) -> None:
     """Raise DataError unless rows are those of a fit, by their weight and sums of squared errors.
 
     Parameters
     ----------
+    predictor : Predictor
     equations : NormalEquations
         Of the fit.
     columns : ColumnStatistics
@@ -174,8 +179,10 @@ def check_fitted_rows(
     """
     N, q = equations.weight, len(expected)
     spread = columns.weight[-q:] * columns.variance[-q:]
-    # Sums of squares from moments are rounded beside the spread of the targets.
-    rounding = (5e-6 if equations.gram.panels[0].dtype == np.float32 else 1e-9) * spread
+    precision: Precision = "single" if equations.gram.panels[0].dtype == np.float32 else "double"
+    rounding = 10.0 * rss_rounding(spread, equations.gram.diagonal(), predictor.coef, precision)
+    # Features at landmarks are rounded before they are whitened, which magnifies that.
+    rounding += (5e-6 if precision == "single" else 1e-9) * spread
     same = np.abs(squared - expected) <= tolerance * expected + rounding
     if not (same.all() and np.isclose(columns.weight[-1], N, rtol=1e-9)):
         said, known = (np.sqrt(sums[0] / N) for sums in (squared, expected))
@@ -233,7 +240,7 @@ def diagnose(
     nowhere: Any = None  # deviations stay where the rows are
     here = LeaveOneOut(predictor, nowhere, n_largest)
     result, found, columns = scored(source, statistic, here, 16 * D, "diagnose", skip_bad_rows)
-    check_fitted_rows(equations, columns, found.rss, equations.train_rss)
+    check_fitted_rows(predictor, equations, columns, found.rss, equations.train_rss)
     rmse = [None if np.isnan(value) else value for value in found.rmse.tolist()]
 
     def named(largest: Any) -> list[dict[str, Any]]:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from streamkern.kernels import length_scale_of
 from streamkern.leaving_out import LeavingOut
 from streamkern.predictor import Predictor
 from streamkern.reporting import as_stored, facts_of, sizes_as_dict
+from streamkern.residuals import squared_errors_of
+from streamkern.scheduling import is_task, shared
 from streamkern.solving import nested_sizes, solve_folds, solve_sparse
+from streamkern.sparse import Sparsifier
+from streamkern.unseen import unseen
 
 if TYPE_CHECKING:
     from streamkern.datamoments import DataMoments
@@ -58,7 +64,8 @@ def solved_ridge(
     size : int, optional
         D, of the leading features; all by default.
     source : Source, optional
-        The rows, which are read again only where every one is left out in turn.
+        The rows, which are read again only where every one is left out in turn, or where residuals
+        are smaller than the rounding of their sums.
 
     Raises
     ------
@@ -80,14 +87,39 @@ def solved_ridge(
     size = len(solved.solution.coef)
     if size < D:
         feature_map = feature_map.first(size)
+    whole_map = feature_map
     if sparse is not None:
         solved = solve_sparse(moments.folds, solved, sparse, intercept=intercept)
         if solved.support is not None:
             feature_map = feature_map.subset(solved.support)
-    solution, report = solved.solution, moments.report
-    warnings = list(filter(None, [solution.note, solved.ordered_rows(report["fold_by"] or "rows")]))
+    solution, equations, report = solved.solution, solved.equations, moments.report
+    predictor = Predictor(
+        feature_map, solution.coef, solution.intercept, precision=report["precision"], flat=flat
+    )
+    folds = moments.folds if is_task(moments.folds) else shared(moments.folds)
+    sparsifier = Sparsifier(model.sparse_method, solution.alpha, solution.floor)
+    errors = squared_errors_of(
+        solved,
+        predictor,
+        source,
+        lambda: unseen(folds, predictor, whole_map, sparsifier, intercept=intercept),
+        whitened=moments is not given,
+        skip_bad_rows=moments.options.on_bad_rows == "skip",
+    )
+    cv_rmse = solved.cv_rmse
+    if errors.told_by != "moments":
+        equations = replace(equations, train_rss=errors.train * equations.weight)
+        cv_rmse = cv_rmse if errors.held_out is None else np.sqrt(errors.held_out)
+    note, fold_by = errors.note(report["precision"]), report["fold_by"] or "rows"
+    short = solved.short_of_precision(report["precision"])
+    told = [solution.note, solved.ordered_rows(fold_by), short, note * (errors.told_by == "bound")]
+    warnings = list(filter(None, told))
     # Too common for warnings.
-    notes = [solved.at_the_edge(report["precision"]), report.get("tuning_note", "")]
+    notes = [
+        "" if short else solved.at_the_edge(report["precision"]),
+        report.get("tuning_note", ""),
+        note * (errors.told_by == "rows"),
+    ]
     curve = solved.sparsity if sparse is not None and sparse.is_chosen else None
     peak, seconds = report["peak_worker_bytes"], dict(report["seconds"])
     spent = time.perf_counter() - begun
@@ -95,7 +127,10 @@ def solved_ridge(
     if leaving is not None and leaving.passed:
         seconds["leave-one-out"] = leaving.passed.seconds
         peak = max(peak, leaving.passed.peak_worker_bytes)
-    seconds["solve"] = spent - seconds.get("leave-one-out", 0.0)
+    if errors.passed is not None:
+        seconds["residuals"] = errors.passed.seconds
+        peak = max(peak, errors.passed.peak_worker_bytes)
+    seconds["solve"] = spent - seconds.get("leave-one-out", 0.0) - seconds.get("residuals", 0.0)
     report = report | {
         "seconds": seconds,
         "peak_worker_bytes": peak,
@@ -104,15 +139,13 @@ def solved_ridge(
         "length_scale": length_scale_of(moments.kernel),
         "alpha_curve": solved.size and solved.size.curve.as_dict(),
         "components_curve": sizes_as_dict(solved.sizes, flat) or None,
-        "cv_rmse": None if solved.cv_rmse is None else as_stored(solved.cv_rmse, flat),
+        "cv_rmse": None if cv_rmse is None else as_stored(cv_rmse, flat),
         "sparse_of": None if sparse is None else size,
         "sparse_method": None if sparse is None else sparse.method,
         "sparse_curve": None if curve is None else curve.as_dict(flat=flat),
-        **facts_of(solution, solved.equations, flat),
+        **facts_of(solution, equations, flat),
+        "errors_from": errors.told_by,
         "note": " ".join(filter(None, warnings + notes)),
     }
-    predictor = Predictor(
-        feature_map, solution.coef, solution.intercept, precision=report["precision"], flat=flat
-    )
     penalty_curve = None if solved.size is None else solved.size.curve
-    return SolvedRidge(predictor, report, solved.equations, penalty_curve, warnings)
+    return SolvedRidge(predictor, report, equations, penalty_curve, warnings)

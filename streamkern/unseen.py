@@ -63,16 +63,41 @@ def unseen_by(model: RidgeModel, folds: Any) -> Unseen:
     predictor = model.predictor_
     alpha = np.array(model.alpha_) if isinstance(model.alpha_, list) else model.alpha_
     size = model.report_["sparse_of"] or len(predictor.coef)
-    few = None
-    if len(predictor.coef) < size:
-        sparsifier = Sparsifier(model.sparse_method, alpha, model.report_["precision_floor"])
-        few = len(predictor.coef), sparsifier
-    left_out = solve_without(
-        folds, alpha, n_components=size, intercept=model.fit_intercept, few=few
-    )
     feature_map, _ = model.moments_.feature_map.solved()  # type: ignore[union-attr]
     if size < feature_map.n_components:
         feature_map = feature_map.first(size)
+    sparsifier = Sparsifier(model.sparse_method, alpha, model.report_["precision_floor"])
+    return unseen(folds, predictor, feature_map, sparsifier, intercept=model.fit_intercept)
+
+
+def unseen(
+    folds: Any,
+    predictor: Predictor,
+    feature_map: FeatureMap,
+    sparsifier: Sparsifier,
+    *,
+    intercept: bool,
+) -> Unseen:
+    """Solve for what predicts each fold from the moments of the others, as a predictor was.
+
+    Parameters
+    ----------
+    folds : task of ByFold
+        As `folds_of` returns.
+    predictor : Predictor
+        Of all folds.
+    feature_map : FeatureMap
+        Whose features it is on, or chosen from.
+    sparsifier : Sparsifier
+        With its penalty, and how it was chosen if it has fewer features than the map.
+    intercept : bool
+    """
+    size, few = feature_map.n_components, None
+    if len(predictor.coef) < size:
+        few = len(predictor.coef), sparsifier
+    left_out = solve_without(
+        folds, sparsifier.alpha, n_components=size, intercept=intercept, few=few
+    )
     said = run_all([task(_said, left, name="solution") for left in left_out.values()])
     predictors = {
         k: replace(predictor, feature_map=_part(feature_map, support), coef=coef, intercept=level)

@@ -397,3 +397,14 @@ def test_the_end_of_the_grid_is_noted():
     exact = ridge(precision="single", n_components=64).fit(X, np.sin(X[:, 0]))
     assert "the best alpha is at the precision floor" in exact.report_["note"]
     assert ridge().fit(X, y).report_["note"] == ""
+
+
+def test_where_double_precision_predicts_better_single_precision_says_so():
+    X = np.random.default_rng(6).standard_normal((1500, 4))
+    y = np.sin(X[:, 0]) + 0.5 * X[:, 1] * X[:, 2]
+    options = {"kernel": Gaussian(3.0), "n_components": 256}
+    double = RandomFeatureRidge(**options, precision="double").fit(X, y)
+    with pytest.warns(StreamkernWarning, match=r"\(--precision double\) predicts better here"):
+        single = RandomFeatureRidge(**options).fit(X, y)
+    assert "predicts better here" in single.report_["note"]
+    assert double.report_["cv_rmse"] < 0.9 * single.report_["cv_rmse"]

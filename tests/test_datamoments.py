@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from dataclasses import replace
 
 import naive
@@ -359,6 +360,47 @@ def test_moments_of_another_kind_are_refused_with_the_difference(name):
     words = f"the first have {mine} and the second have {theirs}; compute .* like the first .--like"
     with pytest.raises(DataError, match=words):
         first.merge(second)
+
+
+def plain(**options):
+    """A model whose map follows from no rows, but for the means that it takes out."""
+    return model(kernel=Gaussian([1.0, 4.0, 0.2]), standardize=False, **options)
+
+
+@pytest.mark.parametrize("feature_map", ["orthogonal", "iid", "sorf", "qmc"])
+@pytest.mark.parametrize(("precision", "relative"), [("double", 1e-10), ("single", 1e-5)])
+def test_moments_that_are_not_standardised_merge_without_a_pattern(
+    feature_map, precision, relative
+):
+    X, y = rows(400, 2)
+    # The gram is in two panels, of 512 rows and of what is left.
+    options = {"feature_map": feature_map, "precision": precision, "n_components": 520}
+    first = plain(**options).moments(X[:150], y[:150])
+    second = plain(**options).moments(X[150:], y[150:])
+    alone, whole = plain(**options).fit(X[:150], y[:150]), plain(**options).fit(X, y)
+    for both in (first.merge(second), second.merge(first)):
+        merged = plain(**options).solve(both)
+        assert_same(merged.predict(X), whole.predict(X), relative)
+        left = plain(**options).solve(both.forget(X[150:], y[150:]))
+        assert_same(left.predict(X), alone.predict(X), 10 * relative)
+
+
+def test_moments_about_other_means_are_refused_where_features_are_no_pairs():
+    X, y = rows()
+    X_zero, X_one = (np.column_stack([X, np.full(len(X), value)]) for value in (0.0, 1.0))
+    X_one[0, 3] = 0.0
+    for options, data, words in (
+        ({"paired": False}, X + 1.0, "about other means, which only pairs of waves make up for"),
+        ({"feature_map": "nystroem"}, X + 1.0, "chosen from other rows, as landmarks are"),
+        ({}, X_one, "left out as constant in one are not in the other: 3"),
+    ):
+        kernel = {"kernel": Gaussian(2.0), "standardize": False}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            first = model(**kernel, **options).moments(X_zero if data is X_one else X, y)
+        second = model(**kernel, **options).moments(data, y + 1.0)
+        with pytest.raises(DataError, match=words):
+            first.merge(second)
 
 
 def test_moments_of_rows_that_were_standardised_otherwise_are_refused():

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from tolerances import assert_close
 
-from streamkern import Gaussian, Linear, RandomFeatureRidge
+from streamkern import Gaussian, Linear, RandomFeatureRidge, load
 from streamkern.deviation import Deviation
 from streamkern.errors import DataError
 from streamkern.features import Identity, RandomFourierFeatures, Standardized
@@ -291,3 +291,43 @@ def test_intervals_count_what_few_rows_leave_open_of_the_coefficients():
     # The noise itself is known from some 20 degrees of freedom only, which costs about 1%.
     assert np.mean(covered) == pytest.approx(LEVEL, abs=0.03)
     assert np.mean(by_noise_alone) < 0.75
+
+
+def test_far_from_all_landmarks_the_deviation_is_that_of_the_prior():
+    rng = np.random.default_rng(3)
+    X, Z = rng.standard_normal((300, 1)), np.array([[0.0], [1.5], [3.0], [5.0], [50.0]])
+    y, alpha, kernel = np.sin(2.0 * X[:, 0]) + 0.1 * rng.standard_normal(300), 0.02, Gaussian(0.5)
+    model = RandomFeatureRidge(
+        kernel,
+        n_components=64,
+        alpha=alpha,
+        feature_map="nystroem",
+        standardize=False,
+        fit_intercept=False,
+        precision="double",
+    ).fit(X, y)
+    beside = kernel(Z, X)
+    inverse = np.linalg.inv(kernel(X, X) + alpha * np.eye(300))
+    left = 1.0 - np.einsum("ij,jk,ik->i", beside, inverse, beside)
+    exact = model.report_["noise"] * np.sqrt(1.0 + left / alpha)
+    assert model.predict(Z, return_std=True)[1] == pytest.approx(exact, rel=0.1)
+
+
+@pytest.mark.parametrize("unit", [0.3, 0.01, 1e-6])
+def test_deviations_do_not_depend_on_the_unit_of_weights_that_cannot_count_rows(unit):
+    X, y, s = table(1, n=400)
+    s = s / s.mean()
+    options = {"kernel": Gaussian(2.0), "n_components": 64, "precision": "double"}
+    one = RandomFeatureRidge(**options, alpha=0.1).fit(X, y, sample_weight=s)
+    other = RandomFeatureRidge(**options, alpha=0.1 * unit).fit(X, y, sample_weight=unit * s)
+    deviations = other.predict(new_rows(), return_std=True)[1]
+    assert deviations == pytest.approx(one.predict(new_rows(), return_std=True)[1], rel=1e-6)
+    assert np.isfinite(deviations).all()
+
+
+def test_the_unit_of_weights_is_kept_with_the_model(tmp_path):
+    X, y, s = table(1)
+    model = RandomFeatureRidge(n_components=16, alpha=1e-3).fit(X, y, sample_weight=1e-3 * s)
+    model.save(tmp_path / "model.h5")
+    again = load(tmp_path / "model.h5").predict(new_rows(), return_std=True)[1]
+    assert np.array_equal(again, model.predict(new_rows(), return_std=True)[1])

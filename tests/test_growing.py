@@ -509,3 +509,31 @@ def test_many_threads_that_ask_solve_once(monkeypatch):
     for thread in asking:
         thread.join()
     assert len(solves) == 1
+
+
+@pytest.mark.filterwarnings("ignore:.*a few values, up to")
+@pytest.mark.parametrize("wild", [1e6, 1e9])
+@pytest.mark.parametrize("precision", ["single", "double"])
+def test_rows_that_took_the_digits_of_the_others_are_not_forgotten(wild, precision):
+    X, y = rows()
+    y[7] = wild
+    model = ridge(precision=precision, standardize=False).partial_fit(X, y)
+    if (wild, precision) == (1e6, "double"):
+        model.forget(X[7:8], y[7:8])
+        kept = np.delete(np.arange(len(X)), 7)
+        anew = ridge(precision=precision, standardize=False).fit(X[kept], y[kept])
+        assert_predicts_like(model, anew, X, 1e-5)
+        return
+    with pytest.raises(DataError, match=f"in {precision} precision has taken; fit the rows"):
+        model.forget(X[7:8], y[7:8])
+    assert model.report_["rows"] == len(X)
+
+
+@pytest.mark.filterwarnings("ignore:.*a few values, up to")
+def test_wild_inputs_are_not_forgotten_where_they_are_features():
+    X, y = rows()
+    X[7, 1] = 1e7
+    model = ridge(streamkern.Linear(), feature_map="identity", precision="single")
+    model.partial_fit(X, y)
+    with pytest.raises(DataError, match="in single precision has taken"):
+        model.forget(X[7:8], y[7:8])

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from real import load, needs_data
 from sklearn.base import clone
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics import log_loss
 
 import streamkern
-from streamkern import Gaussian, RandomFeatureClassifier
+from streamkern import Gaussian, RandomFeatureClassifier, calibration
 from streamkern.errors import DataError, ParameterError
 
 NAMES = np.array(["hay", "oats", "straw"])
@@ -83,7 +83,7 @@ def test_twenty_chunks_in_any_order_are_one_fit(n_classes, class_weight):
 
 
 def sigmoid_of_scores(model, X, y, parts, K):
-    """Slope and offset by the plain formula, of every row's score by the others' folds."""
+    """The sigmoid of sums over every row's score by the others' folds."""
     Phi = model.transform(X)
     targets = np.where(y[:, None] == model.classes_, 1.0, -1.0)
     targets = targets[:, 1:] if len(model.classes_) == 2 else targets
@@ -97,14 +97,10 @@ def sigmoid_of_scores(model, X, y, parts, K):
             *(Phi[~out], targets[~out], np.ones((~out).sum()), 0.1), intercept=True
         )
         scores[out] = Phi[out] @ w + mu
-    found = []
-    for s, t in zip(scores.T, targets.T, strict=True):
-        up, low = s[t > 0], s[t < 0]
-        variance = (up.var() * len(up) + low.var() * len(low)) / len(s)
-        slope = (up.mean() - low.mean()) / variance
-        level = np.log((len(up) + 1) / (len(low) + 1))
-        found.append([slope, level - slope * (up.mean() + low.mean()) / 2])
-    return np.transpose(found), scores, targets
+    n = float(len(X))
+    sums = (targets, scores, scores**2, scores * targets)
+    parts = [calibration.ScoreSums(len(X), n, *(each.sum(axis=0) for each in sums))]
+    return calibration.sigmoid_of_sums(parts)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -113,16 +109,38 @@ def test_the_sigmoid_follows_from_moments_of_folds_as_from_scores_of_rows_left_o
     parts = np.array_split(np.arange(len(X)), 4)
     options = {"calibration": "sigmoid", "n_folds": 4}
     model = grown(classifier(**options), X, y, parts, classes=NAMES[:n_classes])
-    (slope, offset), scores, targets = sigmoid_of_scores(model, X, y, parts, 4)
-    found = model.rule_.calibrator
-    np.testing.assert_allclose(found.slope, slope, rtol=1e-8)
-    np.testing.assert_allclose(found.offset, offset, rtol=1e-8, atol=1e-8)
-    # Another formulation of the slope: linear discriminant analysis.
-    known = LinearDiscriminantAnalysis().fit(scores[:, :1], targets[:, 0])
-    assert found.slope[0] == pytest.approx(known.coef_[0, 0], rel=1e-6)
+    expected, found = sigmoid_of_scores(model, X, y, parts, 4), model.rule_.calibrator
+    np.testing.assert_allclose(found.slope, expected.slope, rtol=1e-8)
+    np.testing.assert_allclose(found.offset, expected.offset, rtol=1e-8, atol=1e-8)
     again = grown(classifier(**options), X, y, parts[::-1], classes=NAMES[:n_classes])
     assert apart(model, again, X) < 1e-9
     assert model.report_["calibration"] == "sigmoid"
+
+
+def rare_rows(share, n_classes, n=3000, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 3))
+    first, second = (X[:, :2] + 0.3 * rng.standard_normal((n, 2))).T
+    y = np.where(first > np.quantile(first, 1 - share), 2, 0)
+    return X, NAMES[np.where((second > 0.3) & (y == 0), n_classes - 2, y)]
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("share", [0.005, 0.03, 0.5])
+def test_probabilities_of_rare_classes_reproduce_their_shares_without_rows(share, n_classes):
+    X, y = rare_rows(share, n_classes)
+    weights = np.random.default_rng(1).random(len(X)) + 0.5
+    model = classifier(calibration="sigmoid").partial_fit(X[:2000], y[:2000], np.unique(y), None)
+    model.partial_fit(X[2000:], y[2000:]).forget(X[:2000], y[:2000])
+    model.partial_fit(X[:2000], y[:2000], None, weights[:2000])
+    weights[2000:] = 1.0
+    new, labels = rare_rows(share, n_classes, seed=1)
+    for told, known, w in ((X, y, weights), (new, labels, None)):
+        p, is_class = model.predict_proba(told), known[:, None] == model.classes_
+        shares = np.average(is_class, axis=0, weights=w)
+        np.testing.assert_allclose(np.average(p, axis=0, weights=w), shares, rtol=0.2)
+        base = log_loss(known, np.tile(shares, (len(p), 1)), sample_weight=w)
+        assert log_loss(known, p, sample_weight=w) < 0.9 * base
 
 
 def test_rows_that_are_forgotten_were_never_in():

@@ -168,7 +168,7 @@ class BoostedModel(ScoredClasses):
         -------
         dict
             `rows`, `errors`, the share of rows that is wrong after every round, and
-            `error_bounds`, what that is at most.
+            `error_bounds`, what that is at most, or None of more than two classes.
         """
         self._check_fitted()
         source, ensemble = self._labelled(X, y, sample_weight), self.ensemble_
@@ -176,10 +176,11 @@ class BoostedModel(ScoredClasses):
         empty, row_bytes = StagedErrors(ensemble), 8 * ensemble.n_components
         skip = self.on_bad_rows == "skip"
         result, found, _ = scored(source, empty, empty, row_bytes, "rounds", skip)
+        bounds = found.error_bounds
         return {
             "rows": result.n_rows,
             "errors": found.errors.tolist(),
-            "error_bounds": found.error_bounds.tolist(),
+            "error_bounds": None if bounds is None else bounds.tolist(),
         }
 
     def _scores(self, X: Any) -> Any:

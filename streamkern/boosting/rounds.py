@@ -127,10 +127,10 @@ def fit_rounds(
             )
         staged = job.read(StagedErrors(ensemble), "rounds")
     report = {name: job.first[name] for name in _IN_COMMON}
-    for each, error, bound in zip(
-        rounds, staged.errors.tolist(), staged.error_bounds.tolist(), strict=True
-    ):
-        each |= {"train_error": error, "train_error_bound": bound}
+    bounds = staged.error_bounds
+    for i, each in enumerate(rounds):
+        each["train_error"] = float(staged.errors[i])
+        each["train_error_bound"] = None if bounds is None else float(bounds[i])
     job.seconds["total"] = time.perf_counter() - begun
     return Boosted(
         ensemble,

@@ -9,8 +9,8 @@ from streamkern.calibration.calibrators import (
     PlattSigmoid,
 )
 from streamkern.calibration.fitting import METHODS, checked_method, fitted_calibrator
-from streamkern.calibration.normal import ScoreSums, normal_sigmoid
 from streamkern.calibration.rule import ClassRule
+from streamkern.calibration.score_sums import ScoreSums, sigmoid_of_sums
 
 __all__ = [
     "CALIBRATORS",
@@ -24,5 +24,5 @@ __all__ = [
     "ScoreSums",
     "checked_method",
     "fitted_calibrator",
-    "normal_sigmoid",
+    "sigmoid_of_sums",
 ]

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.calibration.calibrators import Calibrator, IsotonicSteps, PlainRule, PlattSigmoid
-from streamkern.calibration.normal import row_weight
 from streamkern.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -51,12 +50,22 @@ def fitted_calibrator(method: str | None, table: ScoreTable) -> Calibrator:
     return IsotonicSteps(tuple(x for x, _ in steps), tuple(p for _, p in steps))
 
 
+def row_weight(n_rows: int, weight: float) -> float:
+    """Return what counts as one row among so many: 1, or less where rows weigh less on average.
+
+    Calibration adds one row to those that there are.  Weights that count rows are left as they are;
+    beside weights that add up to 1, say, a row of weight 1 would be half of all.
+    """
+    return min(1.0, weight / n_rows)
+
+
 def platt(scores: Floats, weights: Floats, shares: Floats) -> tuple[float, float]:
     """Return slope and offset of the sigmoid of largest likelihood, with Platt's targets.
 
     They are (N+ + 1) / (N+ + 2) and 1 / (N- + 2) in the place of 1 and 0, N+ and N- the weights of
     the class and of the rest.  A slope is not below 0: scores that are no better than chance tell
     nothing about a row, and those of rows left out are then on the wrong side of the mean.
+    Without one, the probability is the mean of the targets.
 
     Parameters
     ----------
@@ -71,11 +80,12 @@ def platt(scores: Floats, weights: Floats, shares: Floats) -> tuple[float, float
     """
     N, rest = weights @ shares, weights @ (1.0 - shares)
     targets = shares * (N + 1.0) / (N + 2.0) + (1.0 - shares) / (rest + 2.0)
-    level = np.log((N + 1.0) / (rest + 1.0))
+    level, mean = np.log((N + 1.0) / (rest + 1.0)), np.average(targets, weights=weights)
+    constant = 0.0, float(np.log(mean / (1.0 - mean)))
     centre = np.average(scores, weights=weights)
     spread = np.sqrt(np.average((scores - centre) ** 2, weights=weights))
     if not spread > 0:
-        return 0.0, float(level)
+        return constant
     inputs = np.column_stack([(scores - centre) / spread, np.ones(len(scores))])
 
     def loss(w: Floats) -> float:
@@ -98,7 +108,7 @@ def platt(scores: Floats, weights: Floats, shares: Floats) -> tuple[float, float
                 break
         w = w - length * step
     if w[0] <= 0:
-        return 0.0, float(level)
+        return constant
     return float(w[0] / spread), float(w[1] - w[0] * centre / spread)
 
 

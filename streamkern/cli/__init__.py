@@ -64,7 +64,7 @@ class Commands(click.Group):
 )
 @click.version_option(__version__, prog_name="streamkern")
 def main() -> None:
-    r"""Kernel ridge regression for data that does not fit in memory.
+    """Kernel ridge regression for data that does not fit in memory.
 
     Rows stream from HDF5 files through a random-feature map; what ridge regression needs of them is
     accumulated on Dask workers, and solved for on a small system.
@@ -74,4 +74,4 @@ def main() -> None:
     streamkern fit train.h5 --out model.h5
     streamkern evaluate model.h5 test.h5
     streamkern predict model.h5 new.h5 --out predictions.h5
-    """
+    """  # noqa: D301  a backspace, by which click keeps the lines that follow as they are

@@ -77,7 +77,7 @@ def boosted_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
     """Return what a person wants to know of a boosted classifier, as pairs of name and value."""
     from streamkern.cli.fit import data_rows, pass_rows
 
-    rounds, rate = report["rounds"], report["learning_rate"]
+    rounds, rate, bound = report["rounds"], report["learning_rate"], report["train_error_bound"]
     slower = f", learning rate {rate:g}" if rate < 1 else ""
     return [
         *data_rows(report),
@@ -85,14 +85,15 @@ def boosted_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
         ("rounds", f"{len(rounds):,} by {report['algorithm']} AdaBoost{slower}"),
         *([("stopped", report["stopped"])] if report["stopped"] else []),
         ("training error", f"{report['train_error']:.5g}"),
-        ("training error, at most", f"{report['train_error_bound']:.5g}"),
+        *([] if bound is None else [("training error, at most", f"{bound:.5g}")]),
         *pass_rows(report),
         *[("note", note) for note in dict.fromkeys(each["note"] for each in rounds) if note],
     ]
 
 
 def tell_rounds(say: Say, report: dict[str, Any]) -> None:
-    """Print the errors of every round."""
+    """Print the errors of every round, with their bounds if there are any."""
+    columns = 4 if report["train_error_bound"] is None else 5
     say.table(
         "Training error after every round",
         [
@@ -100,10 +101,9 @@ def tell_rounds(say: Say, report: dict[str, Any]) -> None:
                 str(each["round"]),
                 f"{each['weighted_error']:.4f}",
                 f"{each['step']:.4f}",
-                f"{each['train_error']:.4f}",
-                f"{each['train_error_bound']:.4f}",
+                *(f"{each[n]:.4f}" for n in ("train_error", "train_error_bound")[: columns - 3]),
             )
             for each in report["rounds"]
         ],
-        header=("round", "weighted error", "votes count", "error", "at most"),
+        header=("round", "weighted error", "votes count", "error", "at most")[:columns],
     )

@@ -24,7 +24,8 @@ from streamkern.errors import DataError
 def merge(say: Say, **options: Any) -> None:
     """Merge the moments of different rows, as if all rows had been read together.
 
-    They must be of the same map: made with --like the first. Files that share rows are refused.
+    They must be of the same map: made with --like the first, or all with --no-standardize and the
+    same options, --length-scale among them. Files that share rows are refused.
     """
     from streamkern.datamoments import load_moments
     from streamkern.errors import ParameterError

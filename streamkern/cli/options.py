@@ -62,7 +62,7 @@ class Say:
         for i in range(max((len(row) for row in rows), default=0)):
             right = bool(header) and i > 0
             table.add_column(
-                escape(printable(header[i])) if header else "",
+                escape("\n".join(map(printable, header[i].split("\n")))) if header else "",
                 justify="right" if right else "left",
                 overflow="fold",
                 no_wrap=bool(header),

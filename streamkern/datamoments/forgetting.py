@@ -21,10 +21,16 @@ from streamkern.statistics import (
 from streamkern.survey import check_rows
 
 if TYPE_CHECKING:
-    from streamkern._typing import Array
+    from collections.abc import Sequence
+
+    from streamkern._typing import Array, Floats
     from streamkern.engine import PassResult
     from streamkern.fitoptions import FitOptions
     from streamkern.sources import Source
+
+# Squares of rows that may go, over those of the rows that are left: so C and S keep five digits.
+_MOST_TAKEN = {"single": 1e4, "double": 1e10}
+_NEGLIGIBLE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -63,8 +69,8 @@ def without_rows(folds: ByFold, index: RowIndex, source: Source, options: FitOpt
     Raises
     ------
     DataError
-        If a row is not in the moments, or less often than in the source, or if no row would be
-        left.
+        If a row is not in the moments, or less often than in the source, if no row would be left,
+        or if the rows are so much larger than those that stay that their rounding would be too.
     """
     plan = plan_for(source, replace(options, fold_by="rows"), indexed=True)
 
@@ -102,9 +108,48 @@ def without_rows(folds: ByFold, index: RowIndex, source: Source, options: FitOpt
         rest = part.without(gone[fold]) if fold in gone else part
         if rest.n_rows:
             left.parts[fold] = rest
+    _check_digits(list(gone.values()), list(left.parts.values()))
     kept = np.ones(len(index), dtype=bool)
     kept[positions] = False
     return Remaining(left, index.taking(kept), (first, second))
+
+
+def _check_digits(gone: Sequence[Any], left: Sequence[Any]) -> None:
+    """Raise DataError if rows take the digits of those that stay with them.
+
+    Sums are rounded beside what is in them, and that stays when it goes.  So their squares about
+    the means of the others are compared with those of the others.
+    """
+
+    def sums(parts: Sequence[Any]) -> Floats:
+        """Return the sums of weights, and those of values and of their squares, (3, q + D)."""
+        each = [
+            (
+                np.full(len(part.target) + len(part.cross), part.weight),
+                np.concatenate([part.target_sum, part.cross[:, -1]]),
+                np.concatenate([part.target, part.gram.diagonal()]),
+            )
+            for part in parts
+        ]
+        total: Floats = np.sum(each, axis=0)
+        return total
+
+    (weight, first, squares), (n_gone, gone_first, gone_squares) = sums(left), sums(gone)
+    mean = first / weight
+    spread = np.maximum(squares - weight * mean**2, 0.0)
+    taken = gone_squares - 2.0 * mean * gone_first + n_gone * mean**2
+    q = len(left[0].target)
+    # Features that hardly vary say nothing, whatever their digits.
+    spread[q:] += _NEGLIGIBLE * spread[q:].mean()
+    varies = spread > 0
+    ratio = float((taken[varies] / spread[varies]).max(initial=0.0))
+    precision = left[0].precision
+    if ratio > _MOST_TAKEN[precision]:
+        raise DataError(
+            f"the squares of these rows are {ratio:.2g} times those of the rows that would be "
+            f"left, whose digits their rounding in {precision} precision has taken; fit the rows "
+            f"that are left anew."
+        )
 
 
 def _check_known(source: Source, places: Array, unknown: Array) -> None:

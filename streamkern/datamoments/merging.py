@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamkern.errors import DataError, OverflowedError
+from streamkern.features.spectral import SpectralFeatures
 from streamkern.recipes.names import input_names
 from streamkern.statistics import ByFold, unplaced_folds
-from streamkern.wording import listed_apart
+from streamkern.wording import listed, listed_apart
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from streamkern._typing import Floats
     from streamkern.datamoments.moments import DataMoments
     from streamkern.statistics import Moments, RowIndex
+
+
+# What standardizers do besides taking out means.
+_SCALES = ("deviation", "linear")
 
 
 def check_alike(left: DataMoments, right: DataMoments) -> None:
@@ -28,11 +35,34 @@ def check_alike(left: DataMoments, right: DataMoments) -> None:
                 f"second have {theirs}; compute the second again like the first (--like)."
             )
     _check_names(*(input_names(part.report) for part in (left, right)))
-    if not left.feature_map.equals(right.feature_map):
-        raise DataError(
-            "moments merge only where they are alike, but the inputs of the two are standardised "
-            "by other means or deviations; compute the second again like the first (--like)."
-        )
+
+
+def turns_between(left: Any, right: Any) -> Floats | None:
+    """Return the angles (L,) that pairs of the left map's features are ahead by, None if it is one.
+
+    cos(w^T (x - m)) and sin(w^T (x - m)) of another m are the same two, turned by the angle
+    w^T (m' - m).  Raise DataError if the maps differ by more than means, or are not of pairs.
+    """
+    if left.equals(right):
+        return None
+    mine, theirs = left.standardizer, right.standardizer
+    apart = set(mine.columns.tolist()) ^ set(theirs.columns.tolist())
+    if apart:
+        why = f"inputs left out as constant in one are not in the other: {listed(sorted(apart))}"
+    elif not all(np.array_equal(*(vars(s)[n] for s in (mine, theirs))) for n in _SCALES):
+        why = "the inputs of the two are standardised by other means or deviations"
+    elif not left.inner.equals(right.inner):
+        why = "the features of the two were chosen from other rows, as landmarks are"
+    elif isinstance(left.inner, SpectralFeatures) and 2 * left.inner.n_draws == left.n_components:
+        means = replace(mine, columns=np.arange(len(mine.mean)), n_features=len(mine.mean))
+        turns: Floats = left.inner.frequencies @ means(theirs.mean[None])[0]
+        return turns
+    else:
+        why = "the inputs of the two are about other means, which only pairs of waves make up for"
+    raise DataError(
+        f"moments merge only where they are alike, but {why}; compute the second again like the "
+        f"first (--like)."
+    )
 
 
 def _check_names(mine: list[str] | None, theirs: list[str] | None) -> None:
@@ -77,8 +107,8 @@ def check_disjoint(left: RowIndex, right: RowIndex) -> None:
         )
 
 
-def merged_folds(left: ByFold, right: ByFold) -> ByFold:
-    """Return the moments of both, fold by fold, all about the shifts of the first.
+def merged_folds(left: ByFold, right: ByFold, turns: Floats | None = None) -> ByFold:
+    """Return the moments of both, fold by fold, about the shifts and means of the first.
 
     Raises
     ------
@@ -89,7 +119,9 @@ def merged_folds(left: ByFold, right: ByFold) -> ByFold:
     with np.errstate(over="ignore", invalid="ignore"):
         for fold in sorted(left.parts.keys() | right.parts.keys()):
             mine: Any = left.parts.get(fold, left.empty)
-            both.parts[fold] = part = mine.merge(right.parts.get(fold, right.empty))
+            theirs: Any = right.parts.get(fold, right.empty)
+            theirs = theirs if turns is None else theirs.of_map(mine.feature_map, turns)
+            both.parts[fold] = part = mine.merge(theirs)
             if not is_finite(part):
                 raise OverflowedError(
                     "the sums of the two overflow about the same shift; compute the second again "

@@ -15,6 +15,7 @@ from streamkern.datamoments.merging import (
     is_finite,
     joined_reports,
     merged_folds,
+    turns_between,
 )
 from streamkern.errors import OverflowedError, ParameterError
 from streamkern.fitoptions import FitOptions
@@ -130,12 +131,13 @@ class DataMoments:
     def merge(self, other: DataMoments, *, repeated_rows: bool = False) -> DataMoments:
         """Return the moments of both sets of rows, fold by fold.
 
-        Shifts that differ are reconciled.
+        Shifts that differ are reconciled, and means of inputs that are not standardised.
 
         Parameters
         ----------
         other : DataMoments
-            Made `like` these, so that the map is the same.
+            Made `like` these, so that the map is the same; or of pairs of waves with the same
+            options and seed, where nothing of the map follows from the rows but the means.
         repeated_rows : bool
             Rows of equal values in both are different observations, and count twice.  Moments that
             do not know their rows merge only so, and those of both do not know theirs then.
@@ -145,18 +147,19 @@ class DataMoments:
         ParameterError
             If rows that repeat are to be found, but one of the two does not know its rows.
         DataError
-            If the two differ in map, standardisation, precision, targets or number of folds, or
-            if rows are in both.
+            If the two differ in map, deviations, precision, targets or number of folds, or if rows
+            are in both.
         InsufficientMemoryError
             If this process cannot hold both, and what they make together.
         """
         check_alike(self, other)
+        turns = turns_between(self.feature_map, other.feature_map)
         if not repeated_rows:
             check_disjoint(self.known_rows(), other.known_rows())
         known = self.index is not None and other.index is not None
         remote = sum(part.nbytes for part in (self, other) if is_task(part.folds))
         check_free(remote + max(self.nbytes, other.nbytes), "merging moments")
-        folds = merged_folds(self.gathered().folds, other.gathered().folds)
+        folds = merged_folds(self.gathered().folds, other.gathered().folds, turns)
         skip = "skip" in (self.options.on_bad_rows, other.options.on_bad_rows)
         return replace(
             self,

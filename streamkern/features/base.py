@@ -183,6 +183,10 @@ class FeatureMap(ABC):
         """
         return self if n_components in (None, self.n_components) else self.first(n_components), None
 
+    def kernel_diagonal(self, X: Array) -> Floats | None:  # noqa: ARG002
+        """Return k(x, x) of rows (n,), where phi(x)^T phi(x) is less, as at landmarks, or None."""
+        return None
+
     def condensed(self, coef: Floats, *, alike: bool = False) -> tuple[FeatureMap, Floats]:  # noqa: ARG002
         """Return a map, and coefficients of its features, that make the same function for less.
 

@@ -25,6 +25,8 @@ _WAITING = 4
 _NOTHING = 1e-150
 # Pivots that are proposed at once, as a share of all, and at most.
 _PROPOSED_SHARE, _MOST_PROPOSED = 1 / 8, 256
+# Rows whose kernel matrix is made for the sake of its diagonal.
+_SIDE_BY_SIDE = 16
 # A residual of the diagonal that is rounding, as a part of the largest diagonal element.
 _ROUNDING = 1e-13
 
@@ -203,8 +205,8 @@ def diagonal(kernel: Kernel, rows: Floats) -> Floats:
     """Return k(x, x) of every row, (n,)."""
     if isinstance(kernel, ShiftInvariantKernel):
         return np.ones(len(rows))
-    values: Floats = np.array([kernel(row[None], row[None])[0, 0] for row in rows])
-    return values
+    parts = [rows[start : start + _SIDE_BY_SIDE] for start in range(0, len(rows), _SIDE_BY_SIDE)]
+    return np.concatenate([np.diagonal(kernel(part, part)) for part in parts] or [np.empty(0)])
 
 
 CHOICES: dict[str, Callable[[Kernel, Floats, Floats | None, int, int], Floats]] = {

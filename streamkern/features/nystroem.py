@@ -189,6 +189,10 @@ class Nystroem(FeatureMap):
         """Return gradients of the kernel at the landmarks; see `FeatureMap`."""
         return self.similarities.gradients(X, self.whitening @ coef, scratch)
 
+    def kernel_diagonal(self, X: Array) -> Floats:
+        """Return k(x, x), of which the landmarks explain a part; see `FeatureMap`."""
+        return diagonal(self.kernel, X)
+
     def __getstate__(self) -> dict[str, Any]:
         """Leave behind what can be computed again."""
         return {name: value for name, value in vars(self).items() if name != "whitening"}

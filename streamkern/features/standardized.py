@@ -155,6 +155,10 @@ class Standardized(FeatureMap):
         self.standardizer.write(X, rows, scratch)
         return rows
 
+    def kernel_diagonal(self, X: Array) -> Floats | None:
+        """Return that of the inner map; see `FeatureMap`."""
+        return self.inner.kernel_diagonal(self.standardizer(X))
+
     @property
     def has_gradients(self) -> bool:
         """Whether the inner map has."""

@@ -80,8 +80,8 @@ class JobsCollector(Collector):
             ),
             ("pass_peak_memory", "The largest process", "bytes", lambda p: p.peak_bytes()),
             (
-                "pass_validation_error_ratio",
-                "Root mean squared error on new rows over sd(y)",
+                "pass_validation_rmse",
+                "RMSE on new rows, in units of y, of a model of at most 512 leading features",
                 "",
                 lambda each: each.validation[-1][1] if each.validation else None,
             ),

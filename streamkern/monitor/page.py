@@ -13,7 +13,7 @@ from distributed.dashboard.core import BokehApplication, DaskBokehTornado
 from distributed.dashboard.scheduler import template_variables
 from tornado.ioloop import IOLoop
 
-from streamkern.monitor import panels
+from streamkern.monitor import panels, wording
 
 if TYPE_CHECKING:
     from streamkern.monitor.jobs import Job, Jobs
@@ -117,7 +117,7 @@ class _View:
         self.rate = _Chart("Rows a second", "seconds", "rows/s", level="products alone")
         self.rate.figure.y_range.start = 0
         self.rate.figure.yaxis.formatter = NumeralTickFormatter(format="0.[0]a")
-        self.error = _Chart("Error on new rows", "rows read before", "RMSE / sd(y)")
+        self.error = _Chart("Error on new rows", "rows read before", "root mean square")
         self.error.figure.xaxis.formatter = NumeralTickFormatter(format="0.[0]a")
         self.penalty = _Chart(
             "Penalty", "alpha", "error left out", x_axis_type="log", y_axis_type="log"
@@ -138,6 +138,8 @@ class _View:
                 worker.address: worker.metrics.get("memory", 0)
                 for worker in self.scheduler.workers.values()
             }
+            if job is not None and job.main is not None:
+                job.main.hear_memory(memory)
             text = panels.panel(job, now, memory)
             shown = [] if job is None or job.main is None else self._drawn(job, job.main)
         if self.panel.text != text:
@@ -152,6 +154,7 @@ class _View:
         if rates and reading.row_flops and attainable:
             level = [(x, attainable / reading.row_flops) for x in (rates[0][0], rates[-1][0])]
         errors = [(float(rows), error) for rows, error in reading.validation]
+        self.error.figure.title.text = f"Error on new rows {wording.features_of(reading)}"
         curve, chosen = _penalty_curve(job)
         drawn = [
             (self.rate, self.rate.show(rates, level)),

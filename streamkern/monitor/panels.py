@@ -79,7 +79,7 @@ def panel(job: Job | None, now: float, memory: Mapping[str, float]) -> str:
         parts.append(f"<p class=error>{escape(job.error)}</p>")
     if reading is not None:
         parts += [
-            _tiles(job, reading, now, memory),
+            _tiles(job, reading, now),
             _shards(reading),
             _seconds(reading),
             f"<div class=tables>{_workers(reading, now, memory)}{_passes(job, now)}</div>",
@@ -87,7 +87,7 @@ def panel(job: Job | None, now: float, memory: Mapping[str, float]) -> str:
     return "".join(parts)
 
 
-def _tiles(job: Job, reading: Pass, now: float, memory: Mapping[str, float]) -> str:
+def _tiles(job: Job, reading: Pass, now: float) -> str:
     rows = reading.rows_per_second(now)
     n_bytes = reading.row_bytes
     tiles = [
@@ -106,13 +106,12 @@ def _tiles(job: Job, reading: Pass, now: float, memory: Mapping[str, float]) -> 
         best = wording.rounded(attainable / 1e9)
         said = f"GFLOP/s, {speed / attainable:.0%} of {best} for products alone"
         tiles.append((wording.rounded(speed / 1e9), said))
-    taken = [memory.get(worker, 0) for worker in reading.workers] if reading.ended is None else []
-    used = max([*taken, reading.peak_bytes()])
     planned = f"of {in_words(job.worker_bytes)} planned" if job.worker_bytes else "no plan"
-    tiles.append((in_words(used), f"largest worker, {planned}"))
+    tiles.append((in_words(reading.peak_bytes()), f"largest worker, {planned}"))
     if reading.validation:
         seen, error = reading.validation[-1]
-        tiles.append((f"{error:.4f}", f"RMSE / sd(y) on new rows after {seen:,}"))
+        said = f"error on new rows {wording.features_of(reading)} after {seen:,} rows"
+        tiles.append((f"{error:.5g}", said))
     if job.solved is not None:
         tiles.append(_solution(job.solved))
     shown = [f"<div class=tile><b>{escape(b)}</b><span>{escape(s)}</span></div>" for b, s in tiles]
@@ -121,7 +120,7 @@ def _tiles(job: Job, reading: Pass, now: float, memory: Mapping[str, float]) -> 
 
 def _solution(solved: Mapping[str, object]) -> tuple[str, str]:
     alpha, error = solved["alpha"], solved["cv_rmse"]
-    said = f", error left out {error:.4g}" if isinstance(error, float) else ""
+    said = f", error left out {error:.5g}" if isinstance(error, float) else ""
     return (f"{alpha:.3g}" if isinstance(alpha, float) else "several"), f"alpha{said}"
 
 
@@ -182,7 +181,7 @@ def _name(text: str) -> str:
 
 def _workers(reading: Pass, now: float, memory: Mapping[str, float]) -> str:
     head = ("worker", "rows", "rows/s", "read", "GFLOP/s", "of products alone", "memory", "at most")
-    lines = []
+    lines, now_taken = [], memory if reading.ended is None else {}
     for address, worker in sorted(reading.workers.items()):
         rows = reading.worker_rows_per_second(worker, now)
         speed = rows * reading.row_flops
@@ -194,7 +193,7 @@ def _workers(reading: Pass, now: float, memory: Mapping[str, float]) -> str:
                 f"{in_words(rows * reading.row_bytes)}/s",
                 wording.rounded(speed / 1e9) if speed else "",
                 f"{speed / worker.attainable:.0%}" if speed and worker.attainable else "",
-                in_words(memory[address]) if address in memory else "",
+                in_words(now_taken[address]) if address in now_taken else "",
                 in_words(worker.peak_bytes) if worker.peak_bytes else "",
             )
         )

@@ -8,6 +8,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from streamkern.observing import Event
 
 # What is left is told from so many seconds, or from such a part of those since the beginning.
@@ -74,6 +76,9 @@ class Pass:
     workers: dict[str, Worker] = field(default_factory=dict)
     seconds: Counter[str] = field(default_factory=Counter)
     validation: list[tuple[int, float]] = field(default_factory=list)
+    # Features that these errors are with, and those of the model.
+    leading: int = 0
+    n_components: int = 0
     recent: deque[tuple[float, int]] = field(default_factory=deque)
     # Seconds since it began and rows read by then, ever more rarely.
     history: list[tuple[float, int]] = field(default_factory=lambda: [(0.0, 0)])
@@ -146,6 +151,12 @@ class Pass:
         """Return the largest resident size of a process that took part."""
         return max((worker.peak_bytes for worker in self.workers.values()), default=0)
 
+    def hear_memory(self, taken: Mapping[str, float]) -> None:
+        """Take in the bytes that workers take now, by address."""
+        for address in self.workers.keys() & taken.keys() if self.ended is None else ():
+            worker = self.workers[address]
+            worker.peak_bytes = max(worker.peak_bytes, int(taken[address]))
+
     def figures(self, now: float) -> dict[str, Any]:
         """Return the figures as plain values, times in seconds."""
         return {
@@ -162,6 +173,7 @@ class Pass:
             "shards": self.shards() | {"retried": self.retried},
             "seconds": dict(self.seconds),
             "validation": self.validation[-1] if self.validation else None,
+            "validation_components": self.leading,
             "workers": {
                 name: {
                     "rows": worker.rows,
@@ -187,6 +199,7 @@ class Pass:
                 self.merges += 1
                 self.seconds["merging"] += event["seconds"]
             case "validated":
+                self.leading, self.n_components = event["leading"], event["n_components"]
                 self.validation.append((event["rows"], event["error"]))
             case "resumed":
                 self.rows_resumed, self.shards_resumed = event["rows"], event["shards"]

@@ -83,12 +83,19 @@ def times_of(reading: Pass) -> str:
     )
 
 
+def features_of(reading: Pass) -> str:
+    """Return how many features the errors on rows to come are with."""
+    few = reading.leading < reading.n_components
+    of = f"{reading.leading:,} of {reading.n_components:,}" if few else f"all {reading.leading:,}"
+    return f"with {of} features"
+
+
 def validation_of(reading: Pass) -> str:
     """Return the latest error on rows to come."""
     if not reading.validation:
         return ""
     rows, error = reading.validation[-1]
-    return f"error on new rows {error:.4f} sd(y) after {rows:,}"
+    return f"error on new rows {error:.5g} {features_of(reading)} after {rows:,} rows"
 
 
 def solution_of(solved: Event) -> str:

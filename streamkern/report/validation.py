@@ -206,7 +206,7 @@ def sample_left_out(model: RidgeModel, source: Source) -> LeftOutRows:
     """
     predictor, equations = model.predictor_, model.normal_equations()
     errors, sample, columns = read(model, source, PredictionErrors(predictor))
-    check_fitted_rows(equations, columns, errors.squared, equations.train_rss)
+    check_fitted_rows(predictor, equations, columns, errors.squared, equations.train_rss)
     rows = sample.X, sample.y, sample.weights
     residuals, standardized = run(
         task(_without_each, predictor, shared(equations), *rows, name="leave-one-out")
@@ -221,7 +221,8 @@ def check_held_out(
     model: RidgeModel, columns: ColumnStatistics, squared: Floats, expected: Floats
 ) -> None:
     """Raise DataError unless errors without folds, (q,), are those that the moments tell."""
-    check_fitted_rows(model.normal_equations(), columns, squared, expected, _ROUGHLY)
+    equations = model.normal_equations()
+    check_fitted_rows(model.predictor_, equations, columns, squared, expected, tolerance=_ROUGHLY)
 
 
 def read(
@@ -268,5 +269,7 @@ def _without_each(
     spare = 1.0 - weights[:, None] * leverages
     spare = np.where(spare > 1.0 - _WHOLE, spare, np.nan)
     residuals = (y - predictor.predict(X).reshape(y.shape)) / spare
-    variance = equations.noise_variance * (1.0 + leverages / spare)
-    return residuals, residuals / np.sqrt(variance)
+    # What the other rows do not tell of this one is added to what all leave open.
+    variance = 1.0 + deviation.relative_variances(X)
+    variance += equations.row_weight * leverages * (1.0 / spare - 1.0)
+    return residuals, residuals / np.sqrt(equations.noise_variance * variance)

@@ -1,7 +1,8 @@
 """Progressive validation: rows that were just read, predicted from the rows read before them.
 
 While a pass goes on, the sums so far give a model, and those of the next group of shards its error,
-before the two are added.  It takes the leading features alone, so that it costs next to nothing.
+before the two are added.  It takes the leading features alone, so that it costs next to nothing:
+where the model has more, this is the error of a smaller one.
 
 References
 ----------
@@ -12,7 +13,7 @@ cross-validation".
 from __future__ import annotations
 
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,11 +29,13 @@ _COMPONENTS = 512
 _ALPHAS = (1e-6, 1e-4, 1e-2)
 
 
-def progressive_error(before: ByFold, coming: ByFold, *, intercept: bool = True) -> float | None:
-    """Return the error on rows to come of a model of the rows before, over sd(y).
+def progressive_error(
+    before: ByFold, coming: ByFold, *, intercept: bool = True
+) -> dict[str, Any] | None:
+    """Return the error on rows to come of a model of the rows before, in the units of y.
 
-    That is the root mean squared error over the deviation of the targets of the coming rows, with
-    up to 512 leading features at the best of three penalties; the mean over targets.
+    That is the root mean squared error over rows and targets, with up to 512 leading features at
+    the best of three penalties.
 
     Parameters
     ----------
@@ -43,7 +46,8 @@ def progressive_error(before: ByFold, coming: ByFold, *, intercept: bool = True)
 
     Returns
     -------
-    float or None
+    dict or None
+        `error`, `leading`, the number of features that it is with, and `n_components`, of how many.
         None where it cannot be told: of a strip of the products, or where no y varies.
     """
     seen, held = _leading(before, intercept), _leading(coming, intercept=True)
@@ -65,7 +69,11 @@ def progressive_error(before: ByFold, coming: ByFold, *, intercept: bool = True)
         best = np.minimum(best, spread + squares + held.weight * gap**2)
     if not np.isfinite(best).all() or not (spread > 0).all():
         return None
-    return float(np.sqrt(np.maximum(best / spread, 0.0).mean()))
+    return {
+        "error": float(np.sqrt(np.maximum(best / held.weight, 0.0).mean())),
+        "leading": len(seen.feature_mean),
+        "n_components": next(iter(before.parts.values())).feature_map.n_components,  # type: ignore[attr-defined]
+    }
 
 
 def _leading(folds: ByFold, intercept: bool) -> CentredMoments | None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streamkern.solve import Cholesky, decomposed, precision_floor
+from streamkern.solve import Cholesky, decomposed, precision_floor, relative_rounding
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,7 +56,9 @@ class HeldOut(NamedTuple):
     weight : float
         N of the fold.
     sse : ndarray of shape (A, q)
-        The sum of squared errors at every penalty, of every target.
+        The sum of squared errors at every penalty, of every target; never less than what rounding
+        makes of the squares of the targets, so that the smallest penalty is the best of those that
+        leave nothing.
     n_rows : int
     """
 
@@ -88,7 +90,7 @@ def held_out_errors(
     held = fold.centred()
     if isinstance(solutions, _InEigenbasis) and len(alphas) * q > _MANY_COLUMNS * D:
         sse = solutions.squared_errors(training, held)
-        return HeldOut(held.weight, np.maximum(sse, 0.0), fold.n_rows)
+        return HeldOut(held.weight, _told(sse, held), fold.n_rows)
     sse = np.empty((len(alphas), q))
     step = max(int(_AT_ONCE * D) // len(alphas), 1)
     for start in range(0, q, step):
@@ -101,7 +103,7 @@ def held_out_errors(
         gap = held.target_mean[part] - intercepts - np.tensordot(held.feature_mean, coef, 1)
         spread = held.target[part]
         sse[:, part] = spread - 2.0 * products + squares + held.weight * gap**2
-    return HeldOut(held.weight, np.maximum(sse, 0.0), fold.n_rows)
+    return HeldOut(held.weight, _told(sse, held), fold.n_rows)
 
 
 def squared_errors(held: CentredMoments, solution: RidgeSolution) -> Floats:
@@ -117,7 +119,12 @@ def squared_errors(held: CentredMoments, solution: RidgeSolution) -> Floats:
     products = np.einsum("dq,dq->q", coef, held.gram @ coef - 2.0 * held.cross)
     gap = held.target_mean - solution.intercept - held.feature_mean @ coef
     errors: Floats = held.target + products + held.weight * gap**2
-    return np.maximum(errors, 0.0)
+    return _told(errors, held)
+
+
+def _told(errors: Floats, held: CentredMoments) -> Floats:
+    """Return sums of squared errors (..., q), but no less than the rounding of their terms."""
+    return np.maximum(errors, relative_rounding(held.precision) * np.maximum(held.target, 0.0))
 
 
 def _solutions(

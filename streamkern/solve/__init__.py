@@ -4,7 +4,12 @@ from streamkern.solve.cholesky import Cholesky, inverting_bytes
 from streamkern.solve.decomposition import decomposed, decomposition_bytes
 from streamkern.solve.equations import NormalEquations, kept_gram
 from streamkern.solve.ridge import checked_alpha, solve_each, solve_ridge
-from streamkern.solve.solution import RidgeSolution, precision_floor
+from streamkern.solve.solution import (
+    RidgeSolution,
+    precision_floor,
+    relative_rounding,
+    rss_rounding,
+)
 from streamkern.solve.spectrum import Eigenbasis, Spectrum
 
 __all__ = [
@@ -19,6 +24,8 @@ __all__ = [
     "inverting_bytes",
     "kept_gram",
     "precision_floor",
+    "relative_rounding",
+    "rss_rounding",
     "solve_each",
     "solve_ridge",
 ]

@@ -35,6 +35,8 @@ class NormalEquations:
     intercept : bool
     floor : float
         Eigenvalues of G below it were left out for alphas below it.
+    row_weight : float
+        The mean weight of the rows where that is less than 1, else 1.
     """
 
     gram: Triangle
@@ -45,6 +47,7 @@ class NormalEquations:
     train_rss: Floats
     intercept: bool
     floor: float
+    row_weight: float = 1.0
 
     @classmethod
     def of(
@@ -69,6 +72,7 @@ class NormalEquations:
             solution.train_rss,
             moments.intercept,
             solution.floor,
+            moments.row_weight,
         )
 
     def moments(self, coef: Floats, intercept: Floats) -> CentredMoments:
@@ -88,12 +92,16 @@ class NormalEquations:
             intercept + self.feature_mean @ coef if self.intercept else np.zeros_like(intercept),
             "single" if self.gram.panels[0].dtype == np.float32 else "double",
             self.intercept,
+            self.row_weight,
         )
 
     @property
     def noise_variance(self) -> Floats:
-        """The estimated variance of the noise, RSS / (N - df), (q,)."""
-        spare = self.weight - self.effective_dof
+        """The estimated variance of the noise, RSS / (N - df), (q,).
+
+        Weights whose mean is below 1 do not count rows, and are taken over their mean.
+        """
+        spare = self.weight - self.effective_dof * self.row_weight
         with np.errstate(divide="ignore", invalid="ignore"):
             variance: Floats = np.where(spare > 0, self.train_rss / spare, np.inf)
         return variance

@@ -11,7 +11,12 @@ from streamkern.errors import ParameterError
 from streamkern.memory import check_free
 from streamkern.solve.cholesky import Cholesky
 from streamkern.solve.decomposition import decomposition_bytes
-from streamkern.solve.solution import RidgeSolution, check_finite, precision_floor
+from streamkern.solve.solution import (
+    RidgeSolution,
+    check_finite,
+    precision_floor,
+    rss_rounding,
+)
 from streamkern.solve.spectrum import Eigenbasis
 from streamkern.threads import blas_threads
 
@@ -114,6 +119,7 @@ def _largest_eigenvalue(gram: Triangle) -> float:
 def _by_cholesky(
     moments: CentredMoments, alpha: float, floor: float, *, overwrite: bool = False
 ) -> RidgeSolution | None:
+    diagonal = moments.gram.diagonal()
     shifted = moments.gram if overwrite else moments.gram.astype(np.float64)
     shifted.add_diagonal(alpha)
     norm = shifted.norm()
@@ -124,6 +130,7 @@ def _by_cholesky(
     coef = factor.solve(moments.cross)
     # w^T (2 C - G w), where G w = C - alpha w.
     fitted = np.einsum("dq,dq->q", coef, moments.cross + alpha * coef)
+    rounding = rss_rounding(moments.target, diagonal, coef, moments.precision)
     return RidgeSolution(
         coef=coef,
         intercept=moments.target_mean - moments.feature_mean @ coef,
@@ -131,6 +138,7 @@ def _by_cholesky(
         solver="cholesky",
         condition=factor.condition(norm),
         effective_dof=moments.gram.order - alpha * factor.inverse_trace() + moments.intercept,
-        train_rss=np.maximum(moments.target - fitted, 0.0),
+        train_rss=np.maximum(moments.target - fitted, rounding),
+        rss_rounding=rounding,
         floor=floor,
     )

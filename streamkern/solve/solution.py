@@ -12,10 +12,13 @@ from streamkern.errors import OverflowedError
 if TYPE_CHECKING:
     from streamkern._typing import Floats
     from streamkern.statistics import CentredMoments
+    from streamkern.statistics.centred import Precision
 
 # Relative to the largest eigenvalue of G: the noise that products leave in it.  In single
 # precision the measured error of G is 1e-8 to 1e-7 of its norm; in double, a few units of D eps.
 _SINGLE_NOISE = 1e-7
+# Relative to its terms: the rounding in a sum of squared residuals that sums in double tell.
+_DOUBLE_ROUNDING = 16.0 * float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True)
@@ -36,8 +39,9 @@ class RidgeSolution:
     effective_dof : float, or ndarray of shape (q,)
         tr (G + alpha I)^-1 G, plus 1 for an intercept; one a penalty.
     train_rss : ndarray of shape (q,)
-        Residual sum of squares on the rows of the moments; a difference of sums, so that below
-        about 1e-7 of the sum of squares of the targets it is rounding in single precision.
+        Residual sum of squares on the rows of the moments, `rss_rounding` at least.
+    rss_rounding : ndarray of shape (q,)
+        How far rounding may have moved it.
     floor : float
         The penalty below which the precision of G decides the solution, not the data.
     n_clipped : int
@@ -53,6 +57,7 @@ class RidgeSolution:
     condition: float
     effective_dof: float | Floats
     train_rss: Floats
+    rss_rounding: Floats
     floor: float
     n_clipped: int = 0
     note: str = ""
@@ -70,6 +75,37 @@ def precision_floor(moments: CentredMoments, largest: float) -> float:
     D = moments.gram.order
     noise = _SINGLE_NOISE if moments.precision == "single" else 4.0 * D * np.finfo(float).eps
     return noise * largest
+
+
+def relative_rounding(precision: Precision) -> float:
+    """Return what rounding makes of a sum of products, relative to the norms of their factors."""
+    return _SINGLE_NOISE if precision == "single" else _DOUBLE_ROUNDING
+
+
+def rss_rounding(target: Floats, diagonal: Floats, coef: Floats, precision: Precision) -> Floats:
+    """Return what rounding may make of S - 2 w^T C + w^T G w, a difference of sums.
+
+    That is e (S^(1/2) + B^(1/2))^2, where e is the relative rounding of a sum of products, and
+    B = sum_j G_jj w_j^2: the entries of G and C are taken to be off by e times the norms of the two
+    columns they are of, each for itself.
+
+    Parameters
+    ----------
+    target : ndarray of shape (q,)
+        The diagonal of S.
+    diagonal : ndarray of shape (D,)
+        Of G.
+    coef : ndarray of shape (D, q)
+    precision : {'single', 'double'}
+
+    Returns
+    -------
+    ndarray of shape (q,)
+    """
+    target = np.maximum(target, 0.0)
+    along = np.maximum(diagonal, 0.0) @ coef**2
+    moved: Floats = relative_rounding(precision) * (np.sqrt(target) + np.sqrt(along)) ** 2
+    return moved
 
 
 def check_finite(moments: CentredMoments) -> None:

@@ -14,11 +14,17 @@ import numpy as np
 
 from streamkern.errors import SingularSystemError
 from streamkern.solve.decomposition import decomposed, decomposed_in_range
-from streamkern.solve.solution import RidgeSolution, check_finite, precision_floor
+from streamkern.solve.solution import (
+    RidgeSolution,
+    check_finite,
+    precision_floor,
+    rss_rounding,
+)
 
 if TYPE_CHECKING:
     from streamkern._typing import Floats
     from streamkern.statistics import CentredMoments
+    from streamkern.statistics.centred import Precision
 
 # A rank below this share of D is worth looking for the range.
 _LOW_RANK = 0.375
@@ -43,6 +49,8 @@ class Spectrum:
     floor : float
         Eigenvalues of G below it are noise of its precision.
     intercept : bool
+    precision : {'single', 'double'}
+        Of the products that G and C are sums of.
     """
 
     values: Floats
@@ -51,6 +59,7 @@ class Spectrum:
     weight: float
     floor: float
     intercept: bool
+    precision: Precision = "double"
 
     def rss(self, alphas: Floats) -> Floats:
         """Return the residual sum of squares at every penalty (A,), of every target: (A, q)."""
@@ -145,6 +154,7 @@ class Eigenbasis:
             weight=moments.weight,
             floor=precision_floor(moments, float(values[-1])),
             intercept=moments.intercept,
+            precision=moments.precision,
         )
         return cls(spectrum, vectors, moments.feature_mean, moments.target_mean)
 
@@ -195,6 +205,9 @@ class Eigenbasis:
             fitted[part] = np.einsum("dq,dq->q", along, inside)
         effective = (values / shifted).sum(axis=0) + self.spectrum.intercept
         extremes = shifted[kept]
+        diagonal = np.square(self.vectors) @ self.spectrum.values
+        target = self.spectrum.target
+        rounding = rss_rounding(target, diagonal, coef, self.spectrum.precision)
         return RidgeSolution(
             coef=coef,
             intercept=self.target_mean - self.feature_mean @ coef,
@@ -202,7 +215,8 @@ class Eigenbasis:
             solver="eigen",
             condition=float(extremes.max() / extremes.min()) if len(extremes) else 1.0,
             effective_dof=effective[which] if np.ndim(alpha) else float(effective[0]),
-            train_rss=np.maximum(self.spectrum.target - fitted, 0.0),
+            train_rss=np.maximum(target - fitted, rounding),
+            rss_rounding=rounding,
             floor=floor,
             n_clipped=n_clipped,
             note=note,

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     LeaveOneOutCurve: TypeAlias = Callable[[Any, Spectrum, Floats], PenaltyCurve]
 
 _SMALLEST_SIZE = 64
+# Of the mean squared error, as a power of alpha: from here double precision gained a tenth or more.
+_FALLING = 0.1
 
 
 @dataclass(frozen=True)
@@ -184,6 +186,12 @@ class Solved:
             return self.sparsity.rmse_of(len(self.solution.coef))
         return self.size.cv_rmse if self.size and self.support is None else None
 
+    @property
+    def held_out(self) -> Floats | None:
+        """The mean squared error of folds, (q,), as their moments tell it."""
+        by_rows = self.size is not None and self.size.curve.criterion == "loo"
+        return None if self.cv_rmse is None or by_rows else np.square(self.cv_rmse)
+
     def ordered_rows(self, fold_by: str) -> str:
         """One sentence where the folds' errors lie far apart, else ''."""
         if self.size is None or fold_by == "rows":
@@ -203,6 +211,21 @@ class Solved:
                 f"the sums are rounding; double precision lowers it."
             )
         return ""
+
+    def short_of_precision(self, precision: str) -> str:
+        """One sentence where the error still falls at the precision floor, else ''."""
+        if self.size is None or precision == "double" or self.size.curve.criterion == "evidence":
+            return ""
+        curve, floor = self.size.curve, self.solution.floor
+        if len(curve.alphas) < 2 or curve.alphas[self.size.chosen].min() > floor:
+            return ""
+        first, second = (curve.scores[:2] / curve.scale).mean(axis=1)
+        if np.log(second / first) < _FALLING * np.log(curve.alphas[1] / curve.alphas[0]):
+            return ""
+        return (
+            f"the error still falls at the smallest alpha that single precision allows, "
+            f"{floor:.3g}: double precision (--precision double) predicts better here."
+        )
 
 
 def nested_sizes(n_components: int, nesting: int = 2) -> list[int]:

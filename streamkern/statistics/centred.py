@@ -32,6 +32,9 @@ class CentredMoments:
     precision : {'single', 'double'}
         Of the products that were summed.
     intercept : bool
+    row_weight : float
+        The mean weight of the rows where that is less than 1, so that weights cannot count rows;
+        else 1.
     """
 
     gram: Triangle
@@ -42,6 +45,7 @@ class CentredMoments:
     target_mean: Floats
     precision: Precision = "double"
     intercept: bool = True
+    row_weight: float = 1.0
 
     def subset(self, indices: Array) -> CentredMoments:
         """Return the moments of some of the features, (K,) ascending, with all targets."""

@@ -53,6 +53,11 @@ class PairBins:
             edges(np.zeros_like(mean), _RESIDUALS * error, _RESIDUAL_BINS),
         )
 
+    @classmethod
+    def none(cls) -> PairBins:
+        """Return the bins of no targets."""
+        return cls(np.empty((0, 2)), np.empty((0, 2)))
+
     def counted(self, predicted: Floats, actual: Floats) -> tuple[Array, Array]:
         """Count rows (n, q), by predicted and actual value and by predicted value and residual.
 

@@ -11,7 +11,7 @@ from streamkern.errors import OverflowedError, ParameterError
 from streamkern.scratch import Scratch
 from streamkern.statistics.base import Statistic
 from streamkern.statistics.centred import CentredMoments
-from streamkern.statistics.triangle import Triangle
+from streamkern.statistics.triangle import Triangle, turn_pairs
 from streamkern.statistics.work import Work
 from streamkern.timing import timed
 
@@ -330,6 +330,19 @@ class Moments(Statistic):
         moved.weight, moved.n_rows = self.weight, self.n_rows
         return moved
 
+    def of_map(self, feature_map: FeatureMap, turns: Floats) -> Moments:
+        """Return the moments of a map whose pairs of features are ahead by angles (D / 2,)."""
+        ahead = np.cos(turns), np.sin(turns)
+        shift, cross = (each.copy() for each in (self.feature_shift, self.cross))
+        for values in (shift, cross):
+            turn_pairs(values, *ahead)
+        turned = copy(self)
+        turned.feature_map, turned.feature_shift, turned.cross = feature_map, shift, cross
+        if self.gram is not None:
+            turned.gram = self.gram.astype(np.float64)
+            turned.gram.turn_pairs(*ahead)
+        return turned
+
     def leading(self, n_components: int) -> Moments:
         """Return the moments of the map of the first D' features, from the leading block.
 
@@ -417,4 +430,5 @@ class Moments(Statistic):
             unit * target_mean,
             self.precision,
             intercept,
+            min(1.0, N / self.n_rows),
         )

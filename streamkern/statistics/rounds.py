@@ -75,9 +75,9 @@ class RoundErrors(Statistic):
 class StagedErrors(Statistic):
     """The share of rows that the first rounds get wrong, for every number of them, and its bound.
 
-    A row is wrong only if another class has at least the votes V of its own, y.  So the share is at
-    most the mean of exp(-m/2), m = V_y - max_k V_k over the other classes k.  For two classes that
-    is what rounds make smaller, by a factor each.
+    Of two classes, a row is wrong only if the votes V_y of its own, y, are not above 0.  So the
+    share is at most the mean of exp(-V_y), which rounds make smaller, by a factor each.  Of more
+    classes rounds make smaller what bounds no share: V_y can be large, and others larger.
 
     Parameters
     ----------
@@ -111,9 +111,10 @@ class StagedErrors(Statistic):
         return self.wrong / self.weight
 
     @property
-    def error_bounds(self) -> Floats:
-        """What that share is at most, (T,)."""
-        return self.bounds / self.weight
+    def error_bounds(self) -> Floats | None:
+        """What that share is at most, (T,), or None of more than two classes."""
+        two = self.ensemble.n_classes == 2
+        return np.minimum(self.bounds / self.weight, 1.0) if two else None
 
     def zero(self) -> StagedErrors:
         """Return the errors on no rows."""
@@ -126,11 +127,8 @@ class StagedErrors(Statistic):
             codes, rows = self.ensemble.codes(block.y), np.arange(len(block))
             self.weight += float(weights.sum())
             for i, votes in enumerate(self.ensemble.staged_votes(block.X)):
-                others = votes.copy()
-                others[rows, codes] = -np.inf
-                margins = votes[rows, codes] - others.max(axis=1)
                 self.wrong[i] += weights @ (votes.argmax(axis=1) != codes)
-                self.bounds[i] += weights @ bounded_exp(-margins / 2.0)
+                self.bounds[i] += weights @ bounded_exp(-votes[rows, codes])
 
     def merge(self, other: StagedErrors) -> StagedErrors:
         """Return the errors on both sets of rows."""

@@ -186,6 +186,13 @@ class Triangle:
         ]
         return self.of_panels(panels)
 
+    def turn_pairs(self, cosines: Floats, sines: Floats) -> None:
+        """Turn rows and columns 2k and 2k + 1, in place: in double, of an even order."""
+        for panel in self.panels:
+            start, stop = (row // 2 for row in rows_of(panel))
+            turn_pairs(panel, cosines[start:stop], sines[start:stop])
+            turn_pairs(panel.T, cosines[:stop], sines[:stop])
+
     def turned(self, turning: Floats) -> Triangle:
         """Return R^T A R of this matrix A, for R (D, K), in double."""
         left = turning.T @ self.dense()
@@ -252,6 +259,14 @@ class Triangle:
 def rows_of(panel: Array) -> tuple[int, int]:
     """Return the first row of a panel, and the row after its last."""
     return panel.shape[1] - len(panel), panel.shape[1]
+
+
+def turn_pairs(values: Floats, cosines: Floats, sines: Floats) -> None:
+    """Turn the rows 2k and 2k + 1 of values (2 L, ...) by angles (L,), in place."""
+    cosines, sines = (each.reshape(-1, *[1] * (values.ndim - 1)) for each in (cosines, sines))
+    first, second = values[0::2].copy(), values[1::2].copy()
+    values[0::2] = cosines * first - sines * second
+    values[1::2] = sines * first + cosines * second
 
 
 def _mirror(block: Array) -> None:

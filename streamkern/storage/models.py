@@ -16,6 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from streamkern.predictor import Predictor
 from streamkern.statistics.triangle import Triangle
 from streamkern.storage.cards import MODEL, opened_card, restored_map, write_card
@@ -75,6 +77,7 @@ def _write_equations(group: h5py.Group, equations: NormalEquations) -> None:
     group["weight"] = equations.weight
     group["intercept"] = int(equations.intercept)
     group["floor"] = equations.floor
+    group["row_weight"] = equations.row_weight
 
 
 def _read_equations(group: h5py.Group, D: int, q: int) -> NormalEquations:
@@ -86,8 +89,9 @@ def _read_equations(group: h5py.Group, D: int, q: int) -> NormalEquations:
     }
     gram = Triangle.unpacked(finite_array(group, "gram", (D * (D + 1) // 2,)))
     weight, intercept = finite_array(group, "weight", ()), finite_array(group, "intercept", ())
-    if not weight > 0:
-        raise ValueError(f"equations of weight {weight:g}")
+    each = finite_array(group, "row_weight", ()) if "row_weight" in group else np.ones(())
+    if not (weight > 0 and 0 < each <= 1):
+        raise ValueError(f"equations of weight {weight:g}, of which rows have {each:g}")
     for name, values in vectors.items():
         if name != "feature_mean" and (values < 0).any():
             raise ValueError(f"{name} holds numbers below zero")
@@ -96,6 +100,7 @@ def _read_equations(group: h5py.Group, D: int, q: int) -> NormalEquations:
         weight=float(weight),
         intercept=bool(intercept),
         floor=float(finite_array(group, "floor", ())),
+        row_weight=float(each),
         **vectors,
     )
 

@@ -92,8 +92,7 @@ def naive(model, X, y, sample_weight):
         votes = votes + added
         weights = weights * np.exp(-added[rows, codes])
         weights *= own.sum() / weights.sum()
-        others = np.where(np.eye(K, dtype=bool)[codes], -np.inf, votes).max(axis=1)
-        bound = np.average(np.exp((others - votes[rows, codes]) / 2), weights=own)
+        bound = np.average(np.exp(-votes[rows, codes]), weights=own) if K == 2 else np.nan
         wrong = np.average(votes.argmax(axis=1) != codes, weights=own)
         rounds.append((error, step, wrong, bound))
     return votes, rounds
@@ -118,20 +117,26 @@ def test_rounds_are_those_of_adaboost_with_a_weight_for_every_row(way):
     model = boosted(algorithm, learning_rate=rate).fit(X, y, sample_weight)
     votes, rounds = naive(model, X, y, sample_weight)
     names = ("weighted_error", "step", "train_error", "train_error_bound")
-    found = [[each[name] for name in names] for each in model.report_["rounds"]]
+    found = np.array([[each[name] for name in names] for each in model.report_["rounds"]], float)
     assert len(found) == 3
     np.testing.assert_allclose(found, rounds, atol=1e-8)
     np.testing.assert_allclose(model.ensemble_.votes(X), votes, atol=1e-8)
 
 
 def test_the_error_is_at_most_its_bound_in_every_round_on_training_rows_and_others():
-    X, y = squares(4)
-    more = squares(4, seed=1)
+    X, y = squares()
     for algorithm in ALGORITHMS:
         model = boosted(algorithm).fit(X, y)
-        for found in (model.staged_evaluate(X, y), model.staged_evaluate(*more)):
+        for found in (model.staged_evaluate(X, y), model.staged_evaluate(X, y[::-1])):
             errors, bounds = np.array(found["errors"]), np.array(found["error_bounds"])
-            assert ((errors > 0) & (errors <= bounds)).all()
+            assert ((errors > 0) & (errors <= bounds) & (bounds <= 1)).all()
+
+
+def test_of_more_than_two_classes_no_bound_is_told():
+    model = boosted("discrete").fit(*squares(4))
+    assert [each["train_error_bound"] for each in model.report_["rounds"]] == [None] * 3
+    assert model.report_["train_error_bound"] is None
+    assert model.staged_evaluate(*squares(4))["error_bounds"] is None
 
 
 def test_for_two_classes_the_bound_is_what_rounds_shrink_weights_by():
@@ -247,7 +252,7 @@ def test_rounds_have_maps_of_their_own_with_a_kernel_and_metric_in_common(option
         assert (metric_of_map(first) == metric_of_map(second)).all()
         assert len(model.report_["metric"]["rounds"]) == 2
     rounds = model.report_["rounds"]
-    assert rounds[1]["train_error_bound"] < rounds[0]["train_error_bound"]
+    assert rounds[1]["shrinkage"] < 1
 
 
 def test_on_a_board_rounds_of_few_features_beat_one():

@@ -38,6 +38,17 @@ def test_a_fit_prints_the_bound_beside_the_error_of_every_round(folder):
     assert "3 by discrete AdaBoost" in streamkern("show", folder / "model.h5").stdout
 
 
+def test_a_fit_of_more_than_two_classes_prints_no_bound(folder):
+    with h5py.File(folder / "data.h5") as data, h5py.File(folder / "three.h5", "w") as file:
+        file["X"] = data["X"][:]
+        file["y"] = data["X"][:].astype(int).sum(axis=1) % 3
+    options = ("--classify", "--boost", "2", *SMALL, "--quiet")
+    said = streamkern("fit", folder / "three.h5", "--out", folder / "three-model.h5", *options)
+    for shown in (said.stdout, streamkern("show", folder / "three-model.h5").stdout):
+        assert "training error" in shown
+        assert "at most" not in shown
+
+
 def test_predictions_and_their_errors_are_those_of_the_model(folder):
     found = report_of("evaluate", folder / "model.h5", folder / "data.h5")
     out = folder / "predicted.h5"

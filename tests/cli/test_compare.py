@@ -77,6 +77,8 @@ def test_people_see_a_line_a_model():
     for name in ("iid", "orthogonal-phase"):
         assert [line[1] for line in lines if line[:1] == [name]] == ["8", "16", "64"]
         assert all(line[3] == "\N{PLUS-MINUS SIGN}" for line in lines if line[:1] == [name])
+    assert ["over", "kernel", "fit", "test", "matrix"] in lines
+    assert "\\" not in output
     assert "leave-one-out rmse" in output
     assert "means over 2 seeds of the map, with the 95% intervals of the means (t)" in output
 

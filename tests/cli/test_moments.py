@@ -78,6 +78,18 @@ def test_merging_and_solving_is_fitting_all_rows():
     np.testing.assert_allclose(load("solved.h5").predict(X), predictions, rtol=1e-9)
 
 
+def test_two_sites_with_the_same_options_and_nothing_standardised_need_no_pattern():
+    plain = (*OPTIONS, "--no-standardize", "--length-scale", 1.5)
+    for name in ("a.h5", "b.h5"):
+        streamkern("moments", name, "--out", f"plain-{name}", *plain)
+    streamkern("merge", "plain-a.h5", "plain-b.h5", "--out", "C.h5")
+    report_of("solve", "C.h5", "--alpha", 0.1, "--out", "solved.h5")
+    report_of("fit", "both.h5", "--alpha", 0.1, "--out", "fitted.h5", *plain)
+    X = rows(50, seed=8)[0]
+    expected = load("fitted.h5").predict(X)
+    np.testing.assert_allclose(load("solved.h5").predict(X), expected, rtol=1e-9, atol=1e-9)
+
+
 def test_forgetting_and_solving_is_fitting_the_rest():
     streamkern("merge", "A.h5", "B.h5", "--out", "C.h5")
     report = report_of("forget", "C.h5", "b.h5")

@@ -225,6 +225,14 @@ def test_every_command_explains_itself_and_its_common_options(command, flag):
         assert option in result.stdout
 
 
+@pytest.mark.parametrize("command", [None, *COMMANDS])
+def test_no_help_has_a_mark_of_its_source(command):
+    said = invoke(*([] if command is None else [command]), "--help").output
+    assert not {"\\", "\b"} & set(said)
+    if command is None:
+        assert "\n  streamkern fit train.h5 --out model.h5\n" in said
+
+
 def test_the_list_of_commands_has_every_one_with_its_help():
     result = invoke("--help")
     assert result.exit_code == 0

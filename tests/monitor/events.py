@@ -61,6 +61,10 @@ class Story:
             **{"pass": number},
         )
 
+    def validated(self, rows, error, *, leading=512, n_components=2048, number="p"):
+        size = {"leading": leading, "n_components": n_components}
+        self.tell("validated", rows=rows, error=error, **size, **{"pass": number})
+
     def solve(self, number="j"):
         curve = {"alphas": [0.1, 1.0, 10.0], "values": [0.5, 0.25, 0.75], "standard_errors": None}
         self.tell(

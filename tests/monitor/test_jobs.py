@@ -207,7 +207,7 @@ def test_the_history_of_a_long_pass_stays_short():
 
 def test_figures_are_plain_values(story):
     story.shard(0)
-    story.tell("validated", rows=100, error=0.5, **{"pass": "p"})
+    story.validated(100, 0.5)
     figures = story.reading.figures(story.clock())
     assert json.loads(json.dumps(figures)) == json.loads(json.dumps(figures, allow_nan=False))
     assert figures["rows_done"] == 100

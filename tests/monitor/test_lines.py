@@ -34,7 +34,7 @@ def whole_job(story, name="fit model.h5"):
     story.begin_pass()
     for shard in range(10):
         story.shard(shard, after=3.0)
-    story.tell("validated", rows=900, error=0.25, **{"pass": "p"})
+    story.validated(900, 0.25)
     story.tell("pass ended", error=None, **{"pass": "p"})
     story.solve()
     story.end()
@@ -50,7 +50,7 @@ def test_a_reader_is_told_what_ended_and_what_was_found(capfd):
     assert "33.3 rows/s · 0.0133 MB/s · 66.7 GFLOP/s, 17% of products alone" in moments
     assert "waiting 10%, features 20%, products 70%" in moments
     assert "shards: 10 done" in moments
-    assert "error on new rows 0.2500 sd(y) after 900" in moments
+    assert "error on new rows 0.25 with 512 of 2,048 features after 900 rows" in moments
     assert solved.endswith("solved in 2.0 s, alpha 1, error left out 0.25")
     assert done.endswith("fit model.h5: done in 30 s")
 

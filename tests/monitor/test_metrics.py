@@ -33,7 +33,7 @@ OF_JOBS = {
     "streamkern_pass_flops_per_second": "gauge",
     "streamkern_pass_attainable_flops_per_second": "gauge",
     "streamkern_pass_peak_memory_bytes": "gauge",
-    "streamkern_pass_validation_error_ratio": "gauge",
+    "streamkern_pass_validation_rmse": "gauge",
     "streamkern_pass_shards": "gauge",
     "streamkern_pass_activity_seconds": "counter",
 }
@@ -59,7 +59,7 @@ def told(name="fit model.h5"):
     story.begin_pass()
     for shard in range(3):
         story.shard(shard)
-    story.tell("validated", rows=300, error=0.25, **{"pass": "p"})
+    story.validated(300, 0.25)
     return story
 
 
@@ -83,7 +83,7 @@ def test_series_hold_the_figures_of_a_job():
 
     assert values("streamkern_job_running") == [1.0]
     assert values("streamkern_pass_rows_done") == [300.0]
-    assert values("streamkern_pass_validation_error_ratio") == [0.25]
+    assert values("streamkern_pass_validation_rmse") == [0.25]
     assert values("streamkern_job_planned_worker_memory_bytes") == [1e9]
     shards = {each.labels["state"]: each.value for each in found["streamkern_pass_shards"].samples}
     assert shards["done"] == 3

@@ -98,7 +98,7 @@ def test_the_page_is_in_the_menu_and_its_figures_change_and_are_those_of_the_rep
     assert rate == pytest.approx(report["rows_per_second"], rel=0.02)
     (alpha,) = numbers(re.search(r"([\d.e-]+)\nalpha", text)[1])
     assert alpha == pytest.approx(report["alpha"], rel=0.02)
-    assert f"{report['cv_rmse']:.4g}" in text
+    assert f"{report['cv_rmse']:.5g}" in text
     rows = [int(n.replace(",", "")) for n in re.findall(r"127\.0\.0\.1:\d+\t([\d,]+)\t", text)]
     assert len(rows) == 2
     assert sum(rows) == 400_000

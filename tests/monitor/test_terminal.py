@@ -37,7 +37,7 @@ def test_a_job_has_a_line_a_pass_and_three_of_details():
     story.begin_pass()
     for shard in range(5):
         story.shard(shard, worker=f"tcp://{shard % 2}")
-    story.tell("validated", rows=400, error=0.25, **{"pass": "p"})
+    story.validated(400, 0.25)
     lines = [re.sub(r"\s+", " ", line).strip() for line in shown(story)]
     assert lines[0] == "fit model.h5 moments 15 s"
     assert re.fullmatch(r"columns \S+ 100% 1,000 rows in 10 s", lines[1])
@@ -45,7 +45,7 @@ def test_a_job_has_a_line_a_pass_and_three_of_details():
     assert lines[3:] == [
         "2 workers · 100 rows/s · 0.04 MB/s · 200 GFLOP/s, 25% of products alone",
         "waiting 10%, features 20%, products 70% · 500 MB of 1 GB planned",
-        "shards: 5 done · error on new rows 0.2500 sd(y) after 400",
+        "shards: 5 done · error on new rows 0.25 with 512 of 2,048 features after 400 rows",
     ]
 
 

@@ -40,7 +40,7 @@ def expected(feature_map, before, coming):
         gram = centred.T @ centred + alpha * np.eye(size)
         coef = np.linalg.solve(gram, centred.T @ (y - means))
         found = means + (phi_new - phi.mean(axis=0)) @ coef
-        mse.append(((y_new - found) ** 2).mean(axis=0) / y_new.var(axis=0))
+        mse.append(((y_new - found) ** 2).mean(axis=0))
     return np.sqrt(np.min(mse, axis=0).mean())
 
 
@@ -48,15 +48,21 @@ def expected(feature_map, before, coming):
 @pytest.mark.parametrize("D", [16, _COMPONENTS + 64])
 def test_it_is_the_error_of_a_model_of_the_rows_before(D, q):
     feature_map = RandomFourierFeatures(Gaussian(1.5), D, random_state=0).draw(3)
-    before, coming = rows(900, q=q), rows(400, q=q, seed=1)
+    (X, y), (X_new, y_new) = rows(900, q=q), rows(400, q=q, seed=1)
+    before, coming = (X, 1e5 * y), (X_new, 1e5 * y_new)
     found = progressive_error(summed(*before, feature_map), summed(*coming, feature_map, start=900))
-    assert found == pytest.approx(expected(feature_map, before, coming), rel=1e-6)
+    assert found == {
+        "error": pytest.approx(expected(feature_map, before, coming), rel=1e-6),
+        "leading": min(D, _COMPONENTS),
+        "n_components": D,
+    }
 
 
 def test_it_falls_with_more_rows():
     feature_map = RandomFourierFeatures(Gaussian(1.0), 64, random_state=0).draw(3)
     coming = summed(*rows(2000, seed=1), feature_map)
-    errors = [progressive_error(summed(*rows(n), feature_map), coming) for n in (80, 400, 4000)]
+    before = [summed(*rows(n), feature_map) for n in (80, 400, 4000)]
+    errors = [progressive_error(each, coming)["error"] for each in before]
     assert errors[0] > errors[1] > errors[2] > 0
 
 
