@@ -49,7 +49,7 @@ class RandomFeatureRidge(
         again.
     alpha : float, sequence of float, or {'cv', 'gcv', 'evidence', 'loo'}
         The penalty, in the units of the sum of squares: not divided by n.  Or penalties to choose
-        from by cross-validation; or how to choose: by cross-validation, generalised
+        from by cross-validation; or how to choose: by cross-validation, robust generalised
         cross-validation, the evidence, for which the rows are not read again, or by leaving out
         every row in turn, exactly, in one more pass.  One penalty for several targets has the
         least error as a share of their variances, averaged; by 'loo' the least mean squared error
@@ -87,10 +87,11 @@ class RandomFeatureRidge(
         M: the kernel takes (x - x')^T M (x - x') of standardised rows for the squared distance.
         'learn' takes the average gradient outer product of a fit for the metric of the next one, in
         up to four rounds, or ROUNDS of 'learn:ROUNDS', and keeps the round that predicts rows held
-        out best, plain distances among them; 'diagonal' or 'diagonal:ROUNDS' learns one weight an
-        input, as 'learn' does for the Laplacian kernel, whose distance is along the axes.  That is
-        done on a sample of up to 16,384 rows, at up to 1,024 features.  The length scale is chosen
-        again in every round.
+        out best, or plain distances where no round does better by more than a standard error;
+        'diagonal' or 'diagonal:ROUNDS' learns one weight an input, as 'learn' does for the
+        Laplacian kernel, whose distance is along the axes.  That is done on a sample of up to
+        16,384 rows, at up to 1,024 features, and takes 10 rows an input.  The length scale is
+        chosen again in every round.
     standardize : bool
         Take inputs less their means, over their standard deviations.
     fit_intercept : bool

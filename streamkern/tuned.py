@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from streamkern.checkpointing import checkpointed
 from streamkern.errors import ParameterError
 from streamkern.fitoptions import check_folds, plan_for
-from streamkern.fitting import moments_pass
+from streamkern.fitting import folds_for, moments_pass
 from streamkern.kernels import Gaussian
 from streamkern.learning import check_metric_of, in_metric
 from streamkern.plan import large_sample
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from streamkern.kernels import Kernel
     from streamkern.ridgeoptions import RidgeOptions
     from streamkern.sources import Source
+
+# Of a search: more are thirds.
+_MOST_FOLDS = 10
 
 
 class Choice:
@@ -103,8 +106,17 @@ class Choice:
             seen = survey(source, options, plan, n_sample, checkpoint=saved)
             contenders, learnt = in_metric(seen, options, pairs)
             spent = Spent() if learnt is None else learnt.spent
+            _, rule = folds_for(source, plan, options)
+            folds = rule.of(seen.sample.places[:n_rows])
             found = search(
-                contenders, options, plan=plan, n_rows=n_rows, budget=allowed, spent=spent
+                contenders,
+                options,
+                plan=plan,
+                n_rows=n_rows,
+                budget=allowed,
+                spent=spent,
+                feature_map=self.asked.model.feature_map if self.maps in (None, AUTO) else None,
+                folds=folds if 2 <= rule.n_folds <= _MOST_FOLDS else None,
             )
             options = replace(options, kernel=found.kernel, feature_map=found.feature_map)
             seen = contenders[found.place].survey

@@ -131,6 +131,42 @@ def test_a_criterion_without_folds_has_no_error_left_out(alpha):
     assert (report["n_folds"], report["fold_by"]) == (0, None)
 
 
+@pytest.mark.parametrize("alpha", ["cv", "gcv", "evidence", "loo"])
+@pytest.mark.parametrize("constant", [0.0, 0.004951234567])
+def test_a_constant_target_does_not_choose_the_penalty_of_the_others(alpha, constant):
+    X, y = rows(1961)
+    # A mean that is not exact makes weighted sums of equal values vary by rounding.
+    weights = np.random.default_rng(3).random(len(X)) + 0.1
+    both = np.stack([y, np.full(len(y), constant)], axis=1)
+    alone = ridge(alpha=alpha).fit(X, y, sample_weight=weights)
+    for per_target in (False, True):
+        model = ridge(alpha=alpha, per_target=per_target).fit(X, both, sample_weight=weights)
+        assert model.alpha_ == ([alone.alpha_] * 2 if per_target else alone.alpha_)
+        curve = model.penalty_curve_
+        relative = (curve.scores / curve.scale)[:, 1]
+        assert (relative < 1e-9).all()
+        assert model.report_["note"] == alone.report_["note"]
+
+
+def test_gcv_sees_rows_that_are_fitted_by_themselves():
+    rng = np.random.default_rng(0)
+    # A dense cloud, and rows so far from it and each other that nothing else says what they are.
+    X, new = (
+        np.concatenate([rng.standard_normal((1700, 3)), 12 * rng.standard_normal((500, 3))])
+        for _ in range(2)
+    )
+    noise = 0.5 * rng.standard_normal(len(X))
+    model = {
+        alpha: ridge(alpha=alpha, n_components=256).fit(X, np.sin(X[:, 0]) + noise)
+        for alpha in ("cv", "gcv")
+    }
+    error = {
+        name: np.square(fitted.predict(new) - np.sin(new[:, 0])).mean()
+        for name, fitted in model.items()
+    }
+    assert error["gcv"] < 1.1 * error["cv"]
+
+
 def test_every_target_has_the_penalty_that_it_would_have_alone():
     X, y = rows(q=2)
     together = ridge(per_target=True).fit(X, y)

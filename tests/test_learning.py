@@ -27,6 +27,7 @@ from streamkern import (
 )
 from streamkern.errors import CheckpointError, DataError, ModelFileError, ParameterError
 from streamkern.kernels import KERNELS, ShiftInvariantKernel
+from streamkern.learning.trial import Tried
 
 P = 8
 # Two directions, not orthogonal to the axes nor along them.
@@ -91,11 +92,37 @@ def test_plain_distances_are_kept_where_no_metric_predicts_better():
     X = rng.standard_normal((400, 12))
     # Noise alone: gradients are those of what was fitted of it.
     learnt = ridge("learn:2").fit(X, rng.standard_normal(400))
-    metric = learnt.report_["metric"]
-    errors = [each["relative_mse"] for each in metric["rounds"]]
-    assert metric["kept"] == int(np.argmin(errors))
-    if metric["kept"] == 0:
-        assert np.array_equal(learnt.metric_, np.eye(12))
+    assert learnt.report_["metric"]["kept"] == 0
+    assert np.array_equal(learnt.metric_, np.eye(12))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_too_few_rows_an_input_leave_plain_distances(seed):
+    learnt = ridge(random_state=seed).fit(*of_two_directions(80, seed))
+    assert np.array_equal(learnt.metric_, np.eye(P))
+    rounds = learnt.report_["metric"]["rounds"]
+    assert [each["number"] for each in rounds] == [0]
+
+
+def tried(squares, weights=None) -> Tried:
+    weights = np.ones(len(squares)) if weights is None else np.array(weights)
+    mean = float(np.average(squares, weights=weights))
+    return Tried(Gaussian(1.0), mean, 1.0, np.zeros((2, 1)), np.array(squares), weights)
+
+
+def test_one_fit_beats_another_by_a_standard_error_of_the_difference_of_rows():
+    rng = np.random.default_rng(0)
+    other = rng.random(50)
+    # Rows that are all better by as much say so, however different they are.
+    assert tried(other - 1e-3).beats(tried(other))
+    assert not tried(other).beats(tried(other))
+    noisy = rng.standard_normal(50)
+    noisy -= noisy.mean()
+    error = noisy.std() / np.sqrt(50)
+    assert not tried(other - noisy - 0.9 * error).beats(tried(other))
+    assert tried(other - noisy - 1.1 * error).beats(tried(other))
+    weighted = tried(other, np.where(np.arange(50) < 25, 1.0, 0.0))
+    assert tried(other - np.where(np.arange(50) < 25, 0.1, -9.0), weighted.weights).beats(weighted)
 
 
 def test_rounds_stop_at_the_first_that_does_no_better():

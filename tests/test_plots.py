@@ -146,7 +146,7 @@ def test_the_caption_says_what_the_lines_and_the_bands_are(drawn):
     [
         (0.25, "The penalty alpha is 0.25 everywhere"),
         ((0.1, 1.0), "chosen by cross-validation"),
-        ("gcv", "chosen by generalised cross-validation"),
+        ("gcv", "chosen by robust generalised cross-validation"),
         ("evidence", "chosen by the evidence"),
     ],
 )

@@ -18,7 +18,7 @@ from streamkern.engine import accumulate
 from streamkern.errors import ParameterError
 from streamkern.features import Identity, RandomFourierFeatures, Standardized, Standardizer
 from streamkern.kernels import Gaussian
-from streamkern.selection import default_grid
+from streamkern.selection import PenaltyCurve, default_grid
 from streamkern.solve import Eigenbasis, solve_ridge
 from streamkern.solving import PenaltyOptions, folds, solve_folds
 from streamkern.sources import Block, Shard
@@ -186,9 +186,9 @@ def test_a_criterion_chooses_its_best_penalty_without_folds(criterion, intercept
     solved = solve_folds(folds, options, intercept=intercept)
     spectrum = Eigenbasis.of(total_of(2).centred(intercept=intercept)).spectrum
     alphas = solved.size.curve.alphas
-    scores = spectrum.gcv(alphas) / spectrum.target
-    if criterion == "evidence":
-        scores = -spectrum.log_evidence(alphas)
+    scores = PenaltyCurve.of_spectrum(criterion, alphas, spectrum).scores
+    if criterion == "gcv":
+        scores = scores / spectrum.target
     best = scores.argmin(axis=0) if per_target else scores.sum(axis=1).argmin()
     assert np.array_equal(solved.solution.alpha, alphas[best])
     assert_solution(solved, 2, alphas[best], intercept=intercept)

@@ -179,13 +179,17 @@ def learnt_metric(seen: Survey, options: FitOptions, pairs: Sequence[Pair]) -> L
 
 
 def _best(every: Sequence[Found]) -> list[int]:
-    """Return the places of the best rounds of every map, and of plain distances, the best first."""
+    """Return the places of the best rounds of every map, and of plain distances, the best first.
+
+    A learnt metric counts where it predicts better than plain distances by more than a standard
+    error.
+    """
+    ranked = np.argsort([each.best.relative_mse for each in every], kind="stable").tolist()
+    plain = [i for i in ranked if every[i].standardizer.linear is None]
     firsts: dict[str, int] = {}
-    plain: list[int] = []
-    for i in np.argsort([each.best.relative_mse for each in every], kind="stable").tolist():
-        firsts.setdefault(every[i].feature_map, i)
-        if every[i].standardizer.linear is None:
-            plain.append(i)
+    for i in ranked:
+        if i in plain or every[i].best.beats(every[plain[0]].best):
+            firsts.setdefault(every[i].feature_map, i)
     found = [*firsts.values(), plain[0]]
     return sorted(dict.fromkeys(found), key=lambda i: (every[i].best.relative_mse, i))
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 # Half octaves about the kernel's own length scale, in the first round; later about the last best.
 _FIRST, _NEXT = (-4, -3, -2, -1, 0, 1, 2), (-1, 0, 1)
 _MOST_STEPS = 4
+# Fewer rows to fit, for every input, say nothing of directions.
+_ROWS_AN_INPUT = 10
 # Eigenvalues that are told of the metric of a round.
 _SHOWN = 10
 
@@ -125,9 +127,12 @@ def rounds_of(
                 break
             steps = (middle - 1, middle, middle + 1)
         best = tried[middle]
+        # Few rows say little of a length scale: in plain distances the kernel's own stays.
+        taken = best if number or best.beats(tried[0]) else tried[0]
         flops = len(tried) * trial.flops
-        yield Found(number, best, options.feature_map, trial.standardizer, n_rows, flops)
-        if not best.relative_mse < least or number == learning.n_rounds:
+        yield Found(number, taken, options.feature_map, trial.standardizer, n_rows, flops)
+        few = trial.n_training < _ROWS_AN_INPUT * len(plain.columns)
+        if not best.relative_mse < least or number == learning.n_rounds or few:
             return
         least, steps = best.relative_mse, tuple(middle + step for step in _NEXT)
         outer = run(task(trial.gradients, best, sample.X, sample.s, name="metric-gradients"))

@@ -42,12 +42,24 @@ class Sample(NamedTuple):
 
 
 class Tried(NamedTuple):
-    """What one length scale came to; coefficients are those of the training part."""
+    """What one length scale came to; coefficients are those of the training part.
+
+    `squares` are the squared errors of the rows that are held out, the means over targets, and
+    `weights` how often these rows count.
+    """
 
     kernel: ShiftInvariantKernel
     relative_mse: float
     alpha: float
     coef: Floats
+    squares: Floats
+    weights: Floats
+
+    def beats(self, other: Tried) -> bool:
+        """Return whether the error is smaller by more than a standard error of the difference."""
+        less, weights = other.squares - self.squares, self.weights
+        mean = np.average(less, weights=weights)
+        return bool(mean * weights.sum() > np.linalg.norm(weights * (less - mean)))
 
 
 @dataclass(frozen=True)
@@ -106,7 +118,9 @@ class Trial:
     ) -> Tried:
         """Fit the training part at the best of a grid of penalties."""
         X, y = X[: self.n_rows], y[: self.n_rows]
-        counted = None if weights is None else weights[self.n_training : self.n_rows]
+        counted = np.ones(len(X) - self.n_training)
+        if weights is not None:
+            counted = weights[self.n_training : self.n_rows]
         feature_map, intercept = self._map(kernel, X, weights), self.options.fit_intercept
         D, dtype = feature_map.n_components, self._dtype
         features = np.empty((max(len(X) - self.n_training, _SHIFT_ROWS), D), dtype)
@@ -121,7 +135,7 @@ class Trial:
         held, targets = X[self.n_training :], y[self.n_training :]
         features = features[: len(held)]
         feature_map.evaluate(held, features, shift.astype(dtype))
-        best = Tried(kernel, np.inf, 0.0, np.zeros((D, y.shape[1])))
+        best = Tried(kernel, np.inf, 0.0, np.zeros((D, y.shape[1])), counted, counted)
         for alpha in default_grid(basis.spectrum).tolist():
             shifted = basis.spectrum.values[:, None] + alpha
             coef = basis.vectors @ (basis.spectrum.projections / shifted)
@@ -131,7 +145,7 @@ class Trial:
             squares = np.square(errors).mean(axis=1)
             relative_mse = float(np.average(squares, weights=counted))
             if relative_mse < best.relative_mse:
-                best = Tried(kernel, relative_mse, alpha, coef)
+                best = Tried(kernel, relative_mse, alpha, coef, squares, counted)
         return best
 
     def gradients(self, best: Tried, X: Array, weights: Floats | None) -> Floats:

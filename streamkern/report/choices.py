@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _MEAN, _TIMES = 1.1, 2.0
 _CRITERIA = {
     "cv": "Error on rows left out, in sd of y",
-    "gcv": "√GCV, in sd of y",
+    "gcv": "√robust GCV, in sd of y",
     "evidence": "Log evidence",
     "loo": "Error on rows left out, in sd of y",
 }
@@ -67,7 +67,7 @@ def penalty_figure(curve: Curve, names: Sequence[str]) -> Figure:
             plot.say(label, curve.x[at], plot.y.high, dy=12.0 + 15.0 * j)
     caption = {
         "cv": "The line is the mean of all rows left out",
-        "gcv": "The line is generalised cross-validation",
+        "gcv": "The line is robust generalised cross-validation",
         "evidence": "The line is the log marginal likelihood",
         "loo": "The line is the error of all rows, each left out in turn",
     }[curve.criterion]

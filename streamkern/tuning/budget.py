@@ -122,35 +122,48 @@ class Ledger:
     def paid(self, attempts: Sequence[Attempt]) -> None:
         """Note what was tried."""
         for attempt in attempts:
-            flops = self._trial_flops(attempt.n_rows, attempt.n_components)
+            flops = self._trial_flops(attempt.n_rows, attempt.n_components, attempt.n_folds)
             self._flops += flops
             self._work[attempt.feature_map] += flops  # type: ignore[assignment]
             self._seconds[attempt.feature_map] += sum(attempt.cost)  # type: ignore[assignment]
 
-    def payable(self, sizes: Sequence[int], n_rows: int) -> list[int]:
-        """Return the rungs, from the first, whose equal parts of the budget pay for a trial each.
+    def payable(self, sizes: Sequence[int], n_rows: int, n_folds: int) -> list[int]:
+        """Return the rungs, from the first, whose equal parts of the budget pay for their trials.
+
+        That is one each, and two on the last, where something is compared.
 
         Parameters
         ----------
         sizes : sequence of int
             Numbers of features, ascending.
         n_rows : int
+        n_folds : int
+            Of the last rung.
         """
         assert self.budget is not None  # noqa: S101  for the type checker
         plan, left = self.plan, list(sizes)
         flops = self.budget.flops(plan.flops, plan.precision, plan.n_slots) - self.spent.flops
-        while len(left) > 1 and self._trial_flops(n_rows, left[-1]) > flops / len(left):
+        while len(left) > 1 and 2 * self._trial_flops(n_rows, left[-1], n_folds) > flops / len(
+            left
+        ):
             left.pop()
         return left
 
-    def affordable(self, maps: Sequence[str], n_rows: int, n_components: int, share: float) -> int:
+    def affordable(
+        self,
+        maps: Sequence[str],
+        n_rows: int,
+        n_components: int,
+        share: float,
+        n_folds: int = N_FOLDS,
+    ) -> int:
         """Return how many of some trials, in their order, can be paid before a share is spent.
 
         Parameters
         ----------
         maps : sequence of str
             The families of the trials.
-        n_rows, n_components : int
+        n_rows, n_components, n_folds : int
             Of each.
         share : float
             Of the budget that may be spent by then.
@@ -163,7 +176,7 @@ class Ledger:
         """
         if self.budget is None:
             return len(maps)
-        flops = self._trial_flops(n_rows, n_components)
+        flops = self._trial_flops(n_rows, n_components, n_folds)
         room = share * self.budget.amount
         if self.budget.in_seconds:
             slots = self.plan.n_slots
@@ -175,8 +188,8 @@ class Ledger:
             number = int((room - self.passes) / (flops / self.plan.flops) + 1e-9)
         return max(min(number, len(maps)), 0 if self._flops else min(len(maps), 1))
 
-    def _trial_flops(self, n_rows: int, n_components: int) -> float:
-        return fit_flops(n_rows, self.plan.n_features, n_components, N_FOLDS)
+    def _trial_flops(self, n_rows: int, n_components: int, n_folds: int) -> float:
+        return fit_flops(n_rows, self.plan.n_features, n_components, n_folds)
 
     def _predicted(self, feature_map: str, flops: float) -> float:
         """Return the seconds of a trial: at the rate of its family, of all, or a guess."""

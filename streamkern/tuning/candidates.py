@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from streamkern.fitoptions import FitOptions
     from streamkern.sources import Source
     from streamkern.survey import Survey
+    from streamkern.tuning.trials import Attempt
 
 AUTO = "auto"
 # From smooth to rough; and the one that is rough along every input by itself.
@@ -28,6 +29,9 @@ _AUTO_MAPS = ("orthogonal", "nystroem")
 # Few inputs have a better map than random frequencies.
 _GRID, _GRID_INPUTS = "grid", 3
 _FEWEST_ROWS = 30
+# In octaves from the kernel's own length scale: what is tried of every kernel, what is tried at the
+# farthest, and how much farther at a time.
+_NEAR, _FARTHEST, _FARTHER = 3, 12, (1, 2)
 
 
 class Contender(NamedTuple):
@@ -176,6 +180,45 @@ def octaves(arms: Sequence[Arm], steps: Sequence[float]) -> list[Candidate]:
     """Return every arm at so many octaves from its own length scale, arm by arm."""
     factors = (2.0 ** np.asarray(steps, dtype=float)).tolist()
     return [Candidate(arm, factor) for arm in range(len(arms)) for factor in factors]
+
+
+def beyond(candidates: Sequence[Candidate], tried: Sequence[Attempt]) -> list[Candidate]:
+    """Return longer and shorter length scales of the arms whose last one may be as good as any.
+
+    That is where its error is within one standard error of the least.
+    """
+    found = []
+    for arm in sorted({candidate.arm for candidate in candidates}):
+        mine = sorted(
+            (np.log2(candidate.factor), attempt.relative_mse, attempt.standard_error)
+            for candidate, attempt in zip(candidates, tried, strict=True)
+            if candidate.arm == arm
+        )
+        _, least, error = min(mine, key=lambda each: each[1])
+        for (end, score, _), sign in ((mine[-1], 1), (mine[0], -1)):
+            if score <= least + error:
+                steps = [end + sign * farther for farther in _FARTHER]
+                found += [Candidate(arm, 2.0**step) for step in steps if abs(step) <= _FARTHEST]
+    return found
+
+
+def sober(candidates: Sequence[Candidate], tried: Sequence[Attempt]) -> list[float]:
+    """Return the errors of attempts, infinite for length scales that are needlessly far.
+
+    Where the best of an arm is beyond those that every kernel is tried at, that is all but the
+    nearest one within a standard error of it, and those nearer still: there most are alike.
+    """
+    scores = [attempt.relative_mse for attempt in tried]
+    octaves = [abs(np.log2(candidate.factor)) for candidate in candidates]
+    for arm in {candidate.arm for candidate in candidates}:
+        mine = [i for i, candidate in enumerate(candidates) if candidate.arm == arm]
+        best = min(mine, key=scores.__getitem__)
+        if octaves[best] > _NEAR:
+            enough = scores[best] + tried[best].standard_error
+            nearest = min(octaves[i] for i in mine if scores[i] <= enough)
+            for i in mine:
+                scores[i] = scores[i] if octaves[i] <= nearest else np.inf
+    return scores
 
 
 def tiers(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.plan import fit_flops, solve_flops
-from streamkern.tuning.trials import ISOTROPIC, N_FOLDS
+from streamkern.tuning.trials import ISOTROPIC
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -100,7 +100,7 @@ def _name_of(attempt: Attempt) -> tuple[str, str, str, int]:
 
 def _configuration(attempt: Attempt, chosen: Attempt, plan: Plan, n_folds: int) -> Configuration:
     D = attempt.n_components
-    solving = solve_flops(D, n_folds) / solve_flops(D, N_FOLDS)
+    solving = solve_flops(D, n_folds) / solve_flops(D, attempt.n_folds)
     cost = attempt.cost
     shared = cost.sums * plan.n_rows / attempt.n_rows + cost.errors * solving
     return Configuration(

@@ -20,13 +20,14 @@ from streamkern.resources import current_resources
 from streamkern.scheduling import run_all, shared, task
 from streamkern.threads import blas_threads
 from streamkern.tuning.budget import Ledger
-from streamkern.tuning.candidates import Arm, Candidate, near, octaves, tiers
+from streamkern.tuning.candidates import Arm, Candidate, beyond, near, octaves, sober, tiers
 from streamkern.tuning.frontier import configurations
 from streamkern.tuning.trials import N_FOLDS, Trial, trial_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from streamkern._typing import Array
     from streamkern.fitoptions import FitOptions
     from streamkern.kernels import ShiftInvariantKernel
     from streamkern.plan import Plan
@@ -167,6 +168,8 @@ def search(
     n_rows: int,
     budget: Budget | None = None,
     spent: Spent | None = None,
+    feature_map: str | None = None,
+    folds: Array | None = None,
 ) -> Search:
     """Choose among metrics, kernels, maps and length scales on the sample of a survey.
 
@@ -174,9 +177,10 @@ def search(
     ----------
     contenders : sequence of Contender
         Their surveys are of the same rows.  Each kernel is tried at 13 length scales, from an
-        eighth of its own to eight times it.  With several maps or metrics, the best kernel of each
-        goes on to the last rung, at as many features as the sample allows: what few features say
-        of a map may not hold for many.
+        eighth of its own to eight times it, and farther as long as the last of them is within a
+        standard error of the best, up to 4,096 times.  The best goes on to the last rung, at as
+        many features as the sample allows; with several maps or metrics, the best kernel of each:
+        what few features say of a map may not hold for many.
     options : FitOptions
     plan : Plan
         Of the fit.
@@ -188,25 +192,41 @@ def search(
         best as can be paid.
     spent : Spent, optional
         What was spent of the budget before.
+    feature_map : str, optional
+        The family of maps of a plain fit: the first kernel with it, at its own length scale, is
+        compared with what was found, on the last rung.
+    folds : ndarray of shape (m,), int, optional
+        The folds of the rows of the sample on the last rung; by default they are thirds.
 
     References
     ----------
     Jamieson and Talwalkar (2016), "Non-stochastic best arm identification and hyperparameter
     optimization", for successive halving.
     """
-    trials = _Trials(contenders, n_rows, options, Ledger(budget, plan, spent))
+    trials = _Trials(contenders, n_rows, options, Ledger(budget, plan, spent), folds)
     arms = trials.arms
-    several = len({arm[1:] for arm in arms}) > 1
+    plain = [arm for arm in range(len(arms)) if arms[arm].feature_map == feature_map]
+    default = Candidate(plain[0] if plain else 0, 1.0)
     sizes = [_size(rung.share, options) for rung in _RUNGS]
     largest = _largest(trials.n_rows, plan, options)
-    if (several or budget is not None) and largest > sizes[-1]:
+    if largest > sizes[-1]:
         sizes.append(largest)
-    candidates = octaves(arms, _OCTAVES)
+    candidates, finer = octaves(arms, _OCTAVES), []
     if budget is not None:
-        sizes = trials.ledger.payable(sorted(set(sizes)), trials.n_rows)
-        candidates = [one for octave in np.concatenate(_LEVELS) for one in octaves(arms, [octave])]
+        sizes = trials.ledger.payable(sorted(set(sizes)), trials.n_rows, trials.n_folds)
+        candidates, *rest = [
+            [one for octave in level for one in octaves(arms, [octave])] for level in _LEVELS
+        ]
+        finer = [one for level in rest for one in level]
     for i, size in enumerate(sizes):
-        best = trials.of_rung(candidates, size, (i + 1) / len(sizes))
+        share = (i + 1) / len(sizes)
+        if not i:
+            best = trials.of_first_rung(candidates, finer, size, share)
+        elif i + 1 < len(sizes):
+            best = trials.of_rung(candidates, size, share)
+        else:
+            trials.of_last_rung(candidates, default, size)
+            break
         if not best:
             continue
         rung = _RUNGS[min(i, len(_RUNGS) - 1)]
@@ -244,6 +264,8 @@ class _Trials:
     n_rows : int
     options : FitOptions
     ledger : Ledger
+    folds : ndarray of shape (m,), int, optional
+        Of the rows, on the last rung.
     """
 
     def __init__(
@@ -252,6 +274,7 @@ class _Trials:
         n_rows: int,
         options: FitOptions,
         ledger: Ledger,
+        folds: Array | None = None,
     ) -> None:
         self.arms: list[Arm] = []
         self.kernels: list[ShiftInvariantKernel] = []
@@ -277,45 +300,103 @@ class _Trials:
                 self._rows.append(X)
         targets = contenders[0].survey.targets[:n_rows]
         self.n_rows = len(targets)
-        self._targets = shared(targets)
+        self._targets, self._folds = shared(targets), folds
         self._weights = weights if weights is None else shared(weights)
         self._winner: tuple[Candidate, Attempt] | None = None
+
+    @property
+    def n_folds(self) -> int:
+        """Of the last rung."""
+        return N_FOLDS if self._folds is None else len(np.unique(self._folds))
+
+    def of_first_rung(
+        self,
+        candidates: Sequence[Candidate],
+        finer: Sequence[Candidate],
+        n_components: int,
+        share: float,
+    ) -> list[list[Candidate]]:
+        """Try candidates, those beyond them while the last do as well as any, and finer ones."""
+        done, tried = list(candidates), self._paid(candidates, n_components, share)
+        more = done if len(tried) == len(done) else []
+        while more:
+            more = beyond(done, tried)
+            tried += self._paid(more, n_components, share)
+            done += more
+            if len(tried) < len(done):
+                return self._ranked(done, tried, first=True)
+        tried += self._paid(finer, n_components, share)
+        return self._ranked([*done, *finer], tried, first=True)
 
     def of_rung(
         self, candidates: Sequence[Candidate], n_components: int, share: float
     ) -> list[list[Candidate]]:
         """Try candidates, as many as the share of the budget pays for, and return their tiers."""
-        tried: list[Attempt] = []
-        maps = [self.arms[candidate.arm].feature_map for candidate in candidates]
-        while len(tried) < len(candidates):
-            rest = slice(len(tried), len(candidates))
-            number = self.ledger.affordable(maps[rest], self.n_rows, n_components, share)
-            if not number:
-                break
-            made = self._tried(candidates[rest][:number], n_components)
-            self.ledger.paid(made)
-            tried += made
+        return self._ranked(candidates, self._paid(candidates, n_components, share))
+
+    def of_last_rung(
+        self, candidates: Sequence[Candidate], default: Candidate, n_components: int
+    ) -> None:
+        """Compare candidates and a default, if there are several, on the folds of the fit."""
+        others = [
+            one for one in candidates if one.arm != default.arm or not np.isclose(one.factor, 1.0)
+        ]
+        if others:
+            several = [others[0], default, *others[1:]]
+            self._ranked(several, self._paid(several, n_components, 1.0, last=True))
+
+    def _ranked(
+        self, candidates: Sequence[Candidate], tried: Sequence[Attempt], *, first: bool = False
+    ) -> list[list[Candidate]]:
+        """Note attempts at the first of some candidates, and return the tiers of these."""
         if not tried:
             return []
         self.attempts += tried
         scores = [attempt.relative_mse for attempt in tried]
+        if first:
+            scores = sober(candidates[: len(tried)], tried)
         best = int(np.argmin(scores))
         self._winner = candidates[best], tried[best]
         return tiers(self.arms, candidates[: len(tried)], scores)
 
-    def _tried(self, candidates: Sequence[Candidate], n_components: int) -> list[Attempt]:
+    def _paid(
+        self,
+        candidates: Sequence[Candidate],
+        n_components: int,
+        share: float,
+        *,
+        last: bool = False,
+    ) -> list[Attempt]:
+        """Try candidates, as many as the share of the budget pays for; none alone on the last."""
+        tried: list[Attempt] = []
+        maps = [self.arms[candidate.arm].feature_map for candidate in candidates]
+        folds, n_folds = (self._folds, self.n_folds) if last else (None, N_FOLDS)
+        while len(tried) < len(candidates):
+            rest = slice(len(tried), len(candidates))
+            number = self.ledger.affordable(maps[rest], self.n_rows, n_components, share, n_folds)
+            if number < 1 + (last and not tried):
+                break
+            made = self._tried(candidates[rest][:number], n_components, folds)
+            self.ledger.paid(made)
+            tried += made
+        return tried
+
+    def _tried(
+        self, candidates: Sequence[Candidate], n_components: int, folds: Array | None
+    ) -> list[Attempt]:
         plan, options = self.ledger.plan, self.options
-        tasks, places = [], []
+        tasks, places, sent = [], [], None if folds is None else shared(folds)
         for arm, mine in _shared_projections(candidates):
             kernel, (_, family, metric) = self.kernels[arm], self.arms[arm]
             own = replace(options, kernel=kernel, feature_map=family)
             trial, factors = Trial(own, n_components, metric), [candidates[i].factor for i in mine]
             name = f"try-{family}-{kernel.name}-{n_components}"
-            sample = self._rows[arm], self._targets, factors, self._weights
+            sample = self._rows[arm], self._targets, factors, self._weights, sent
             tasks.append(task(trial, *sample, name=name))
             places += mine
         itemsize = 4 if options.precision == "single" else 8
-        a_trial = trial_bytes(self.n_rows, plan.n_features, n_components, itemsize)
+        n_folds = N_FOLDS if folds is None else self.n_folds
+        a_trial = trial_bytes(self.n_rows, plan.n_features, n_components, itemsize, n_folds)
         at_once = max(min(plan.allowed_bytes // a_trial, plan.n_threads), 1)
         attempts = [attempt for some in run_all(tasks, at_once) for attempt in some]
         return [attempts[places.index(i)] for i in range(len(candidates))]

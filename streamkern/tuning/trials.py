@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from streamkern.fitoptions import FitOptions
     from streamkern.kernels import ShiftInvariantKernel
 
-    Blocks = Callable[[int, int, "_Targets"], Iterator[Block]]
+    Blocks = Callable[[Array, "_Targets"], Iterator[Block]]
 
 # The metric of plain distances.
 ISOTROPIC, LEARNT = "isotropic", "learnt"
@@ -55,7 +55,7 @@ class Attempt:
     feature_map : str
     kernel : str
     length_scale : float or tuple of float
-    n_rows, n_components : int
+    n_rows, n_components, n_folds : int
         Of the trial.
     relative_mse : float
         Cross-validated mean squared error over the variance of the target, at the best penalty of
@@ -78,6 +78,7 @@ class Attempt:
     standard_error: float
     alpha: float
     cost: Cost = field(default=Cost(0.0, 0.0, 0.0), compare=False)
+    n_folds: int = N_FOLDS
 
     def as_dict(self) -> dict[str, Any]:
         """Return all but the cost as plain JSON values."""
@@ -110,7 +111,12 @@ class Trial:
         return cast("ShiftInvariantKernel", self.options.kernel)
 
     def __call__(
-        self, X: Array, y: Floats, factors: Sequence[float], weights: Floats | None = None
+        self,
+        X: Array,
+        y: Floats,
+        factors: Sequence[float],
+        weights: Floats | None = None,
+        folds: Array | None = None,
     ) -> list[Attempt]:
         """Cross-validate the kernel at several multiples of its length scale.
 
@@ -123,16 +129,21 @@ class Trial:
         factors : sequence of float
         weights : ndarray of shape (m,), optional
             How often each row counts; all count once by default.
+        folds : ndarray of shape (m,), int, optional
+            The fold of every row; by default they are thirds.
         """
+        if folds is None:
+            cuts = np.linspace(0, len(y), N_FOLDS + 1).astype(int)[1:]
+            folds = np.searchsorted(cuts, np.arange(len(y)), side="right")
         feature_map = self.options.map_of(self.kernel, self.n_components)
         stretches = self.kernel.stretches_frequencies
         if isinstance(feature_map, RandomFourierFeatures) and stretches:
-            return self._with_shared_angles(feature_map, X, _Targets(y, weights), factors)
+            return self._with_shared_angles(feature_map, X, _Targets(y, weights, folds), factors)
         begun = time.thread_time()
         chosen = feature_map.representatives(X, weights)
         made_from = (X, weights) if chosen is None else (chosen, None)
         once = time.thread_time() - begun
-        targets = _Targets(y, weights)
+        targets = _Targets(y, weights, folds)
         return [self._alone(X, targets, factor, made_from, once) for factor in factors]
 
     def _with_shared_angles(
@@ -176,9 +187,9 @@ class Trial:
         some = np.empty((min(len(X), _SHIFT_ROWS), drawn.n_components), dtype=dtype)
         summed.evaluate(X[: len(some)], some)
 
-        def blocks(first: int, last: int, y: _Targets) -> Iterator[Block]:
-            for start in range(first, last, _BLOCK_ROWS):
-                rows = slice(start, min(start + _BLOCK_ROWS, last))
+        def blocks(places: Array, y: _Targets) -> Iterator[Block]:
+            for start in range(0, len(places), _BLOCK_ROWS):
+                rows = places[start : start + _BLOCK_ROWS]
                 yield y.beside(X[rows], rows)
 
         folds = self._folds(summed, some, y, blocks)
@@ -188,17 +199,16 @@ class Trial:
     def _folds(
         self, feature_map: FeatureMap, some: Array, y: _Targets, blocks: Blocks
     ) -> list[Moments]:
-        """Return the moments of thirds of the rows, about the mean of some features."""
+        """Return the moments of every fold, about the mean of some features."""
         empty = Moments(
             feature_map,
             y.values.shape[1],
             precision="single" if some.dtype == np.float32 else "double",
             feature_shift=some.mean(axis=0, dtype=float),
         )
-        cuts = np.linspace(0, len(y.values), N_FOLDS + 1).astype(int)
-        folds = [empty.zero() for _ in range(N_FOLDS)]
-        for fold, start, stop in zip(folds, cuts, cuts[1:], strict=False):
-            fold.update(blocks(start, stop, y))
+        folds = [empty.zero() for _ in np.unique(y.folds)]
+        for fold, number in zip(folds, np.unique(y.folds), strict=True):
+            fold.update(blocks(np.flatnonzero(y.folds == number), y))
         return folds
 
     def _attempt(self, folds: list[Moments], factor: float, cost: tuple[float, float]) -> Attempt:
@@ -224,19 +234,21 @@ class Trial:
             error,
             float(alphas[chosen[0]]),
             Cost(*cost, time.thread_time() - begun),
+            len(folds),
         )
 
 
 class _Targets(NamedTuple):
-    """The targets of the sample, and how often its rows count."""
+    """The targets of the sample, how often its rows count, and their folds."""
 
     values: Floats
     weights: Floats | None
+    folds: Array
 
-    def beside(self, features: Array, rows: slice) -> Block:
+    def beside(self, features: Array, rows: Array) -> Block:
         """Return some rows with their targets."""
         weights = None if self.weights is None else self.weights[rows]
-        return Block(features, self.values[rows], rows.start, weights)
+        return Block(features, self.values[rows], int(rows[0]), weights)
 
 
 class _Waves(NamedTuple):
@@ -254,27 +266,29 @@ class _Waves(NamedTuple):
     angles: Array
     factor: float
 
-    def write(self, rows: slice, out: Array) -> None:
-        """Write the features of a slice of rows, without their scale."""
+    def write(self, rows: Array | slice, out: Array) -> None:
+        """Write the features of some rows, without their scale."""
         inside, dtype, scratch = self.angles[rows], self.angles.dtype, Scratch()
         phases = 0.0 if self.map.paired else self.map.phases.astype(dtype)
         for part in cached_slices(len(out), self.map.n_components):
             self.map.waves(inside[part] / dtype.type(self.factor) + phases, out[part], scratch)
 
-    def blocks(self, first: int, last: int, y: _Targets) -> Iterator[Block]:
+    def blocks(self, places: Array, y: _Targets) -> Iterator[Block]:
         """Yield features, some rows at a time, as rows of an identity map."""
-        shape = min(_BLOCK_ROWS, last - first), self.map.n_components
+        shape = min(_BLOCK_ROWS, len(places)), self.map.n_components
         held = np.empty(shape, dtype=self.angles.dtype)
-        for start in range(first, last, _BLOCK_ROWS):
-            rows = slice(start, min(start + _BLOCK_ROWS, last))
-            out = held[: rows.stop - start]
+        for start in range(0, len(places), _BLOCK_ROWS):
+            rows = places[start : start + _BLOCK_ROWS]
+            out = held[: len(rows)]
             self.write(rows, out)
             yield y.beside(out, rows)
 
 
-def trial_bytes(n_rows: int, n_features: int, n_components: int, itemsize: int) -> int:
+def trial_bytes(
+    n_rows: int, n_features: int, n_components: int, itemsize: int, n_folds: int = N_FOLDS
+) -> int:
     """Return what a trial holds at the most."""
     m, p, D = n_rows, n_features, n_components
     rows = itemsize * (m * (p + D) + (_BLOCK_ROWS + D) * D)
-    sums = (N_FOLDS + 2) * 8 * Triangle.size(D)
+    sums = (n_folds + 2) * 8 * Triangle.size(D)
     return int(rows + sums + decomposition_bytes(D) + 8 * _SQUARES * D**2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -205,10 +206,13 @@ def test_one_standard_error_needs_folds(criterion):
         made.choose(one_standard_error=True)
 
 
-def test_gcv_is_that_of_the_spectrum():
+def test_gcv_is_made_robust_by_the_trace_of_the_squared_hat_matrix():
     made = PenaltyCurve.of_spectrum("gcv", ALPHAS, spectrum([0.1, 2.0, 30.0]))
-    expected = spectrum([0.1, 2.0, 30.0]).gcv(ALPHAS)
-    assert np.array_equal(made.scores, expected)
+    gcv = spectrum([0.1, 2.0, 30.0]).gcv(ALPHAS)
+    # Of an intercept the hat matrix has an eigenvalue of 1.
+    traces = [1 + sum((d / (d + a)) ** 2 for d in (0.1, 2.0, 30.0)) for a in ALPHAS]
+    expected = gcv * (0.2 + 0.8 * np.array(traces)[:, None] / 40.0)
+    assert_close(made.scores, expected)
     assert made.choose(per_target=True).tolist() == expected.argmin(axis=0).tolist()
     # Both targets have the same spread.
     assert made.choose().tolist() == [expected.mean(axis=1).argmin()]
@@ -222,11 +226,46 @@ def test_the_evidence_of_all_targets_is_the_sum_of_their_logs():
     assert made.as_dict()["values"] == evidence.tolist()
 
 
-def test_a_target_without_spread_counts_in_its_own_unit():
-    # Every y of the second target is equal, and every model says so.
-    made = curve(SSE * [1.0, 0.0], variance=[1.0, 0.0])
+@pytest.mark.parametrize("sse", [SSE * [1.0, 0.0], SSE], ids=["no error", "an error"])
+@pytest.mark.parametrize("rule", [False, True])
+def test_a_target_without_spread_has_no_say_and_the_penalty_of_the_others(sse, rule):
+    made = curve(sse, variance=[1.0, 0.0])
+    alone = curve(SSE[:, :, :1], variance=[1.0]).choose(one_standard_error=rule).tolist()
     assert np.isfinite(made.standard_errors(per_target=False)).all()
-    assert made.choose().tolist() == [1]
+    assert made.choose(one_standard_error=rule).tolist() == alone
+    assert made.choose(per_target=True, one_standard_error=rule).tolist() == alone * 2
+
+
+@pytest.mark.parametrize("criterion", ["gcv", "evidence"])
+@pytest.mark.parametrize("per_target", [True, False])
+def test_a_target_that_is_constant_does_not_choose_for_the_others(criterion, per_target):
+    both = spectrum([0.1, 2.0, 30.0])
+    alone = replace(both, projections=both.projections[:, :1], target=both.target[:1])
+    both = replace(both, projections=both.projections * [1.0, 0.0], target=both.target * [1.0, 0.0])
+    expected = PenaltyCurve.of_spectrum(criterion, ALPHAS, alone).choose().tolist()
+    made = PenaltyCurve.of_spectrum(criterion, ALPHAS, both)
+    assert made.choose(per_target=per_target).tolist() == expected * (1 + per_target)
+    none = replace(both, projections=both.projections * 0.0, target=both.target * 0.0)
+    assert 0 <= PenaltyCurve.of_spectrum(criterion, ALPHAS, none).choose()[0] < len(ALPHAS)
+
+
+@pytest.mark.parametrize("criterion", ["gcv", "evidence"])
+def test_residuals_below_what_the_precision_resolves_are_no_evidence(criterion):
+    values = np.geomspace(1e-3, 1e3, 25)
+    projections = np.random.default_rng(0).standard_normal((25, 2)) * np.sqrt(values)[:, None]
+    projections[:-3, 0] = 0.0
+    # The first target is a function of three features, of whose squares rounding left no residual.
+    target = (projections**2 / values[:, None]).sum(axis=0) + np.array([-1e-6, 60.0])
+    noisy = Spectrum(values, projections, target, 90.0, 1e-4, intercept=True)
+    second = replace(noisy, projections=projections[:, 1:], target=noisy.target[1:])
+    alphas = default_grid(noisy)
+    made = PenaltyCurve.of_spectrum(criterion, alphas, noisy)
+    assert np.isfinite(made.scores).all()
+    alone = PenaltyCurve.of_spectrum(criterion, alphas, second)
+    each = made.choose(per_target=True)
+    assert each[0] > 0
+    assert each[1] == alone.choose()[0]
+    assert min(each) <= made.choose()[0] <= max(each)
 
 
 def test_the_curve_as_plain_values_has_roots_of_mean_squares():
