@@ -333,7 +333,6 @@ class Unreadable(ArraySource):
     [
         ({"n_components": ()}, "n_components must name at least one"),
         ({"n_components": (8, 16, 8)}, "n_components must name each once"),
-        ({"n_components": (8, 7)}, "n_components must be even"),
         ({"n_components": (0,)}, "n_components must be at least 1"),
         ({"maps": ()}, "maps must name at least one"),
         ({"maps": ("iid", "iid")}, "maps must name each once"),

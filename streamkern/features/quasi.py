@@ -37,7 +37,7 @@ class QuasiRandomFourierFeatures(SpectralFeatures):
     kernel : ShiftInvariantKernel
         With a numeric length scale.
     n_components : int
-        D, even for pairs.
+        D; of an odd D the last frequency has a cosine alone, at a random phase.
     sequence : {'sobol', 'halton'}
     paired : bool
         As in `RandomFourierFeatures`.
@@ -47,8 +47,8 @@ class QuasiRandomFourierFeatures(SpectralFeatures):
     Raises
     ------
     ParameterError
-        If the kernel is not shift-invariant, D is not positive, or odd for pairs, or there is no
-        such sequence.
+        If the kernel is not shift-invariant, D is not positive, or there is no such
+        sequence.
 
     References
     ----------

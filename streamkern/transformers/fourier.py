@@ -24,7 +24,7 @@ class RandomFourierFeatures(RowsTransformer):
     kernel : ShiftInvariantKernel
         Its length scale 'median' is that of the rows that the map is fitted to.
     n_components : int
-        D, even for pairs.
+        D; of an odd D the last frequency has a cosine alone, at a random phase.
     orthogonal : bool
         Draw frequencies in blocks of p orthogonal directions, their lengths redrawn, which lowers
         the variance; otherwise independently.
@@ -88,7 +88,7 @@ class QuasiRandomFourierFeatures(RowsTransformer):
     kernel : ShiftInvariantKernel
         Its length scale 'median' is that of the rows that the map is fitted to.
     n_components : int
-        D, even for pairs.
+        D; of an odd D the last frequency has a cosine alone, at a random phase.
     sequence : {'sobol', 'halton'}
     paired : bool
         As in `RandomFourierFeatures`.
@@ -136,7 +136,7 @@ class StructuredFourierFeatures(RowsTransformer):
         A kernel of the Euclidean distance.  Its length scale 'median' is that of the rows that the
         map is fitted to.
     n_components : int
-        D, even for pairs.
+        D; of an odd D the last frequency has a cosine alone, at a random phase.
     paired : bool
         As in `RandomFourierFeatures`.
     random_state : int
@@ -182,7 +182,8 @@ class GridFourierFeatures(RowsTransformer):
         With a spectral density.  Its length scale 'median' is that of the rows that the map is
         fitted to.
     n_components : int
-        D, even.  Nested: the first features are the same grid with a smaller extent.
+        D; of an odd D the last frequency has a cosine alone.  Nested: the first features are the
+        same grid with a smaller extent.
 
     Attributes
     ----------

@@ -257,9 +257,9 @@ class _Waves(NamedTuple):
     def write(self, rows: slice, out: Array) -> None:
         """Write the features of a slice of rows, without their scale."""
         inside, dtype, scratch = self.angles[rows], self.angles.dtype, Scratch()
-        phases = 0.0 if self.map.paired else self.map.phases.astype(dtype)
+        offsets = self.map.offsets.astype(dtype)
         for part in cached_slices(len(out), self.map.n_components):
-            self.map.waves(inside[part] / dtype.type(self.factor) + phases, out[part], scratch)
+            self.map.waves(inside[part] / dtype.type(self.factor) + offsets, out[part], scratch)
 
     def blocks(self, first: int, last: int, y: _Targets) -> Iterator[Block]:
         """Yield features, some rows at a time, as rows of an identity map."""

@@ -264,9 +264,8 @@ def test_draws_that_mix_over_scales_do_so_independently_of_lengths_and_phases():
 # What is refused.
 
 
-def test_an_odd_number_of_paired_features_is_refused():
-    with pytest.raises(ParameterError, match=r"n_components must be even, .* not 7"):
-        RandomFourierFeatures(Gaussian(), 7)
+def test_an_odd_number_of_features_has_one_frequency_without_a_pair():
+    assert RandomFourierFeatures(Gaussian(), 7).n_draws == 4
     assert RandomFourierFeatures(Gaussian(), 7, paired=False).n_draws == 7
 
 
