@@ -432,7 +432,9 @@ def test_scikit_learn_can_search_over_parameters():
 @pytest.mark.parametrize(
     ("changes", "match"),
     [
-        ({"kernel": "gaussian"}, "kernel must be a kernel such as"),
+        ({"kernel": 3.0}, r"kernel must be a kernel .*, or its name .*, not 3\.0"),
+        ({"kernel": "gausian"}, r"did you mean 'gaussian'\?"),
+        ({"feature_map": "orthogonol"}, r"did you mean 'orthogonal'\?"),
         ({"n_components": 0}, "n_components must be at least 1"),
         ({"n_components": 64.0}, "n_components must be a whole number"),
         ({"alpha": -1.0}, "alpha must be"),

@@ -161,7 +161,7 @@ def test_rows_are_not_read_where_nothing_is_made_from_them(name):
         raise AssertionError(block)
 
     unreadable = da.zeros((9, 3), chunks=3).map_blocks(fails, dtype=float, meta=np.empty((0, 0)))
-    kernel = {"binning": Laplacian(), "sketch": streamkern.Polynomial()}.get(name, Gaussian(2.0))
+    kernel = {"binning": Laplacian(1.0), "sketch": streamkern.Polynomial()}.get(name, Gaussian(2.0))
     fitted = map_of(name, kernel=kernel).fit(unreadable)
     assert fitted.transform(rows()).shape == (300, 16)
 
@@ -173,6 +173,18 @@ def test_parameters_stay_what_they_are_and_more_rows_make_more_landmarks():
     assert landmarks.fit(rows(300)).n_components_ == 50
     drawn = features.Nystroem(Gaussian(0.5), 50)
     assert [drawn.draw(3, rows(n)).n_components for n in (20, 300)] == [20, 50]
+
+
+def test_a_kernel_by_its_name_is_that_kernel():
+    X = rows()
+    for name, kernel in (("matern32", Matern()), ("gaussian[0]*laplacian(length_scale=2)", None)):
+        fitted = streamkern.RandomFourierFeatures(name, 8).fit(X)
+        assert fitted.get_params()["kernel"] == clone(fitted).kernel == name
+        expected = streamkern.RandomFourierFeatures(
+            kernel or Gaussian().on([0]) * Laplacian(2.0), 8
+        ).fit(X)
+        assert fitted.kernel_ == expected.kernel_
+        assert np.array_equal(fitted.transform(X), expected.transform(X))
 
 
 def test_a_kernel_on_columns_is_one_of_those_columns():

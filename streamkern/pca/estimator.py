@@ -12,7 +12,7 @@ from streamkern.errors import ModelFileError
 from streamkern.fitoptions import FitOptions
 from streamkern.fitting import fit_moments
 from streamkern.inputs import TakesRows
-from streamkern.kernels import Gaussian, Kernel, kernel_from
+from streamkern.kernels import Gaussian, Kernel, as_kernel, kernel_from
 from streamkern.observing import job
 from streamkern.pca.components import (
     OPTIONS,
@@ -88,7 +88,7 @@ class RandomFeaturePCA(
 
     def __init__(
         self,
-        kernel: Kernel = Gaussian("median"),  # noqa: B008  immutable
+        kernel: Kernel | str = Gaussian("median"),  # noqa: B008  immutable
         *,
         n_components: int | float | None = None,
         n_random_features: int = 2048,
@@ -178,7 +178,7 @@ class RandomFeaturePCA(
         """
         alike = {name: getattr(self, name) for name in OPTIONS}
         D = self.n_random_features
-        return FitOptions(self.kernel, n_components=D, fit_intercept=True, **alike)
+        return FitOptions(as_kernel(self.kernel), n_components=D, fit_intercept=True, **alike)
 
     def _take(self, found: PrincipalComponents, report: dict[str, Any]) -> Self:
         """Set the fitted attributes."""

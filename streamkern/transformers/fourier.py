@@ -63,7 +63,7 @@ class RandomFourierFeatures(RowsTransformer):
 
     def __init__(
         self,
-        kernel: ShiftInvariantKernel = Gaussian("median"),  # noqa: B008  immutable
+        kernel: ShiftInvariantKernel | str = Gaussian("median"),  # noqa: B008  immutable
         n_components: int = 2048,
         *,
         orthogonal: bool = True,
@@ -110,7 +110,7 @@ class QuasiRandomFourierFeatures(RowsTransformer):
 
     def __init__(
         self,
-        kernel: ShiftInvariantKernel = Gaussian("median"),  # noqa: B008  immutable
+        kernel: ShiftInvariantKernel | str = Gaussian("median"),  # noqa: B008  immutable
         n_components: int = 2048,
         *,
         sequence: str = "sobol",
@@ -156,7 +156,7 @@ class StructuredFourierFeatures(RowsTransformer):
 
     def __init__(
         self,
-        kernel: ShiftInvariantKernel = Gaussian("median"),  # noqa: B008  immutable
+        kernel: ShiftInvariantKernel | str = Gaussian("median"),  # noqa: B008  immutable
         n_components: int = 2048,
         *,
         paired: bool = True,
@@ -202,7 +202,7 @@ class GridFourierFeatures(RowsTransformer):
 
     def __init__(
         self,
-        kernel: ShiftInvariantKernel = Gaussian("median"),  # noqa: B008  immutable
+        kernel: ShiftInvariantKernel | str = Gaussian("median"),  # noqa: B008  immutable
         n_components: int = 2048,
     ) -> None:
         self.kernel = kernel

@@ -55,7 +55,7 @@ class Nystroem(RowsTransformer):
 
     def __init__(
         self,
-        kernel: Kernel = Gaussian("median"),  # noqa: B008  immutable
+        kernel: Kernel | str = Gaussian("median"),  # noqa: B008  immutable
         n_components: int = 2048,
         *,
         landmarks: str = "kmeans",
@@ -100,7 +100,7 @@ class RandomBinning(RowsTransformer):
 
     def __init__(
         self,
-        kernel: Laplacian = Laplacian("median"),  # noqa: B008  immutable
+        kernel: Laplacian | str = Laplacian("median"),  # noqa: B008  immutable
         n_components: int = 2048,
         *,
         n_entries: int | None = None,
@@ -137,7 +137,7 @@ class TensorSketch(KernelTransformer, ShapeTransformer):
 
     def __init__(
         self,
-        kernel: Polynomial = Polynomial(),  # noqa: B008  immutable
+        kernel: Polynomial | str = Polynomial(),  # noqa: B008  immutable
         n_components: int = 2048,
         *,
         random_state: int = 0,

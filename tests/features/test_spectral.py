@@ -21,11 +21,11 @@ from streamkern.scratch import Scratch
 
 P, D = 3, 44
 # The kernels of families that are not for the Gaussian.
-OWN = {"binning": Laplacian(), "sketch": Polynomial()}
+OWN = {"binning": Laplacian(1.0), "sketch": Polynomial()}
 SPECTRAL = [
     name
     for name, family in FAMILIES.items()
-    if isinstance(family.map_of(OWN.get(name, Gaussian()), 4), SpectralFeatures)
+    if isinstance(family.map_of(OWN.get(name, Gaussian(1.0)), 4), SpectralFeatures)
 ]
 RANDOM = [name for name in SPECTRAL if name != "grid"]
 FORMS = [(name, True) for name in SPECTRAL] + [(name, False) for name in RANDOM]
@@ -217,12 +217,12 @@ def test_a_part_larger_than_the_whole_or_empty_is_refused(family, paired, n_comp
 @pytest.mark.parametrize("family", SPECTRAL)
 def test_a_map_of_no_inputs_is_refused(family):
     with pytest.raises(ParameterError, match=r"not 0|of 0 inputs"):
-        FAMILIES[family].map_of(Gaussian(), 8).draw(0, np.empty((4, 0)))
+        FAMILIES[family].map_of(Gaussian(1.0), 8).draw(0, np.empty((4, 0)))
 
 
 @pytest.mark.parametrize(("name", "family"), FAMILIES.items())
 def test_a_map_is_nested_if_it_has_leading_parts(name, family):
-    phi = family.map_of(OWN.get(name, Gaussian()), 64).draw(P, rows(80))
+    phi = family.map_of(OWN.get(name, Gaussian(1.0)), 64).draw(P, rows(80))
     part = phi.nesting or 2
     if phi.nesting:
         assert phi.first(part).n_components == part
