@@ -81,7 +81,7 @@ class RidgeOptions:
     def search(
         self,
         *,
-        kernels: Kernel | Sequence[Kernel] | str | None = None,
+        kernels: Kernel | str | Sequence[Kernel | str] | None = None,
         maps: str | Sequence[str] | None = None,
     ) -> FitOptions:
         """Return the options of a search, and of the fit after it.

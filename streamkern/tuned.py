@@ -55,7 +55,7 @@ class Choice:
         self,
         asked: RidgeOptions,
         *,
-        kernels: Kernel | Sequence[Kernel] | str | None,
+        kernels: Kernel | str | Sequence[Kernel | str] | None,
         maps: str | Sequence[str] | None,
         budget: float | str | None,
         checkpoint: str | Path | None,

@@ -25,7 +25,7 @@ def boost_option(command: Any) -> Any:
         "--boost",
         metavar="ROUNDS[:gentle|real|discrete]",
         help="AdaBoost: so many rounds of --components features each, on rows weighted by how the "
-        "rounds before did.",
+        "rounds before did; of 512 components each, unless --components says another number.",
     )(command)
 
 
@@ -43,7 +43,7 @@ def boosting_of(text: str) -> dict[str, Any]:
 
 def fit_boosted(say: Say, options: dict[str, Any], **choices: Any) -> None:
     """Fit a boosted classifier: what `fit` does with --boost."""
-    from streamkern.boosting import BoostedModel, boosting_options
+    from streamkern.boosting import ROUND_COMPONENTS, BoostedModel, boosting_options
     from streamkern.cli.fit import fit_report
     from streamkern.ridgeoptions import RidgeOptions
 
@@ -53,6 +53,8 @@ def fit_boosted(say: Say, options: dict[str, Any], **choices: Any) -> None:
     for name in _NOT_BOOSTED:
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             raise ParameterError(f"--{name} is not for rounds of --boost; leave one of them out.")
+    if context.get_parameter_source("components") is ParameterSource.DEFAULT:
+        options = options | {"components": str(ROUND_COMPONENTS)}
     base = regression_of(model_of(options | {"calibration": "none"}, **choices))
     model = BoostedModel(
         base, class_weight=options["class_weight"], **boosting_of(options["boost"])

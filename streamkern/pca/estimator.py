@@ -46,8 +46,8 @@ class RandomFeaturePCA(
 
     Parameters
     ----------
-    kernel : Kernel
-        By default Gaussian with the median length scale.
+    kernel : Kernel or str
+        As in `RandomFeatureRidge`.
     n_components : int or float, optional
         K, the number of principal components that are kept, as in scikit-learn's `PCA`; or the
         share of the variance, between 0 and 1, that they explain at least; or all whose variance

@@ -21,7 +21,7 @@ class RandomFourierFeatures(RowsTransformer):
 
     Parameters
     ----------
-    kernel : ShiftInvariantKernel
+    kernel : ShiftInvariantKernel or str
         Its length scale 'median' is that of the rows that the map is fitted to.
     n_components : int
         D; of an odd D the last frequency has a cosine alone, at a random phase.
@@ -85,7 +85,7 @@ class QuasiRandomFourierFeatures(RowsTransformer):
 
     Parameters
     ----------
-    kernel : ShiftInvariantKernel
+    kernel : ShiftInvariantKernel or str
         Its length scale 'median' is that of the rows that the map is fitted to.
     n_components : int
         D; of an odd D the last frequency has a cosine alone, at a random phase.
@@ -132,7 +132,7 @@ class StructuredFourierFeatures(RowsTransformer):
 
     Parameters
     ----------
-    kernel : RadialKernel
+    kernel : RadialKernel or str
         A kernel of the Euclidean distance.  Its length scale 'median' is that of the rows that the
         map is fitted to.
     n_components : int
@@ -178,7 +178,7 @@ class GridFourierFeatures(RowsTransformer):
 
     Parameters
     ----------
-    kernel : ShiftInvariantKernel
+    kernel : ShiftInvariantKernel or str
         With a spectral density.  Its length scale 'median' is that of the rows that the map is
         fitted to.
     n_components : int

@@ -23,7 +23,7 @@ class Nystroem(RowsTransformer):
 
     Parameters
     ----------
-    kernel : Kernel
+    kernel : Kernel or str
         Its length scale 'median' is that of the rows that the map is fitted to.
     n_components : int
         The number of landmarks, which are chosen from a sample of eight rows for each; fewer are
@@ -74,7 +74,7 @@ class RandomBinning(RowsTransformer):
 
     Parameters
     ----------
-    kernel : Laplacian
+    kernel : Laplacian or str
         Its length scale 'median' is that of the rows that the map is fitted to.
     n_components : int
         D.
@@ -117,7 +117,7 @@ class TensorSketch(KernelTransformer, ShapeTransformer):
 
     Parameters
     ----------
-    kernel : Polynomial
+    kernel : Polynomial or str
     n_components : int
         D.
     random_state : int
