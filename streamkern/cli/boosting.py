@@ -24,8 +24,8 @@ def boost_option(command: Any) -> Any:
     return click.option(
         "--boost",
         metavar="ROUNDS[:gentle|real|discrete]",
-        help="AdaBoost: so many rounds of --components features each, on rows weighted by how the "
-        "rounds before did; of 512 components each, unless --components says another number.",
+        help="AdaBoost: so many rounds, of 512 components each unless --components is given, on "
+        "rows weighted by how the rounds before did.",
     )(command)
 
 

@@ -16,8 +16,9 @@ from streamkern.classifier import ClassifierModel
 from streamkern.cli import main
 from streamkern.cli.model_options import kernel_named
 from streamkern.errors import DataError
-from streamkern.kernels import KERNELS, as_kernel
+from streamkern.kernels import KERNELS
 from streamkern.model import RidgeModel
+from streamkern.ridgeoptions import RidgeOptions
 
 
 @pytest.fixture
@@ -95,5 +96,7 @@ def test_a_comparison_has_the_same_defaults(run):
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_kernel_is_the_same_by_its_name_alone_and_on_the_command_line(name):
-    assert as_kernel(name) == KERNELS[name] == kernel_named(name, "median")
-    assert type(KERNELS[name])(**KERNELS[name].get_params(deep=False)) == KERNELS[name]
+    assert KERNELS[name] == kernel_named(name, "median")
+    model = streamkern.RandomFeatureRidge(name, feature_map="nystroem")
+    assert RidgeOptions(model).passes().kernel == KERNELS[name]
+    assert model.get_params()["kernel"] == name
