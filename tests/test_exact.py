@@ -391,12 +391,9 @@ def test_units_and_length_scale_are_those_of_random_features(kernel, standardize
 
 def test_standardised_inputs_are_those_of_a_pipeline():
     X, y = rows()
-    X *= [1.0, 100.0, 0.01]
-    model = ExactKernelRidge(Gaussian(1.5), alpha=0.1).fit(X, y)
-    pipeline = make_pipeline(StandardScaler(), exact(Gaussian(1.5), alpha=0.1)).fit(X, y)
-    new = new_rows() * [1.0, 100.0, 0.01]
-    assert_close(model.predict(new), pipeline.predict(new), steps=100)
-    assert np.array_equal(model.X_fit_, X)
+    model = ExactKernelRidge(Gaussian(1.5)).fit(100 * X, y)
+    pipeline = make_pipeline(StandardScaler(), exact(Gaussian(1.5))).fit(X, y)
+    assert_close(model.predict(100 * new_rows()), pipeline.predict(new_rows()), steps=100)
 
 
 def test_a_constant_input_is_left_out_and_constant_inputs_alone_are_refused():

@@ -176,15 +176,9 @@ def test_parameters_stay_what_they_are_and_more_rows_make_more_landmarks():
 
 
 def test_a_kernel_by_its_name_is_that_kernel():
-    X = rows()
-    for name, kernel in (("matern32", Matern()), ("gaussian[0]*laplacian(length_scale=2)", None)):
-        fitted = streamkern.RandomFourierFeatures(name, 8).fit(X)
-        assert fitted.get_params()["kernel"] == clone(fitted).kernel == name
-        expected = streamkern.RandomFourierFeatures(
-            kernel or Gaussian().on([0]) * Laplacian(2.0), 8
-        ).fit(X)
-        assert fitted.kernel_ == expected.kernel_
-        assert np.array_equal(fitted.transform(X), expected.transform(X))
+    found, expected = (streamkern.RandomFourierFeatures(k, 8) for k in ("matern32", Matern()))
+    assert np.array_equal(found.fit_transform(rows()), expected.fit_transform(rows()))
+    assert found.get_params()["kernel"] == clone(found).kernel == "matern32"
 
 
 def test_a_kernel_on_columns_is_one_of_those_columns():

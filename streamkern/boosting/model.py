@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _Model = TypeVar("_Model", bound="BoostedModel")
 
 # Of a round, where none is given: several small maps do what one large map does.
-ROUND_COMPONENTS = 512
+_COMPONENTS = 512
 
 
 class BoostedModel(ScoredClasses):
@@ -85,7 +85,7 @@ class BoostedModel(ScoredClasses):
             If the estimator is no random-feature ridge regression.
         """
         if self.estimator is None:
-            return RidgeModel(n_components=ROUND_COMPONENTS)
+            return RidgeModel(n_components=_COMPONENTS)
         if not isinstance(self.estimator, RidgeModel):
             raise ParameterError(
                 f"estimator must be a RandomFeatureRidge, not {self.estimator!r}; give one, or "

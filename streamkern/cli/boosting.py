@@ -43,7 +43,7 @@ def boosting_of(text: str) -> dict[str, Any]:
 
 def fit_boosted(say: Say, options: dict[str, Any], **choices: Any) -> None:
     """Fit a boosted classifier: what `fit` does with --boost."""
-    from streamkern.boosting import ROUND_COMPONENTS, BoostedModel, boosting_options
+    from streamkern.boosting import BoostedModel, boosting_options
     from streamkern.cli.fit import fit_report
     from streamkern.ridgeoptions import RidgeOptions
 
@@ -54,7 +54,7 @@ def fit_boosted(say: Say, options: dict[str, Any], **choices: Any) -> None:
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             raise ParameterError(f"--{name} is not for rounds of --boost; leave one of them out.")
     if context.get_parameter_source("components") is ParameterSource.DEFAULT:
-        options = options | {"components": str(ROUND_COMPONENTS)}
+        options = options | {"components": str(BoostedModel()._ridge().n_components)}
     base = regression_of(model_of(options | {"calibration": "none"}, **choices))
     model = BoostedModel(
         base, class_weight=options["class_weight"], **boosting_of(options["boost"])

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from streamkern.errors import ParameterError
 from streamkern.monitor.jobs import Jobs
 from streamkern.observing import observed
-from streamkern.wording import unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,9 +46,7 @@ def progress(style: str = "auto") -> Iterator[None]:
     ...     model = streamkern.RandomFeatureRidge(n_components=64).fit(X, y)
     """
     if style not in STYLES:
-        raise ParameterError(
-            f"style must be one of {', '.join(STYLES)}, not {unknown(style, STYLES)}; take one."
-        )
+        raise ParameterError(f"style must be one of {', '.join(STYLES)}, not {style!r}; take one.")
     if style == "auto":
         style = "live" if sys.stderr.isatty() else "plain"
     view = _view(style)

@@ -142,12 +142,12 @@ def test_without_constant_columns_the_kernel_is_the_same_up_to_a_constant(kernel
 
 
 def test_a_constant_term_of_a_factor_leaves_the_other_factor():
-    kernel = (Gaussian(1.0).on([0]) + 3 * Laplacian(1.0).on([1])) * Cauchy(1.0).on([2])
+    kernel = (Gaussian().on([0]) + 3 * Laplacian().on([1])) * Cauchy().on([2])
     assert kernel.restricted([1, 2]) == (
-        0.75 * (Laplacian(1.0).on([0]) * Cauchy(1.0).on([1])) + 0.25 * Cauchy(1.0).on([1])
+        0.75 * (Laplacian().on([0]) * Cauchy().on([1])) + 0.25 * Cauchy().on([1])
     )
-    nothing_left = (Gaussian(1.0).on([0]) + Gaussian(1.0).on([1])) * Cauchy(1.0).on([0])
-    assert nothing_left.reduced([1]) == (0.5, Gaussian(1.0).on([0]))
+    nothing_left = (Gaussian().on([0]) + Gaussian().on([1])) * Cauchy().on([0])
+    assert nothing_left.reduced([1]) == (0.5, Gaussian().on([0]))
 
 
 def test_weights_count_by_their_share():
@@ -157,31 +157,31 @@ def test_weights_count_by_their_share():
     for mean in (0.75 * one + 0.25 * other, 3 * one + other, one * 1.5 + 0.5 * other):
         assert_close(mean(X, Z), expected)
     assert_close((5.0 * one)(X, Z), one(X, Z))
-    assert (one + other + Cauchy(1.0)).weights == (1.0, 1.0, 1.0)
+    assert (one + other + Cauchy()).weights == (1.0, 1.0, 1.0)
     assert np.float64(2.0) * (one + other) == 2 * one + 2 * other
 
 
 def test_a_weight_is_that_of_the_product():
-    expected = Sum((Product((Gaussian(1.0), Laplacian(1.0))), Cauchy(1.0)), (0.5, 1.0))
-    assert 0.5 * Gaussian(1.0) * Laplacian(1.0) + Cauchy(1.0) == expected
-    assert Gaussian(1.0) * (0.5 * Laplacian(1.0)) + Cauchy(1.0) == expected
-    assert Gaussian(1.0) * Laplacian(1.0) * 0.5 + Cauchy(1.0) == expected
+    expected = Sum((Product((Gaussian(), Laplacian())), Cauchy()), (0.5, 1.0))
+    assert 0.5 * Gaussian() * Laplacian() + Cauchy() == expected
+    assert Gaussian() * (0.5 * Laplacian()) + Cauchy() == expected
+    assert Gaussian() * Laplacian() * 0.5 + Cauchy() == expected
 
 
 def test_columns_of_columns_are_counted_among_them():
     kernel = Gaussian((1.0, 2.0)).on([1, 0]).on([5, 7])
     assert kernel == OnColumns(Gaussian((1.0, 2.0)), (7, 5))
-    both = (Gaussian(1.0) * Laplacian(1.0).on([0]) + Cauchy(1.0)).on([3, 2])
+    both = (Gaussian() * Laplacian().on([0]) + Cauchy()).on([3, 2])
     assert both.name == "gaussian[3,2]*laplacian[3]+cauchy[3,2]"
 
 
 def test_factors_of_different_columns_share_normal_numbers_and_others_do_not():
-    assert (Gaussian(1.0).on([0, 1]) * Laplacian(1.0).on([2, 3])).normal_sets == 1
-    assert (Gaussian(1.0).on([0, 1]) * Laplacian(1.0).on([1, 3])).normal_sets == 2
-    assert (Gaussian(1.0) * Laplacian(1.0)).normal_sets == 2
-    assert (Gaussian(1.0).on([0]) * Laplacian(1.0) * Cauchy(1.0).on([2])).normal_sets == 2
-    assert (Gaussian(1.0) * Laplacian(1.0) + Cauchy(1.0)).normal_sets == 2
-    assert (Matern(1.0) * RationalQuadratic(1.0)).n_uniforms == 2
+    assert (Gaussian().on([0, 1]) * Laplacian().on([2, 3])).normal_sets == 1
+    assert (Gaussian().on([0, 1]) * Laplacian().on([1, 3])).normal_sets == 2
+    assert (Gaussian() * Laplacian()).normal_sets == 2
+    assert (Gaussian().on([0]) * Laplacian() * Cauchy().on([2])).normal_sets == 2
+    assert (Gaussian() * Laplacian() + Cauchy()).normal_sets == 2
+    assert (Matern() * RationalQuadratic()).n_uniforms == 2
 
 
 def test_a_gaussian_kernel_by_groups_has_the_features_of_the_whole():
@@ -223,10 +223,8 @@ def test_medians_are_those_of_the_columns_of_each_part():
 
 
 def test_columns_are_counted_anew_where_some_are_left_out():
-    kernel = Gaussian((1.0, 2.0)).on([1, 3]) * Periodic(1.0, period=2.0).on([0]) + Laplacian(
-        1.0
-    ).on([2])
-    assert kernel.restricted([1, 2]) == (1 * Gaussian((1.0,)).on([0])) + Laplacian(1.0).on([1])
+    kernel = Gaussian((1.0, 2.0)).on([1, 3]) * Periodic(period=2.0).on([0]) + Laplacian().on([2])
+    assert kernel.restricted([1, 2]) == (1 * Gaussian((1.0,)).on([0])) + Laplacian().on([1])
     assert kernel.restricted([0, 3]).name == "gaussian[1]*periodic(period=2)[0]"
     assert kernel.restricted(range(4)) == kernel
 
@@ -247,12 +245,9 @@ def test_the_density_of_groups_is_that_of_the_draws():
 @pytest.mark.parametrize(
     ("kernel", "reason"),
     [
-        (Gaussian(1.0).on([0, 1, 2]), "are 0 in other columns and have no density"),
+        (Gaussian().on([0, 1, 2]), "are 0 in other columns and have no density"),
         (Gaussian(1.0).on([0, 1]) * Cauchy(1.0).on([3]), "are 0 in column 2 and have no density"),
-        (
-            Gaussian(1.0) * Cauchy(1.0),
-            "has factors of the same columns, and no density that is known",
-        ),
+        (Gaussian() * Cauchy(), "has factors of the same columns, and no density that is known"),
         (Gaussian(1.0) + Periodic(1.0), "are multiples of 2 pi / period and have no density"),
     ],
 )
@@ -264,32 +259,32 @@ def test_a_distribution_without_density_is_refused(kernel, reason):
 @pytest.mark.parametrize("columns", [[], [0, 0], [-1], [0.5], ["0"], [[0, 1]], 3], ids=repr)
 def test_columns_that_are_not_different_whole_numbers_are_refused(columns):
     with pytest.raises(ParameterError, match="columns are different whole numbers from 0"):
-        OnColumns(Gaussian(1.0), columns)
+        OnColumns(Gaussian(), columns)
 
 
 def test_columns_that_rows_do_not_have_are_refused():
-    kernel = Gaussian(1.0).on([0, 7]) * Laplacian(1.0)
+    kernel = Gaussian().on([0, 7]) * Laplacian()
     for check in (lambda: kernel(rows(2), rows(2)), lambda: kernel.check_inputs(P)):
         with pytest.raises(ParameterError, match=r"one of column 7, but columns go from 0 to 3"):
             check()
     with pytest.raises(ParameterError, match="one number or one per input, 2 here, not 3"):
         Gaussian((1.0, 2.0, 3.0)).on([0, 1])
     with pytest.raises(ParameterError, match="one of column 1, but columns go from 0 to 0"):
-        Gaussian(1.0).on([1]).on([5])
+        Gaussian().on([1]).on([5])
 
 
 @pytest.mark.parametrize("weight", [0.0, -1.0, math.inf, math.nan])
 def test_weights_that_are_not_positive_are_refused(weight):
     with pytest.raises(ParameterError, match="weights of a sum of kernels must be positive"):
-        weight * Gaussian(1.0) + Laplacian(1.0)
+        weight * Gaussian() + Laplacian()
 
 
 @pytest.mark.parametrize("other", [None, "gaussian", 1.0])
 def test_only_kernels_are_added(other):
     with pytest.raises(TypeError, match="unsupported operand"):
-        Gaussian(1.0) + other
+        Gaussian() + other
     with pytest.raises(TypeError, match="unsupported operand"):
-        Gaussian(1.0) + streamkern.Linear()
+        Gaussian() + streamkern.Linear()
 
 
 @pytest.mark.parametrize(
