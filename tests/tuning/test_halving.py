@@ -373,7 +373,7 @@ def test_a_search_without_a_length_scale_is_refused(options, kernels, match):
 
 def test_kernels_may_be_named_by_a_text():
     X, y = smooth(100)
-    by_name = ridge("gaussian").tune(X, y, kernels=["matern32", "laplacian"])
+    by_name = ridge(kernel="gaussian").tune(X, y, kernels=["matern32", "laplacian"])
     assert same_bits(by_name, ridge().tune(X, y, kernels=[Matern(), Laplacian()]))
 
 
