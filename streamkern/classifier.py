@@ -47,7 +47,7 @@ class ClassifierModel(GrowingClassifier):
 
     def __init__(
         self,
-        kernel: Kernel = Gaussian("median"),  # noqa: B008  immutable
+        kernel: Kernel | str = Gaussian("median"),  # noqa: B008  immutable
         *,
         n_components: int | str = 2048,
         alpha: float | str | Sequence[float] = "cv",

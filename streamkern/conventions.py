@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 from streamkern.containers import LazyTransformer
 from streamkern.errors import DataError
 from streamkern.inputs import TakesRows
+from streamkern.kernels import as_kernel
 from streamkern.kernels.naming import split_names
 from streamkern.numeric import as_numbers
 from streamkern.recipes.discovery import is_frame, recipe_of_frame
@@ -41,7 +42,7 @@ class KernelParameters:
     place.
     """
 
-    kernel: Kernel
+    kernel: Kernel | str
 
     def set_params(self, **parameters: Any) -> Self:
         """Set parameters by name, those of the kernel included.
@@ -56,7 +57,7 @@ class KernelParameters:
         estimator: Any = super()
         estimator.set_params(**others)
         if of_kernel:
-            self.kernel = self.kernel.with_params(**of_kernel)
+            self.kernel = as_kernel(self.kernel).with_params(**of_kernel)
         return self
 
 

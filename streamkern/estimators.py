@@ -40,13 +40,14 @@ class RandomFeatureRidge(
 
     Parameters
     ----------
-    kernel : Kernel
-        By default Gaussian with the median length scale.
+    kernel : Kernel or str
+        By default Gaussian with the median length scale; or its name, or what the command line
+        takes for --kernel, such as 'matern32' or 'gaussian[0-2]*periodic(period=7)[3]'.
     n_components : int or 'auto'
-        D, the number of features; with pairs, of D / 2 frequencies.  'auto' makes 4,096, or fewer
-        where there are fewer rows, and keeps the smallest of 64, 128, ... of them whose
-        cross-validated error is within one standard error of the best, without reading the rows
-        again.
+        D, the number of features; with pairs, of D / 2 frequencies, the last of which has a cosine
+        alone, of random phase, where D is odd.  'auto' makes 4,096, or fewer where there are fewer
+        rows, and keeps the smallest of 64, 128, ... of them whose cross-validated error is within
+        one standard error of the best, without reading the rows again.
     alpha : float, sequence of float, or {'cv', 'gcv', 'evidence', 'loo'}
         The penalty, in the units of the sum of squares: not divided by n.  Or penalties to choose
         from by cross-validation; or how to choose: by cross-validation, robust generalised

@@ -10,11 +10,12 @@ import numpy as np
 from streamkern.errors import DataError, ParameterError
 from streamkern.features import FAMILIES, Family, FeatureMap, Identity
 from streamkern.features.base import checked_seed
-from streamkern.kernels import Gaussian, Kernel, Linear, ShiftInvariantKernel
+from streamkern.kernels import Gaussian, Kernel, Linear, ShiftInvariantKernel, as_kernel
 from streamkern.metric import GivenMetric, check_metric, checked_metric, learning_of
 from streamkern.observing import tell_of_job
 from streamkern.plan import SAMPLE_ROWS, Plan, large_sample, plan_fit
 from streamkern.resources import current_resources
+from streamkern.wording import unknown
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
@@ -54,10 +55,7 @@ class FitOptions:
     metric: str | GivenMetric | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.kernel, Kernel):
-            raise ParameterError(
-                f"kernel must be a kernel such as Gaussian(), not {self.kernel!r}; make one."
-            )
+        object.__setattr__(self, "kernel", as_kernel(self.kernel))
         if self.feature_map == "auto":
             raise ParameterError(
                 "the map 'auto' is chosen by a search; take `tune` instead, or name a map."
@@ -70,14 +68,14 @@ class FitOptions:
         ):
             if value not in allowed:
                 raise ParameterError(
-                    f"{name} must be one of {', '.join(allowed)}, not {value!r}; choose one."
+                    f"{name} must be one of {', '.join(allowed)}, not "
+                    f"{unknown(value, allowed)}; choose one of them."
                 )
         checked_seed(self.random_state)
         checked_n_folds(self.n_folds)
         checked_metric(self.metric)
         if self.feature_map == "identity":
-            default = Gaussian("median")
-            other = not isinstance(self.kernel, Linear) and self.kernel != default
+            other = not isinstance(self.kernel, Linear) and self.kernel != Gaussian()
             if other or not self.paired:
                 raise ParameterError(
                     "the identity map has no kernel but the linear one, and no phases; leave them "

@@ -14,7 +14,7 @@ from streamkern.blockwise import by_rows, features_of
 from streamkern.deviation import Deviation
 from streamkern.errors import ModelFileError
 from streamkern.inputs import TakesRows
-from streamkern.kernels import kernel_from
+from streamkern.kernels import as_kernel, kernel_from
 from streamkern.local import LocalModel
 from streamkern.metric import described_metric, metric_of_map
 from streamkern.prediction import predict_to_hdf5, predicted_rows, predicted_shards
@@ -274,7 +274,7 @@ class FittedRidge(TakesRows):
     def _card(self) -> dict[str, Any]:
         """Return what a model file says of the fitted model, as plain JSON values."""
         options = self._parameters()
-        kernel = options.pop("kernel")
+        kernel = as_kernel(options.pop("kernel"))
         options["metric"] = described_metric(options.get("metric"))
         return {
             "kind": "RandomFeatureRidge",

@@ -54,7 +54,7 @@ class RidgeModel(GrowingRidge):
 
     def __init__(
         self,
-        kernel: Kernel = Gaussian("median"),  # noqa: B008  immutable
+        kernel: Kernel | str = Gaussian("median"),  # noqa: B008  immutable
         *,
         n_components: int | str = 2048,
         alpha: float | str | Sequence[float] = "cv",
@@ -254,7 +254,7 @@ class RidgeModel(GrowingRidge):
         y: Any = None,
         sample_weight: Any = None,
         *,
-        kernels: Kernel | Sequence[Kernel] | str | None = None,
+        kernels: Kernel | str | Sequence[Kernel | str] | None = None,
         maps: str | Sequence[str] | None = None,
         budget: float | str | None = None,
         checkpoint: str | Path | None = None,
@@ -276,7 +276,7 @@ class RidgeModel(GrowingRidge):
         ----------
         X, y, sample_weight
             As in `fit`.  Rows of the sample count by their weights.
-        kernels : ShiftInvariantKernel, sequence of them, or 'auto', optional
+        kernels : ShiftInvariantKernel, its name, sequence of them, or 'auto', optional
             Each is tried at 13 length scales, from an eighth of its own to eight times it, and then
             near the best of them; by default `kernel` alone.  'auto' is `kernel`, Gaussian, Matern
             5/2, 3/2 and 1/2, and Laplacian; so are maps 'auto' with a kernel left as it is.

@@ -10,6 +10,7 @@ import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.fitoptions import FitOptions
+from streamkern.kernels import as_kernel
 from streamkern.metric import checked_metric
 from streamkern.solving import PenaltyOptions, SparseOptions
 from streamkern.sparse import checked_method, checked_size
@@ -80,7 +81,7 @@ class RidgeOptions:
     def search(
         self,
         *,
-        kernels: Kernel | Sequence[Kernel] | str | None = None,
+        kernels: Kernel | str | Sequence[Kernel | str] | None = None,
         maps: str | Sequence[str] | None = None,
     ) -> FitOptions:
         """Return the options of a search, and of the fit after it.
@@ -93,7 +94,7 @@ class RidgeOptions:
             As in `RandomFeatureRidge.tune`.
         """
         found, refusals = [], []
-        tried = kernels_to_try(kernels, self.model.kernel) or [self.model.kernel]
+        tried = kernels_to_try(kernels, self.model.kernel) or [as_kernel(self.model.kernel)]
         for kernel, name in product(tried, maps_to_try(maps, self.model.feature_map)):
             try:
                 found.append(self.drawn(name, kernel))

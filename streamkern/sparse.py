@@ -17,6 +17,7 @@ import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.solve import NormalEquations, solve_each
+from streamkern.wording import unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -49,8 +50,8 @@ def checked_method(method: Any) -> str:
     """Return the name of a method, or raise ParameterError if none has it."""
     if method not in METHODS:
         raise ParameterError(
-            f"the method of a sparse model must be one of {', '.join(METHODS)}, not {method!r}; "
-            f"choose one."
+            f"the method of a sparse model must be one of {', '.join(METHODS)}, not "
+            f"{unknown(method, METHODS)}; choose one of them."
         )
     return str(method)
 

@@ -9,7 +9,7 @@ from streamkern.checkpointing import checkpointed
 from streamkern.errors import ParameterError
 from streamkern.fitoptions import check_folds, plan_for
 from streamkern.fitting import folds_for, moments_pass
-from streamkern.kernels import Gaussian
+from streamkern.kernels import Gaussian, as_kernel
 from streamkern.learning import check_metric_of, in_metric
 from streamkern.plan import large_sample
 from streamkern.survey import survey
@@ -58,7 +58,7 @@ class Choice:
         self,
         asked: RidgeOptions,
         *,
-        kernels: Kernel | Sequence[Kernel] | str | None,
+        kernels: Kernel | str | Sequence[Kernel | str] | None,
         maps: str | Sequence[str] | None,
         budget: float | str | None,
         checkpoint: str | Path | None,
@@ -74,7 +74,7 @@ class Choice:
                     "has no checkpoint; give the budget in passes."
                 )
         if kernels is None and AUTO in (maps, model.feature_map):
-            kernels = AUTO if model.kernel == Gaussian("median") else None  # as good as its kernel
+            kernels = AUTO if as_kernel(model.kernel) == Gaussian() else None  # as good as that
         self.options = asked.search(kernels=kernels, maps=maps)
         self.kernels, self.maps = kernels_to_try(kernels, model.kernel), maps
 

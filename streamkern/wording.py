@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,6 +22,12 @@ def listed(values: Iterable[object], most: int = 20) -> str:
     every = list(values)
     more = f" and {len(every) - most:,} more" if len(every) > most else ""
     return ", ".join(map(str, every[:most])) + more
+
+
+def unknown(name: object, names: Iterable[str]) -> str:
+    """Return how to show a name that is none of those that there are: with the nearest of them."""
+    near = get_close_matches(str(name), list(names), 1)
+    return f"{name!r} (did you mean {near[0]!r}?)" if near else repr(name)
 
 
 def listed_apart(mine: Sequence[str], theirs: Sequence[str], most: int = 20) -> tuple[str, str]:

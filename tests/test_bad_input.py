@@ -264,7 +264,6 @@ def test_a_constant_column_is_left_out_with_a_note(folder):
 OPTIONS = {
     "no components": (["--components", "0"], ["n_components must be at least 1", "not 0"]),
     "negative components": (["--components", "-4"], ["n_components must be at least 1", "not -4"]),
-    "odd pairs": (["--components", "7"], ["n_components must be even", "not 7"]),
     "negative alpha": (["--alpha", "-1"], ["alpha must be a finite number of at least 0", "-1.0"]),
     "NaN alpha": (["--alpha", "nan"], ["alpha must be a finite number of at least 0", "nan"]),
     "infinite alpha": (["--alpha", "inf"], ["alpha must be a finite number of at least 0", "inf"]),

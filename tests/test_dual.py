@@ -76,7 +76,7 @@ def test_one_decomposition_gives_the_leave_one_out_error_at_every_penalty(kernel
 
 def test_nothing_is_left_over_for_leave_one_out_unless_it_is_asked_for():
     X, y = rows()
-    assert solve_dual(Gaussian()(X, X), y, 1.0, intercept=True).loo_residuals is None
+    assert solve_dual(Gaussian(1.0)(X, X), y, 1.0, intercept=True).loo_residuals is None
 
 
 def test_of_two_rows_each_predicts_the_other_by_its_mean():
@@ -107,7 +107,7 @@ def test_rows_that_occur_twice_are_left_out_one_at_a_time():
 @with_and_without
 def test_more_rows_than_are_worked_on_at_once_give_the_same(intercept):
     X, y = rows(1100)
-    K = Laplacian()(X, X)
+    K = Laplacian(1.0)(X, X)
     direct = solve_dual(K.copy(), y, 0.5, intercept=intercept, leave_one_out=True)
     basis = KernelBasis.of(K, y, intercept=intercept)
     assert_close(basis.solve(0.5).coef, direct.coef, steps=1e4)

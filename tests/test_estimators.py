@@ -429,12 +429,34 @@ def test_scikit_learn_can_search_over_parameters():
     assert search.best_score_ > 0.9
 
 
+@pytest.mark.parametrize("model_class", [RandomFeatureRidge, streamkern.RandomFeatureClassifier])
+def test_a_kernel_by_its_name_is_that_kernel(model_class, tmp_path):
+    (X, y), path = rows(), tmp_path / "model.h5"
+    for name, kernel in (("matern32", Matern()), ("RBF[0-1]", Gaussian().on([0, 1]))):
+        models = [model_class(each, n_components=16, alpha=0.1) for each in (name, kernel)]
+        found, expected = (each.fit(X, y > 0) for each in models)
+        assert found.get_params()["kernel"] == clone(found).kernel == name
+        assert found.kernel_ == expected.kernel_
+        assert np.array_equal(found.coef_, expected.coef_)
+        found.save(path, force=True)
+        assert streamkern.load(path).kernel == kernel
+        streamkern.write_report(found, path.with_suffix(".html"), force=True)
+    assert clone(found).set_params(kernel="matern", kernel__nu=0.5).kernel == Matern(nu=0.5)
+
+
+@pytest.mark.parametrize("n_components", [1, 3])
+def test_a_few_features_are_searched_as_many_are(n_components):
+    model = ridge(n_components=n_components, kernel=Gaussian(), alpha="cv").tune(*rows())
+    assert model.report_["n_components"] == len(model.coef_) == n_components
+
+
 @pytest.mark.parametrize(
     ("changes", "match"),
     [
-        ({"kernel": "gaussian"}, "kernel must be a kernel such as"),
+        ({"kernel": 3.0}, r"kernel must be a kernel .*, or its name .*, not 3\.0"),
+        ({"kernel": "gausian"}, r"did you mean 'gaussian'\?"),
+        ({"feature_map": "orthogonol"}, r"did you mean 'orthogonal'\?"),
         ({"n_components": 0}, "n_components must be at least 1"),
-        ({"n_components": 63}, "n_components must be even"),
         ({"n_components": 64.0}, "n_components must be a whole number"),
         ({"alpha": -1.0}, "alpha must be"),
         ({"alpha": "much"}, "alpha must be"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 
 import naive
@@ -10,6 +11,8 @@ import pytest
 from sklearn.gaussian_process.kernels import Matern as SklearnMatern
 from sklearn.gaussian_process.kernels import RationalQuadratic as SklearnRationalQuadratic
 from sklearn.kernel_ridge import KernelRidge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from tolerances import assert_close
 
 from streamkern.errors import (
@@ -18,6 +21,7 @@ from streamkern.errors import (
     ParameterError,
     SingularSystemError,
 )
+from streamkern.estimators import RandomFeatureRidge
 from streamkern.exact import ExactKernelRidge
 from streamkern.features import RandomFourierFeatures
 from streamkern.kernels import (
@@ -34,6 +38,8 @@ from streamkern.kernels import (
 from streamkern.solve import solve_ridge
 from streamkern.statistics import Moments
 
+# Of rows as they are, like those of scikit-learn.
+exact = partial(ExactKernelRidge, standardize=False)
 N, P = 40, 3
 
 KERNELS = {
@@ -78,7 +84,7 @@ def new_rows(n: int = 11) -> np.ndarray:
 @pytest.mark.parametrize("alpha", [1e-2, 1.0, 50.0])
 def test_predictions_without_an_intercept_are_those_of_scikit_learn(kernel, theirs, q, alpha):
     X, y = rows(q)
-    model = ExactKernelRidge(kernel, alpha=alpha, fit_intercept=False).fit(X, y)
+    model = exact(kernel, alpha=alpha, fit_intercept=False).fit(X, y)
     other = KernelRidge(alpha=alpha, **theirs).fit(X, y)
     predictions = model.predict(new_rows())
     assert predictions.shape == ((11,) if q is None else (11, q))
@@ -92,7 +98,7 @@ def test_a_kernel_matrix_computed_in_plain_loops_gives_the_same_predictions():
     K = naive.kernel_matrix(naive.gaussian, X, X, (1.5,) * P)
     other = KernelRidge(kernel="precomputed", alpha=0.1).fit(K, y)
     expected = other.predict(naive.kernel_matrix(naive.gaussian, new_rows(), X, (1.5,) * P))
-    model = ExactKernelRidge(Gaussian(1.5), alpha=0.1, fit_intercept=False).fit(X, y)
+    model = exact(Gaussian(1.5), alpha=0.1, fit_intercept=False).fit(X, y)
     np.testing.assert_allclose(model.predict(new_rows()), expected, rtol=0, atol=1e-8)
 
 
@@ -118,7 +124,7 @@ def test_other_kernels_in_plain_loops_give_the_same_predictions(kernel, formula)
     other = KernelRidge(kernel="precomputed", alpha=0.1)
     other.fit(naive.kernel_matrix(formula, X, X, (2.0,) * P), y)
     expected = other.predict(naive.kernel_matrix(formula, new_rows(), X, (2.0,) * P))
-    model = ExactKernelRidge(kernel, alpha=0.1, fit_intercept=False).fit(X, y)
+    model = exact(kernel, alpha=0.1, fit_intercept=False).fit(X, y)
     np.testing.assert_allclose(model.predict(new_rows()), expected, rtol=0, atol=1e-8)
 
 
@@ -127,7 +133,7 @@ def test_other_kernels_in_plain_loops_give_the_same_predictions(kernel, formula)
 @targets
 def test_the_solution_is_that_of_the_bordered_system(kernel, theirs, intercept, q):
     X, y = rows(q)
-    model = ExactKernelRidge(kernel, alpha=0.3, fit_intercept=intercept).fit(X, y)
+    model = exact(kernel, alpha=0.3, fit_intercept=intercept).fit(X, y)
     dual, mu = naive.kernel_ridge(kernel(X, X), y.reshape(N, -1), 0.3, intercept=intercept)
     expected = (kernel(new_rows(), X) @ dual + mu).reshape(model.predict(new_rows()).shape)
     assert_close(model.dual_coef_.reshape(N, -1), dual, steps=1e4)
@@ -142,7 +148,7 @@ def test_the_solution_is_that_of_the_bordered_system(kernel, theirs, intercept, 
 @targets
 def test_leave_one_out_residuals_are_those_of_n_refits(kernel, theirs, intercept, q):
     X, y = rows(q)
-    model = ExactKernelRidge(kernel, alpha=0.3, fit_intercept=intercept, leave_one_out=True)
+    model = exact(kernel, alpha=0.3, fit_intercept=intercept, leave_one_out=True)
     residuals = model.fit(X, y).loo_residuals_
     K, Y = kernel(X, X), y.reshape(N, -1)
     expected = np.empty_like(Y)
@@ -157,14 +163,13 @@ def test_leave_one_out_residuals_are_those_of_n_refits(kernel, theirs, intercept
 def test_asking_for_leave_one_out_does_not_change_the_fit(intercept):
     X, y = rows(3)
     plain, more = (
-        ExactKernelRidge(fit_intercept=intercept, leave_one_out=asked).fit(X, y)
-        for asked in (False, True)
+        exact(fit_intercept=intercept, leave_one_out=asked).fit(X, y) for asked in (False, True)
     )
     assert np.array_equal(plain.dual_coef_, more.dual_coef_)
     assert not hasattr(plain, "loo_residuals_")
 
 
-@pytest.mark.parametrize("kernel", [Gaussian(1.5), Laplacian(), Matern()], ids=repr)
+@pytest.mark.parametrize("kernel", [Gaussian(1.5), Laplacian(1.0), Matern(1.0)], ids=repr)
 @pytest.mark.parametrize("paired", [True, False], ids=["paired", "phase"])
 @pytest.mark.parametrize("D", [16, 100])
 def test_primal_and_dual_agree(kernel, paired, D):
@@ -174,7 +179,7 @@ def test_primal_and_dual_agree(kernel, paired, D):
     moments = naive.accumulated(Moments(phi, 3, precision="double"), naive.blocks(X, y, [9, 30]))
     primal = solve_ridge(moments.centred(intercept=False), alpha)
     # The linear kernel of the features is phi(x)^T phi(x').
-    dual = ExactKernelRidge(Linear(), alpha=alpha, fit_intercept=False).fit(phi.transform(X), y)
+    dual = exact(Linear(), alpha=alpha, fit_intercept=False).fit(phi.transform(X), y)
     w = phi.transform(X).T @ dual.dual_coef_
     np.testing.assert_allclose(primal.coef, w, rtol=0, atol=1e-10)
     predictions = phi.transform(new_rows()) @ primal.coef + primal.intercept
@@ -187,7 +192,7 @@ def test_primal_and_dual_agree_with_an_intercept():
     phi = RandomFourierFeatures(Gaussian(1.5), 24).draw(P)
     moments = naive.accumulated(Moments(phi, 3, precision="double"), naive.blocks(X, y, [9, 30]))
     primal = solve_ridge(moments.centred(), 0.5)
-    dual = ExactKernelRidge(Linear(), alpha=0.5).fit(phi.transform(X), y)
+    dual = exact(Linear(), alpha=0.5).fit(phi.transform(X), y)
     np.testing.assert_allclose(primal.intercept, dual.intercept_, rtol=0, atol=1e-10)
     w = phi.transform(X).T @ dual.dual_coef_
     np.testing.assert_allclose(primal.coef, w, rtol=0, atol=1e-10)
@@ -195,7 +200,7 @@ def test_primal_and_dual_agree_with_an_intercept():
 
 def test_more_rows_than_are_predicted_at_once_have_the_same_predictions():
     X, y = rows()
-    model = ExactKernelRidge().fit(X, y)
+    model = exact().fit(X, y)
     many = new_rows(2100)
     pieces = [model.predict(many[start : start + 50]) for start in range(0, 2100, 50)]
     assert_close(model.predict(many), np.concatenate(pieces))
@@ -203,7 +208,7 @@ def test_more_rows_than_are_predicted_at_once_have_the_same_predictions():
 
 def test_the_intercept_alone_follows_shifted_targets():
     X, y = rows()
-    base, moved = (ExactKernelRidge(alpha=0.3).fit(X, y + shift) for shift in (0.0, 1000.0))
+    base, moved = (exact(alpha=0.3).fit(X, y + shift) for shift in (0.0, 1000.0))
     assert_close(moved.intercept_, base.intercept_ + 1000.0)
     assert_close(moved.dual_coef_, base.dual_coef_, size=1e5)
 
@@ -211,7 +216,7 @@ def test_the_intercept_alone_follows_shifted_targets():
 def test_fitting_leaves_the_rows_as_they_are():
     X, y = rows(3)
     before = X.copy(), y.copy()
-    ExactKernelRidge(leave_one_out=True).fit(X, y).predict(X)
+    exact(leave_one_out=True).fit(X, y).predict(X)
     assert np.array_equal(X, before[0])
     assert np.array_equal(y, before[1])
 
@@ -222,22 +227,22 @@ def test_more_memory_than_is_allowed_is_refused_with_both_numbers():
     with pytest.raises(
         InsufficientMemoryError, match=r"on 100 rows needs 3\.36 MB, but 1 kB may be used"
     ):
-        ExactKernelRidge(max_bytes=1000).fit(X, y)
+        exact(max_bytes=1000).fit(X, y)
 
 
 def test_memory_that_suffices_exactly_is_enough():
     X, y = rows(n=100)
     needed = 8 * 100**2 + 4 * 8 * 1024 * 100
-    assert ExactKernelRidge(max_bytes=needed).fit(X, y).dual_coef_.shape == (100,)
+    assert exact(max_bytes=needed).fit(X, y).dual_coef_.shape == (100,)
     with pytest.raises(InsufficientMemoryError, match="take fewer rows, or random features"):
-        ExactKernelRidge(max_bytes=needed - 1).fit(X, y)
+        exact(max_bytes=needed - 1).fit(X, y)
 
 
 def test_the_memory_of_the_machine_is_the_limit_unless_told(monkeypatch):
     monkeypatch.setattr("streamkern.exact.ridge.available_bytes", lambda: 2_000_000)
     X, y = rows(n=100)
     with pytest.raises(InsufficientMemoryError, match=r"needs 3\.36 MB, but 2 MB may be used"):
-        ExactKernelRidge().fit(X, y)
+        exact().fit(X, y)
 
 
 @pytest.mark.parametrize(
@@ -248,18 +253,18 @@ def test_rows_that_occur_twice_are_refused_without_a_penalty(kernel, intercept):
     X, y = rows()
     X[-10:] = X[:10]
     with pytest.raises(SingularSystemError, match="singular at alpha 0; give a larger alpha, or"):
-        ExactKernelRidge(kernel, alpha=0.0, fit_intercept=intercept).fit(X, y)
+        exact(kernel, alpha=0.0, fit_intercept=intercept).fit(X, y)
 
 
 def test_a_kernel_of_low_rank_is_refused_without_a_penalty():
     X, y = rows()
     with pytest.raises(SingularSystemError, match="singular at alpha 0"):
-        ExactKernelRidge(Linear(), alpha=0.0).fit(X, y)
+        exact(Linear(), alpha=0.0).fit(X, y)
 
 
 def test_without_a_penalty_distinct_rows_are_interpolated():
     X, y = rows()
-    model = ExactKernelRidge(Laplacian(), alpha=0.0).fit(X, y)
+    model = exact(Laplacian(), alpha=0.0).fit(X, y)
     assert_close(model.predict(X), y, steps=1e4)
 
 
@@ -279,7 +284,7 @@ def left_out_rmse(kernel, X, y, alpha, *, intercept=True):
 def test_the_penalty_is_the_one_of_least_error_over_n_refits(kernel, theirs, intercept):
     X, y = rows()
     grid = [1e-3, 0.03, 1.0, 30.0]
-    model = ExactKernelRidge(kernel, alpha=grid[::-1], fit_intercept=intercept).fit(X, y)
+    model = exact(kernel, alpha=grid[::-1], fit_intercept=intercept).fit(X, y)
     expected = [left_out_rmse(kernel, X, y, alpha, intercept=intercept)[0] for alpha in grid]
     assert model.alpha_ == grid[int(np.argmin(expected))]
     assert model.alpha_curve_["criterion"] == "loo"
@@ -292,8 +297,8 @@ def test_the_penalty_is_the_one_of_least_error_over_n_refits(kernel, theirs, int
 @targets
 def test_a_chosen_penalty_gives_the_model_that_it_gives_when_it_is_named(intercept, q):
     X, y = rows(q)
-    chosen = ExactKernelRidge(Gaussian(1.5), alpha="loo", fit_intercept=intercept).fit(X, y)
-    named = ExactKernelRidge(
+    chosen = exact(Gaussian(1.5), alpha="loo", fit_intercept=intercept).fit(X, y)
+    named = exact(
         Gaussian(1.5), alpha=chosen.alpha_, fit_intercept=intercept, leave_one_out=True
     ).fit(X, y)
     assert (named.alpha_, named.alpha_curve_) == (chosen.alpha_, None)
@@ -305,7 +310,7 @@ def test_a_chosen_penalty_gives_the_model_that_it_gives_when_it_is_named(interce
 
 def test_the_grid_of_its_own_has_no_better_neighbour():
     X, y = rows()
-    model = ExactKernelRidge(Gaussian(1.5), alpha="loo").fit(X, y)
+    model = exact(Gaussian(1.5), alpha="loo").fit(X, y)
     alphas, values = (np.array(model.alpha_curve_[name]) for name in ("alphas", "values"))
     assert len(alphas) == 64
     assert alphas[-1] / alphas[0] > 1e10
@@ -320,7 +325,7 @@ def test_several_targets_share_the_penalty_of_least_average_relative_error():
     X, y = rows(3)
     y = y * [1.0, 100.0, 0.01]
     grid = [1e-3, 0.03, 1.0, 30.0]
-    model = ExactKernelRidge(Gaussian(1.5), alpha=grid).fit(X, y)
+    model = exact(Gaussian(1.5), alpha=grid).fit(X, y)
     rmse = [left_out_rmse(Gaussian(1.5), X, y, alpha) for alpha in grid]
     relative = [(each**2 / y.var(axis=0)).mean() for each in rmse]
     assert model.alpha_ == grid[int(np.argmin(relative))]
@@ -329,7 +334,7 @@ def test_several_targets_share_the_penalty_of_least_average_relative_error():
 
 def test_a_second_fit_forgets_the_residuals_of_the_first():
     X, y = rows()
-    model = ExactKernelRidge(alpha="loo").fit(X, y).set_params(alpha=1.0).fit(X, y)
+    model = exact(alpha="loo").fit(X, y).set_params(alpha=1.0).fit(X, y)
     assert not hasattr(model, "loo_residuals_")
     assert model.alpha_curve_ is None
 
@@ -337,38 +342,65 @@ def test_a_second_fit_forgets_the_residuals_of_the_first():
 def test_choosing_a_penalty_needs_the_memory_of_five_matrices():
     X, y = rows(n=100)
     needed = 5 * 8 * 100**2 + 4 * 8 * 1024 * 100
-    assert ExactKernelRidge(alpha="loo", max_bytes=needed).fit(X, y).alpha_ > 0
+    assert exact(alpha="loo", max_bytes=needed).fit(X, y).alpha_ > 0
     with pytest.raises(InsufficientMemoryError, match=r"needs 3\.68 MB, but 3\.68 MB may be used"):
-        ExactKernelRidge(alpha="loo", max_bytes=needed - 1).fit(X, y)
+        exact(alpha="loo", max_bytes=needed - 1).fit(X, y)
 
 
 def test_one_row_cannot_be_left_out():
     with pytest.raises(DataError, match="leave-one-out needs 2 rows, but there is 1"):
-        ExactKernelRidge(alpha="loo").fit([[1.0]], [2.0])
+        exact(alpha="loo").fit([[1.0]], [2.0])
 
 
 @pytest.mark.parametrize("alpha", ["cv", "gcv", "much"])
 def test_other_ways_to_choose_are_refused(alpha):
     X, y = rows()
     with pytest.raises(ParameterError, match=f"'loo' or numbers, not '{alpha}'; give one of"):
-        ExactKernelRidge(alpha=alpha).fit(X, y)
+        exact(alpha=alpha).fit(X, y)
 
 
 @pytest.mark.parametrize("alpha", [[], [0.0, 1.0], [1.0, 1.0]])
 def test_a_grid_must_hold_different_positive_numbers(alpha):
     X, y = rows()
     with pytest.raises(ParameterError, match="grid"):
-        ExactKernelRidge(alpha=alpha).fit(X, y)
+        exact(alpha=alpha).fit(X, y)
 
 
 @pytest.mark.parametrize("alpha", [-1.0, float("nan"), float("inf"), None])
 def test_a_penalty_that_is_negative_or_no_number_is_refused(alpha):
     X, y = rows()
     with pytest.raises(ParameterError, match="alpha must be a finite number of at least 0, not"):
-        ExactKernelRidge(alpha=alpha).fit(X, y)
+        exact(alpha=alpha).fit(X, y)
 
 
-def test_a_length_scale_that_is_not_resolved_is_refused():
+@pytest.mark.parametrize("kernel", [Laplacian(), Gaussian().on([0, 2]) + Matern(), "periodic"])
+@pytest.mark.parametrize("standardize", [True, False])
+def test_units_and_length_scale_are_those_of_random_features(kernel, standardize):
+    X, y = rows(n=1500)  # the median is of 1,024 of them
+    X = np.insert(X * [1.0, 10.0, 0.1] + [0.0, 5.0, -1.0], 3, 7.0, axis=1)
+    weights = np.random.default_rng(2).integers(0, 3, len(X))
+    for given in (None, weights):
+        found = ExactKernelRidge(kernel, standardize=standardize).fit(X, y, given)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a constant column is left out
+            ridge = RandomFeatureRidge(kernel, n_components=8, alpha=1.0, standardize=standardize)
+            expected = ridge.fit(X, y, given).kernel_
+        np.testing.assert_allclose(found.kernel_.length_scale, expected.length_scale, rtol=1e-9)
+    assert found.get_params()["kernel"] is kernel
+
+
+def test_standardised_inputs_are_those_of_a_pipeline():
     X, y = rows()
-    with pytest.raises(ParameterError, match="'median' is known only once"):
-        ExactKernelRidge(Gaussian("median")).fit(X, y)
+    model = ExactKernelRidge(Gaussian(1.5)).fit(100 * X, y)
+    pipeline = make_pipeline(StandardScaler(), exact(Gaussian(1.5))).fit(X, y)
+    assert_close(model.predict(100 * new_rows()), pipeline.predict(new_rows()), steps=100)
+
+
+def test_a_constant_input_is_left_out_and_constant_inputs_alone_are_refused():
+    X, y = rows()
+    padded = np.insert(X, 1, 7.0, axis=1)
+    model, plain = (ExactKernelRidge(alpha=0.1).fit(each, y) for each in (padded, X))
+    padded[:, 1] = 1e6
+    assert_close(model.predict(padded), plain.predict(X))
+    with pytest.raises(DataError, match="all columns of X are constant, of 40 samples and 2 inp"):
+        ExactKernelRidge().fit(np.full((N, 2), 0.1), y)

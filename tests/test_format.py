@@ -25,6 +25,8 @@ MODELS = {
     "metric": {"metric": METRIC},
     "diagonal metric": {"metric": np.diag([1.0, 4.0, 0.25])},
     "phases": {"paired": False},
+    "an odd number": {"n_components": 7},
+    "one cosine": {"n_components": 1},
     "another kernel": {"kernel": Laplacian(4.0), "feature_map": "qmc"},
     "grid": {"feature_map": "grid"},
     "sparse": {"sparse": 8},

@@ -230,7 +230,7 @@ COMMANDS = {
     "leave-one-out": (0, "diagnose model.h5 data.h5"),
     "the card": (0, "show model.h5"),
     "no such file": (1, "fit other.h5 --out new.h5"),
-    "an option that cannot be": (2, "fit data.h5 --out new.h5 --components 7"),
+    "an option that cannot be": (2, "fit data.h5 --out new.h5 --components 0"),
 }
 CALL = """
 import sys

@@ -290,11 +290,11 @@ def test_the_exact_model_of_weighted_rows_is_that_of_rows_repeated(intercept, al
 @pytest.mark.parametrize("alpha", [0.3, [0.3]])
 def test_exact_errors_left_out_are_those_of_fitting_again_with_weights(intercept, alpha):
     X, y, s = table(25)
-    options = {"alpha": alpha, "fit_intercept": intercept, "leave_one_out": True}
-    found = ExactKernelRidge(**options).fit(X, y, s)
+    alike = {"kernel": Gaussian(1.0), "standardize": False, "fit_intercept": intercept}
+    found = ExactKernelRidge(alpha=alpha, leave_one_out=True, **alike).fit(X, y, s)
     for i in range(len(X)):
         others = np.arange(len(X)) != i
-        again = ExactKernelRidge(alpha=0.3, fit_intercept=intercept)
+        again = ExactKernelRidge(alpha=0.3, **alike)
         error = y[i] - again.fit(X[others], y[others], s[others]).predict(X[[i]])[0]
         assert found.loo_residuals_[i] == pytest.approx(error, rel=1e-7, abs=1e-9)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from streamkern.ensemble import ALGORITHMS
 from streamkern.errors import ParameterError
+from streamkern.wording import unknown
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,8 @@ class BoostingOptions:
             )
         if self.algorithm not in ALGORITHMS:
             raise ParameterError(
-                f"algorithm must be one of {', '.join(ALGORITHMS)}, not {self.algorithm!r}; choose "
-                f"one."
+                f"algorithm must be one of {', '.join(ALGORITHMS)}, not "
+                f"{unknown(self.algorithm, ALGORITHMS)}; choose one of them."
             )
         if (
             isinstance(rate, bool)

@@ -8,6 +8,7 @@ import numpy as np
 
 from streamkern.calibration.calibrators import Calibrator, IsotonicSteps, PlainRule, PlattSigmoid
 from streamkern.errors import ParameterError
+from streamkern.wording import unknown
 
 if TYPE_CHECKING:
     from streamkern._typing import Floats
@@ -21,8 +22,8 @@ def checked_method(calibration: Any) -> str | None:
     """Return how to calibrate, or raise ParameterError if there is no such way."""
     if calibration is not None and calibration not in METHODS:
         raise ParameterError(
-            f"calibration must be one of {', '.join(METHODS)}, or None, not {calibration!r}; "
-            f"choose one."
+            f"calibration must be one of {', '.join(METHODS)}, or None, not "
+            f"{unknown(calibration, METHODS)}; choose one of them."
         )
     return calibration  # type: ignore[no-any-return]
 

@@ -24,8 +24,8 @@ def boost_option(command: Any) -> Any:
     return click.option(
         "--boost",
         metavar="ROUNDS[:gentle|real|discrete]",
-        help="AdaBoost: so many rounds of --components features each, on rows weighted by how the "
-        "rounds before did.",
+        help="AdaBoost: so many rounds, of 512 components each unless --components is given, on "
+        "rows weighted by how the rounds before did.",
     )(command)
 
 
@@ -53,6 +53,8 @@ def fit_boosted(say: Say, options: dict[str, Any], **choices: Any) -> None:
     for name in _NOT_BOOSTED:
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             raise ParameterError(f"--{name} is not for rounds of --boost; leave one of them out.")
+    if context.get_parameter_source("components") is ParameterSource.DEFAULT:
+        options = options | {"components": str(BoostedModel()._ridge().n_components)}
     base = regression_of(model_of(options | {"calibration": "none"}, **choices))
     model = BoostedModel(
         base, class_weight=options["class_weight"], **boosting_of(options["boost"])

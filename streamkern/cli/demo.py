@@ -61,7 +61,7 @@ def demo(say: Say, out: str, rows: int, components: int) -> None:
     # Inputs are standard normal, so that all models see the same rows in the same units.
     kernel, alpha = Gaussian(3.0), 0.1
     ridge = partial(RandomFeatureRidge, alpha=alpha, n_components=components, standardize=False)
-    exact = ExactKernelRidge(kernel, alpha=alpha)
+    exact = ExactKernelRidge(kernel, alpha=alpha, standardize=False)
     trials: list[tuple[str, int, float, Callable[[], Any]]] = [
         ("linear ridge", rows, 8.0 * _INPUTS**2, lambda: ridge(Linear()).fit(source)),
         ("exact kernel ridge", _FEW, 8.0 * _FEW**2, lambda: exact.fit(*few)),

@@ -19,19 +19,21 @@ from streamkern.estimators import RandomFeatureRidge
 from streamkern.exact import ExactKernelRidge
 from streamkern.features import FAMILIES, Standardized
 from streamkern.fitoptions import plan_for
-from streamkern.kernels import Kernel, Linear, ShiftInvariantKernel, length_scale_of
+from streamkern.kernels import Linear, ShiftInvariantKernel, as_kernel, length_scale_of
 from streamkern.model import RidgeModel
 from streamkern.observing import current_listener, observed, passing, tell, unheard
 from streamkern.ridgeoptions import RidgeOptions
 from streamkern.scheduling import run, task
 from streamkern.sources import ArraySource
 from streamkern.threads import blas_threads
+from streamkern.wording import unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from streamkern._typing import Floats
     from streamkern.comparison.split import Split
+    from streamkern.kernels import Kernel
     from streamkern.solving import PenaltyOptions
     from streamkern.sources import Source
 
@@ -101,6 +103,7 @@ def compare(
         )
     exact = ExactKernelRidge(
         alpha=penalty.grid or ("loo" if isinstance(penalty.alpha, str) else penalty.alpha),
+        standardize=False,  # the rows are, for all models
         fit_intercept=model.fit_intercept,
         leave_one_out=True,
     )
@@ -176,9 +179,9 @@ def checked_comparison(
             f"a comparison is of a RandomFeatureRidge, not of {type(model).__name__}; compare the "
             f"regression on labels that are numbers, such as 1 and -1."
         )
-    if not isinstance(model.kernel, ShiftInvariantKernel) or model.feature_map == "identity":
-        is_other = isinstance(model.kernel, Kernel) and model.feature_map != "identity"
-        name = model.kernel.name if is_other else "linear"
+    kernel = as_kernel(model.kernel)
+    if not isinstance(kernel, ShiftInvariantKernel) or model.feature_map == "identity":
+        name = kernel.name if model.feature_map != "identity" else "linear"
         raise ParameterError(f"the {name} kernel has no random features; compare another kernel.")
     if model.per_target or model.one_standard_error:
         raise ParameterError(
@@ -198,7 +201,8 @@ def checked_comparison(
     for name in maps:
         if name not in COMPARED_MAPS:
             raise ParameterError(
-                f"maps must be of {', '.join(COMPARED_MAPS)}, not {name!r}; choose among these."
+                f"maps must be of {', '.join(COMPARED_MAPS)}, not "
+                f"{unknown(name, COMPARED_MAPS)}; choose one of them."
             )
         for D in n_components:
             options = _options(model) | COMPARED_MAPS[name] | {"n_components": D}

@@ -12,17 +12,21 @@ from streamkern.blockwise import by_rows
 from streamkern.conventions import KernelParameters, checked_rows, data_errors
 from streamkern.errors import DataError, InsufficientMemoryError, ParameterError
 from streamkern.exact.dual import KernelBasis, solve_dual
-from streamkern.kernels import Gaussian, Kernel
+from streamkern.features import Standardizer
+from streamkern.kernels import Gaussian, Kernel, ShiftInvariantKernel, as_kernel
+from streamkern.kernels.median import MEDIAN_ROWS
 from streamkern.memory import available_bytes, in_words
 from streamkern.metric import check_kernel_in_metric, check_metric, checked_metric
 from streamkern.selection import PenaltyCurve, checked_penalty
-from streamkern.sources import ArraySource
+from streamkern.sources import ArraySource, Block
 from streamkern.sources.arrays import as_rows
+from streamkern.statistics import ColumnStatistics, RowSample
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streamkern._typing import Array, Floats
+    from streamkern.metric import GivenMetric
 
 _ROWS_AT_ONCE = 1024
 # One eigendecomposition serves them all: about five to a factor of ten.
@@ -42,8 +46,8 @@ class ExactKernelRidge(
 
     Parameters
     ----------
-    kernel : Kernel
-        With a numeric length scale.
+    kernel : Kernel or str
+        As in `RandomFeatureRidge`, by default Gaussian with the median length scale.
     alpha : float, sequence of float, or 'loo'
         The penalty, as in scikit-learn's `KernelRidge`.  Or penalties to choose from by
         leave-one-out cross-validation, or 'loo' for 64 of them between the rounding of K and its
@@ -52,6 +56,8 @@ class ExactKernelRidge(
     metric : ndarray of shape (p, p), optional
         M, positive semi-definite: the kernel takes (x - x')^T M (x - x') for the squared distance,
         or rows turned by the symmetric root of M where it is of another distance.
+    standardize : bool
+        Take inputs less their means, over their standard deviations, and leave out constant ones.
     fit_intercept : bool
     leave_one_out : bool
         Compute the leave-one-out residuals of a given alpha too, for twice as much work again.
@@ -68,6 +74,8 @@ class ExactKernelRidge(
         Of a chosen alpha: the penalties, and the leave-one-out RMSE at each.
     X_fit_ : ndarray of shape (n, p)
         Of these n rows, as of `dual_coef_`, those of weight 0 are left out.
+    kernel_ : Kernel
+        With its length scale resolved.
     loo_residuals_ : ndarray of shape (n,) or (n, q)
         y_i less the prediction for x_i of a model fitted without row i, which is left out with all
         its weight; with `leave_one_out`, and of a chosen alpha.
@@ -83,10 +91,11 @@ class ExactKernelRidge(
 
     def __init__(
         self,
-        kernel: Kernel = Gaussian(),  # noqa: B008  immutable
+        kernel: Kernel | str = Gaussian("median"),  # noqa: B008  immutable
         *,
         alpha: float | str | Sequence[float] = 1.0,
         metric: Array | None = None,
+        standardize: bool = True,
         fit_intercept: bool = True,
         leave_one_out: bool = False,
         max_bytes: int | None = None,
@@ -94,6 +103,7 @@ class ExactKernelRidge(
         self.kernel = kernel
         self.alpha = alpha
         self.metric = metric
+        self.standardize = standardize
         self.fit_intercept = fit_intercept
         self.leave_one_out = leave_one_out
         self.max_bytes = max_bytes
@@ -115,7 +125,7 @@ class ExactKernelRidge(
         ------
         DataError
             If X and y are no tables of finite numbers of equal length, a weight is negative or not
-            finite, or all are 0.
+            finite, or all are 0; or all inputs are constant, and to be standardised.
         ParameterError
             If alpha is none of the things it can be, or the metric is no such matrix.
         InsufficientMemoryError
@@ -125,18 +135,24 @@ class ExactKernelRidge(
         """
         with data_errors():
             X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
-        alpha, linear = _checked(self.alpha), _linear(self.metric, self.kernel, X.shape[1])
+        alpha, kernel = _checked(self.alpha), as_kernel(self.kernel)
+        metric = _checked_matrix(self.metric, kernel, X.shape[1])
         weights = None if sample_weight is None else _checked_weights(X, sample_weight)
         given, counting = (X, y), np.ones(len(X), dtype=bool) if weights is None else weights > 0
         if weights is not None:
             X, y, weights = X[counting], y[counting], weights[counting]
         self._check_memory(len(X))
-        rows = X if linear is None else _turned(X, linear)
+        if not isinstance(alpha, float) and len(X) < 2:
+            raise DataError("leave-one-out needs 2 rows, but there is 1 sample; add rows.")
+        standardizer = self._standardizer(X, weights, metric)
+        self.kernel_ = _resolved(kernel, X, weights, standardizer)
+        rows = standardizer(X)
+        K = self.kernel_(rows, rows)
         targets = y.reshape(len(X), -1).astype(float, copy=False)
         curve = None
         if isinstance(alpha, float):
             solution = solve_dual(
-                self.kernel(rows, rows),
+                K,
                 targets,
                 alpha,
                 weights,
@@ -144,9 +160,6 @@ class ExactKernelRidge(
                 leave_one_out=self.leave_one_out,
             )
         else:
-            if len(X) < 2:
-                raise DataError("leave-one-out needs 2 rows, but there is 1 sample; add rows.")
-            K = self.kernel(rows, rows)
             basis = KernelBasis.of(K, targets, weights, intercept=self.fit_intercept)
             alphas = basis.grid(_N_ALPHAS) if alpha == "loo" else np.array(alpha)
             mean = np.average(targets, axis=0, weights=weights)
@@ -157,7 +170,7 @@ class ExactKernelRidge(
             solution = basis.solve(alpha)
         self.alpha_ = alpha
         self.alpha_curve_ = curve and curve.as_dict()
-        self.X_fit_, self._rows, self._linear = X, rows, linear
+        self.X_fit_, self._rows, self._standardizer_ = X, rows, standardizer
         self.dual_coef_ = np.ascontiguousarray(solution.coef).reshape(y.shape)
         self.intercept_ = solution.intercept[0] if y.ndim == 1 else solution.intercept
         self.__dict__.pop("loo_residuals_", None)  # of an earlier fit
@@ -169,6 +182,27 @@ class ExactKernelRidge(
                 residuals[others] = given[1][others] - self.predict(given[0][others])
             self.loo_residuals_ = residuals
         return self
+
+    def _standardizer(
+        self, X: Floats, weights: Floats | None, metric: GivenMetric | None
+    ) -> Standardizer:
+        """Return what rows go through before they meet the kernel."""
+        n, p = X.shape
+        kept, mean, deviation = np.arange(p), np.zeros(p), np.ones(p)
+        if self.standardize:
+            columns = ColumnStatistics(p)
+            columns.update([Block(X, np.empty((n, 0)), 0, weights)])
+            kept = np.flatnonzero(~columns.constant(8 * float(np.finfo(float).eps)))
+            if not len(kept):
+                samples = "1 sample" if n == 1 else f"{n:,} samples"
+                raise DataError(
+                    f"all columns of X are constant, of {samples} and {p} inputs, so there is "
+                    f"nothing to learn from; check the inputs."
+                )
+            mean, deviation = columns.mean[kept], np.sqrt(columns.variance[kept])
+        return Standardizer(
+            kept, mean, deviation, p, None if metric is None else metric.linear(kept)
+        )
 
     def _check_memory(self, n_rows: int) -> None:
         """Raise InsufficientMemoryError unless a fit to so many rows fits in memory."""
@@ -195,9 +229,9 @@ class ExactKernelRidge(
             _predictions,
             rows,
             n_columns,
-            kernel=self.kernel,
+            kernel=self.kernel_,
             fitted=self._rows,
-            linear=self._linear,
+            standardizer=self._standardizer_,
             dual_coef=self.dual_coef_,
             intercept=self.intercept_,
         )
@@ -208,12 +242,11 @@ def _predictions(
     *,
     kernel: Kernel,
     fitted: Floats,
-    linear: Floats | None,
+    standardizer: Standardizer,
     dual_coef: Floats,
     intercept: Any,
 ) -> Floats:
-    X = X.astype(np.float64, copy=False)
-    X = X if linear is None else _turned(X, linear)
+    X = standardizer(X)
     predictions = np.empty((len(X), *dual_coef.shape[1:]))
     for start in range(0, len(X), _ROWS_AT_ONCE):
         rows = slice(start, start + _ROWS_AT_ONCE)
@@ -235,8 +268,21 @@ def _checked_weights(X: Floats, sample_weight: Any) -> Floats:
     return counts
 
 
-def _linear(metric: Any, kernel: Kernel, n_features: int) -> Floats | None:
-    """Return A of a metric M = A^T A, None for plain distances."""
+def _resolved(
+    kernel: Kernel, X: Floats, weights: Floats | None, standardizer: Standardizer
+) -> Kernel:
+    """Return a kernel of standardised rows with numbers for length scales, as a pass finds them."""
+    if not isinstance(kernel, ShiftInvariantKernel):
+        return kernel
+    kernel.check_inputs(standardizer.n_features)
+    sample = RowSample(MEDIAN_ROWS)
+    sample.update([Block(X, np.empty((len(X), 0)), 0, weights)])
+    kernel = kernel.restricted(standardizer.columns)
+    return kernel.resolved(standardizer(sample.X), weights=sample.counts)
+
+
+def _checked_matrix(metric: Any, kernel: Kernel, n_features: int) -> GivenMetric | None:
+    """Return a metric M that rows and kernel can be in, None for plain distances."""
     checked = checked_metric(metric)
     if isinstance(checked, str):
         raise ParameterError(
@@ -244,15 +290,9 @@ def _linear(metric: Any, kernel: Kernel, n_features: int) -> Floats | None:
             f"RandomFeatureRidge, whose metric_ is one."
         )
     check_metric(checked, n_features)
-    if checked is None:
-        return None
-    check_kernel_in_metric(kernel)
-    return checked.linear(np.arange(n_features))
-
-
-def _turned(X: Floats, linear: Floats) -> Floats:
-    turned: Floats = X * linear if linear.ndim == 1 else X @ linear.T
-    return turned
+    if checked is not None:
+        check_kernel_in_metric(kernel)
+    return checked
 
 
 def _checked(alpha: Any) -> float | str | tuple[float, ...]:

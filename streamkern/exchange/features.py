@@ -97,8 +97,10 @@ def _waves(
     graph: Graph, feature_map: Cosines | SpectralFeatures, rows: str
 ) -> Iterator[tuple[str, slice]]:
     """Add cosines of angles, or cosines and sines that the map has side by side."""
-    frequencies, amplitudes = feature_map.frequencies, feature_map.amplitudes
     paired = isinstance(feature_map, SpectralFeatures) and feature_map.paired
+    if paired and feature_map.n_components % 2:  # the last has no sine
+        paired, feature_map = False, feature_map.subset(np.arange(feature_map.n_components))
+    frequencies, amplitudes = feature_map.frequencies, feature_map.amplitudes
     for start in range(0, len(frequencies), _PANEL):
         draws = slice(start, min(start + _PANEL, len(frequencies)))
         angles = graph("MatMul", rows, graph.constant(frequencies[draws].T))

@@ -356,17 +356,12 @@ def checked_seed(random_state: Any) -> int:
     return int(random_state)
 
 
-def checked_n_components(n_components: Any, *, outputs: int = 1) -> int:
-    """Return D as an int, or raise ParameterError unless it is a positive multiple of b."""
+def checked_n_components(n_components: Any) -> int:
+    """Return D as an int, or raise ParameterError unless it is a positive whole number."""
     if isinstance(n_components, bool) or not isinstance(n_components, (int, np.integer)):
         raise ParameterError(
             f"n_components must be a whole number, not {n_components!r}; give how many."
         )
     if n_components < 1:
         raise ParameterError(f"n_components must be at least 1, not {n_components}; give how many.")
-    if n_components % outputs:
-        raise ParameterError(
-            f"n_components must be even, since cosines and sines come in pairs, not "
-            f"{n_components}; give an even number, or take the phase form."
-        )
     return int(n_components)

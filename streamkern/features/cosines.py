@@ -36,6 +36,11 @@ class ProjectedFeatures(FeatureMap):
     phases: Floats
 
     @property
+    def offsets(self) -> Floats:
+        """What is added to the angles (L,): their phases."""
+        return self.phases
+
+    @property
     def frequencies(self) -> Floats:
         """The frequencies (L, p) that the angles are of."""
         return self.projection.frequencies
@@ -46,15 +51,15 @@ class ProjectedFeatures(FeatureMap):
         """Write the functions of the angles, less `shift`, into `out`."""
         scratch, shifted = scratch or Scratch(), np.any(shift)
         project = self.projection.prepared(out.dtype, scratch)
-        phases, n_draws = self.phases.astype(out.dtype), self.projection.n_draws
-        in_place = n_draws == self.n_components
+        offsets, n_draws = self.offsets.astype(out.dtype), self.projection.n_draws
+        has_offsets, in_place = offsets.any(), n_draws == self.n_components
         for rows in cached_slices(len(out), self.n_components):
             angles = features = out[rows]
             if not in_place:
                 angles = scratch.array("angles", (len(features), n_draws), out.dtype)
             project(X[rows], angles)
-            if in_place:
-                angles += phases
+            if has_offsets:
+                angles += offsets
             self.waves(angles, features, scratch)
             if shifted:
                 features -= shift

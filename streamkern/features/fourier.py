@@ -35,7 +35,7 @@ class RandomFourierFeatures(SpectralFeatures):
     kernel : ShiftInvariantKernel
         With a numeric length scale.
     n_components : int
-        D, even for pairs.
+        D; of an odd D the last frequency has a cosine alone, at a random phase.
     orthogonal : bool
         Draw frequencies in blocks of p orthogonal directions, their lengths redrawn, which lowers
         the variance; otherwise independently.
@@ -48,7 +48,7 @@ class RandomFourierFeatures(SpectralFeatures):
     Raises
     ------
     ParameterError
-        If the kernel is not shift-invariant, or D is not positive, or odd for pairs.
+        If the kernel is not shift-invariant, or D is not positive.
 
     References
     ----------

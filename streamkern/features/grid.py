@@ -47,13 +47,13 @@ class GridFourierFeatures(SpectralFeatures):
     kernel : ShiftInvariantKernel
         With a numeric length scale, and a spectral density.
     n_components : int
-        D, even.  Nested: the first features are the frequencies of largest density, which is the
-        same grid with a smaller extent.
+        D; of an odd D the last frequency has a cosine alone.  Nested: the first features are the
+        frequencies of largest density, which is the same grid with a smaller extent.
 
     Raises
     ------
     ParameterError
-        If the kernel is not shift-invariant, or D is odd or not positive.
+        If the kernel is not shift-invariant, or D is not positive.
 
     References
     ----------

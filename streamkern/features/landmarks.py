@@ -11,6 +11,7 @@ from streamkern.errors import ParameterError
 from streamkern.features.streams import stream
 from streamkern.kernels import Kernel, ShiftInvariantKernel
 from streamkern.kernels.scaled import DistanceKernel
+from streamkern.wording import unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -220,6 +221,7 @@ def checked_choice(how: str) -> str:
     """Return how landmarks are chosen, or raise ParameterError unless there is such a way."""
     if how not in CHOICES:
         raise ParameterError(
-            f"landmarks must be one of {', '.join(CHOICES)}, not {how!r}; choose one of them."
+            f"landmarks must be one of {', '.join(CHOICES)}, not "
+            f"{unknown(how, CHOICES)}; choose one of them."
         )
     return how

@@ -12,6 +12,7 @@ from streamkern.features.base import checked_seed
 from streamkern.features.projection import Frequencies
 from streamkern.features.spectral import DIRECTIONS, SpectralFeatures
 from streamkern.features.streams import stream
+from streamkern.wording import unknown
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
@@ -37,7 +38,7 @@ class QuasiRandomFourierFeatures(SpectralFeatures):
     kernel : ShiftInvariantKernel
         With a numeric length scale.
     n_components : int
-        D, even for pairs.
+        D; of an odd D the last frequency has a cosine alone, at a random phase.
     sequence : {'sobol', 'halton'}
     paired : bool
         As in `RandomFourierFeatures`.
@@ -47,8 +48,8 @@ class QuasiRandomFourierFeatures(SpectralFeatures):
     Raises
     ------
     ParameterError
-        If the kernel is not shift-invariant, D is not positive, or odd for pairs, or there is no
-        such sequence.
+        If the kernel is not shift-invariant, D is not positive, or there is no such
+        sequence.
 
     References
     ----------
@@ -70,7 +71,8 @@ class QuasiRandomFourierFeatures(SpectralFeatures):
         super().__init__(kernel, n_components, paired=paired)
         if sequence not in SEQUENCES:
             raise ParameterError(
-                f"sequence must be one of {', '.join(SEQUENCES)}, not {sequence!r}; choose one."
+                f"sequence must be one of {', '.join(SEQUENCES)}, not "
+                f"{unknown(sequence, SEQUENCES)}; choose one of them."
             )
         self.sequence = sequence
         self.random_state = checked_seed(random_state)

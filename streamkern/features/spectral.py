@@ -36,7 +36,8 @@ class SpectralFeatures(ProjectedFeatures):
     ----------
     kernel : ShiftInvariantKernel
     paired : bool
-        Pairs (b = 2, L = D / 2) or the phase form (b = 1, L = D).
+        Pairs (b = 2, L = D / 2) or the phase form (b = 1, L = D).  Of an odd D the last frequency
+        has a cosine alone, with its phase, so that it is of half the kernel in expectation too.
     amplitudes : ndarray of shape (L,) or None
         What the waves of a frequency are multiplied by, where that differs between frequencies.
     """
@@ -58,9 +59,10 @@ class SpectralFeatures(ProjectedFeatures):
                 f"{kernel.name!r}; take the orthogonal map."
             )
         self.kernel = kernel
-        self.n_components = checked_n_components(n_components, outputs=2 if paired else 1)
+        self.n_components = checked_n_components(n_components)
         self.paired = paired
-        self.scale = math.sqrt(2.0 / self.n_components)  # L = D / 2 pairs, or L = D times sqrt(2)
+        # D / 2 pairs, each of the kernel in expectation, and cosines with phases, of half of it.
+        self.scale = math.sqrt(2.0 / self.n_components)
 
     @abstractmethod
     def options(self) -> dict[str, Any]:
@@ -69,7 +71,14 @@ class SpectralFeatures(ProjectedFeatures):
     @property
     def n_draws(self) -> int:
         """L, the number of frequencies."""
-        return self.n_components // (2 if self.paired else 1)
+        return -(-self.n_components // 2) if self.paired else self.n_components
+
+    @property
+    def offsets(self) -> Floats:
+        """What is added to the angles (L,): phases, but 0 where there is a pair."""
+        offsets = self.phases.copy()
+        offsets[: self.n_components - self.n_draws] = 0.0
+        return offsets
 
     def _drawn(
         self, projection: Projection, phases: Floats, amplitudes: Floats | None = None
@@ -106,11 +115,22 @@ class SpectralFeatures(ProjectedFeatures):
             cosine *= amplitudes
             angles *= amplitudes
         out[:, 0::2] = cosine
-        out[:, 1::2] = angles
+        out[:, 1::2] = angles[:, : self.n_components // 2]
 
     def first(self, n_components: int) -> Self:
-        """Return the map of the first draws, which is the map with that many and the same seed."""
-        self.checked_part(n_components)
+        """Return the map of the first draws, which is the map with that many and the same seed.
+
+        Raises
+        ------
+        ParameterError
+            If there are not so many features, or a pair would be parted.
+        """
+        size = self.checked_part(n_components)
+        if self.paired and size % 2 and size < self.n_components:
+            raise ParameterError(
+                f"n_components must be even of a part of a map of pairs, not {size}; ask for "
+                f"{size + 1}."
+            )
         smaller = type(self)(self.kernel, n_components, **self.options())
         L = smaller.n_draws
         amplitudes = None if self.amplitudes is None else self.amplitudes[:L]
@@ -122,7 +142,8 @@ class SpectralFeatures(ProjectedFeatures):
         chosen = self.checked_subset(indices)
         of_draws = chosen // 2 if self.paired else chosen
         # sin t = cos(t - pi / 2).
-        phases = -np.pi / 2 * (chosen % 2) if self.paired else self.phases[chosen]
+        turns = np.pi / 2 * (chosen % 2) if self.paired else 0.0
+        phases = self.offsets[of_draws] - turns
         amplitudes = None if self.amplitudes is None else self.amplitudes[of_draws]
         frequencies = Frequencies(self.projection.rows(of_draws))
         return Cosines(frequencies, phases, self.scale, amplitudes)
@@ -131,11 +152,12 @@ class SpectralFeatures(ProjectedFeatures):
         """Return one cosine a pair: a cos t + b sin t = r cos(t - s)."""
         if not self.paired:
             return Cosines(self.projection, self.phases, self.scale), coef
-        of_cosine, of_sine = coef[0::2], coef[1::2]
+        of_cosine, of_sine = coef[0::2], np.zeros(self.n_draws)
+        of_sine[: len(coef) // 2] = coef[1::2]
         weights = np.hypot(of_cosine, of_sine)
         if self.amplitudes is not None:
             weights *= self.amplitudes
-        phases = -np.arctan2(of_sine, of_cosine)
+        phases = self.offsets - np.arctan2(of_sine, of_cosine)
         return Cosines(self.projection, phases, self.scale), weights
 
     def condensed(self, coef: Floats, *, alike: bool = False) -> tuple[FeatureMap, Floats]:

@@ -40,7 +40,7 @@ class StructuredFourierFeatures(SpectralFeatures):
     kernel : RadialKernel
         A kernel of the Euclidean distance, with a numeric length scale.
     n_components : int
-        D, even for pairs.
+        D; of an odd D the last frequency has a cosine alone, at a random phase.
     paired : bool
         As in `RandomFourierFeatures`.
     random_state : int
@@ -49,7 +49,7 @@ class StructuredFourierFeatures(SpectralFeatures):
     Raises
     ------
     ParameterError
-        If the kernel is not one of the Euclidean distance, or D is not positive, or odd for pairs.
+        If the kernel is not one of the Euclidean distance, or D is not positive.
 
     References
     ----------

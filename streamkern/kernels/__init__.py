@@ -8,7 +8,7 @@ draws of that distribution, so that a feature map decides how the normal rows ar
 
 from streamkern.kernels.base import Kernel, LengthScale, ShiftInvariantKernel, length_scale_of
 from streamkern.kernels.combined import Combined, OnColumns, Product, Sum, simple_kernels
-from streamkern.kernels.expressions import kernel_from, parsed_kernel, separated
+from streamkern.kernels.expressions import as_kernel, kernel_from, parsed_kernel, separated
 from streamkern.kernels.products import Linear, Polynomial
 from streamkern.kernels.radial import (
     Gaussian,
@@ -42,6 +42,7 @@ __all__ = [
     "ScaledKernel",
     "ShiftInvariantKernel",
     "Sum",
+    "as_kernel",
     "kernel_from",
     "length_scale_of",
     "parsed_kernel",

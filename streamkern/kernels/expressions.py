@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 _TOKENS = re.compile(
     r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)"
-    r"|(?P<word>[a-z][a-z0-9_]*(?:-[a-z][a-z0-9_]*)*)|(?P<sign>[-+*()\[\],=])|(?P<end>$))"
+    r"|(?P<word>[a-z][a-z0-9_]*(?:-[a-z][a-z0-9_]*)*)|(?P<sign>[-+*()\[\],=])|(?P<end>$))",
+    re.IGNORECASE,
 )
 _MOST_COLUMNS = 1_000_000
 _DEEPEST = 50
@@ -56,7 +57,7 @@ def parsed_kernel(text: str, length_scale: LengthScale | None = None) -> Kernel:
     text : str
         As above.
     length_scale : float, sequence of float, or 'median', optional
-        Of kernels for which the text says none; by default that is 1.
+        Of kernels for which the text says none; by default 'median'.
 
     Raises
     ------
@@ -64,6 +65,24 @@ def parsed_kernel(text: str, length_scale: LengthScale | None = None) -> Kernel:
         If the text is not one of a kernel.
     """
     return _Parser(text, length_scale).kernel()
+
+
+def as_kernel(kernel: Kernel | str) -> Kernel:
+    """Return a kernel, or the one that a text describes.
+
+    Raises
+    ------
+    ParameterError
+        If it is neither.
+    """
+    if isinstance(kernel, str):
+        return parsed_kernel(kernel)
+    if not isinstance(kernel, Kernel):
+        raise ParameterError(
+            f"kernel must be a kernel such as Gaussian(), or its name such as 'gaussian', not "
+            f"{kernel!r}; give one of these."
+        )
+    return kernel
 
 
 def separated(texts: str) -> list[str]:
@@ -101,7 +120,7 @@ class _Parser:
             self.kind, self.token = "none", self.text[self.at :].strip()[:1]
             return
         self.kind = match.lastgroup or ""
-        self.token = match[self.kind]
+        self.token = match[self.kind].lower()
         self.at = match.end()
 
     def fail(self, expected: str) -> NoReturn:

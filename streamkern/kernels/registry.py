@@ -12,6 +12,7 @@ from streamkern.kernels.products import Linear, Polynomial
 from streamkern.kernels.radial import Gaussian, InverseMultiquadric, Matern, RationalQuadratic
 from streamkern.kernels.scaled import ScaledKernel
 from streamkern.kernels.separable import Cauchy, Laplacian, Periodic
+from streamkern.wording import unknown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +30,8 @@ _USUAL: tuple[Kernel, ...] = (
     Polynomial(),
     Linear(),
 )
-KERNELS: dict[str, Kernel] = {kernel.name: kernel for kernel in _USUAL} | {"matern": Matern()}
+_OTHER_NAMES = {"matern": Matern(), "rbf": Gaussian()}
+KERNELS: dict[str, Kernel] = {kernel.name: kernel for kernel in _USUAL} | _OTHER_NAMES
 
 
 def simple_kernel(name: str, parameters: Mapping[str, Any]) -> Kernel:
@@ -47,7 +49,7 @@ def simple_kernel(name: str, parameters: Mapping[str, Any]) -> Kernel:
         )
     if name not in KERNELS:
         raise ParameterError(
-            f"kernel must be one of {', '.join(KERNELS)}, not {name!r}; choose one of them."
+            f"kernel must be one of {', '.join(KERNELS)}, not {unknown(name, KERNELS)}; take one."
         )
     known = KERNELS[name].parameters()
     if not set(parameters) <= set(known):

@@ -68,7 +68,8 @@ class ScaledKernel(ShiftInvariantKernel):
     ----------
     length_scale : float, sequence of float, or 'median'
         In the units of the (standardised) inputs: one for all, or one per input.  'median' is the
-        median of `distance` over pairs of training rows, resolved when a model is fitted.
+        median of `distance` over pairs of training rows, resolved when a model is fitted; the
+        kernel is evaluated with numbers.
 
     Raises
     ------
@@ -76,7 +77,7 @@ class ScaledKernel(ShiftInvariantKernel):
         If a length scale is not positive and finite.
     """
 
-    length_scale: LengthScale = 1.0
+    length_scale: LengthScale = "median"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "length_scale", _checked_length_scale(self.length_scale))

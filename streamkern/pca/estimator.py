@@ -11,7 +11,7 @@ from streamkern.conventions import KernelParameters, TableEstimator
 from streamkern.errors import ModelFileError
 from streamkern.fitoptions import FitOptions
 from streamkern.fitting import fit_moments
-from streamkern.kernels import Gaussian, Kernel, kernel_from
+from streamkern.kernels import Gaussian, Kernel, as_kernel, kernel_from
 from streamkern.observing import job
 from streamkern.pca.components import (
     OPTIONS,
@@ -44,8 +44,8 @@ class RandomFeaturePCA(
 
     Parameters
     ----------
-    kernel : Kernel
-        By default Gaussian with the median length scale.
+    kernel : Kernel or str
+        As in `RandomFeatureRidge`.
     n_components : int or float, optional
         K, the number of principal components that are kept, as in scikit-learn's `PCA`; or the
         share of the variance, between 0 and 1, that they explain at least; or all whose variance
@@ -86,7 +86,7 @@ class RandomFeaturePCA(
 
     def __init__(
         self,
-        kernel: Kernel = Gaussian("median"),  # noqa: B008  immutable
+        kernel: Kernel | str = Gaussian("median"),  # noqa: B008  immutable
         *,
         n_components: int | float | None = None,
         n_random_features: int = 2048,
@@ -175,7 +175,7 @@ class RandomFeaturePCA(
         """
         alike = {name: getattr(self, name) for name in OPTIONS}
         D = self.n_random_features
-        return FitOptions(self.kernel, n_components=D, fit_intercept=True, **alike)
+        return FitOptions(as_kernel(self.kernel), n_components=D, fit_intercept=True, **alike)
 
     def _take(self, found: PrincipalComponents, report: dict[str, Any]) -> Self:
         """Set the fitted attributes."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from streamkern._version import __version__
 from streamkern.fitted import LIBRARIES
+from streamkern.kernels import as_kernel, length_scale_of
 from streamkern.machine import blas_libraries, processor
 from streamkern.memory import in_words
 from streamkern.recipes.names import named_inputs
@@ -114,7 +115,7 @@ def _scale_by(model: RidgeModel) -> str:
     unit = "in standard deviations of the inputs" if model.standardize else "in the inputs' units"
     if model.report_.get("tuning"):
         return f"{unit}; chosen among {len(model.report_['tuning']):,} trials"
-    if getattr(model.kernel, "length_scale", None) == "median":
+    if length_scale_of(as_kernel(model.kernel)) == "median":
         return f"{unit}; the median distance between rows"
     return unit
 

@@ -6,7 +6,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from streamkern.classifier import ClassifierModel
-from streamkern.kernels import kernel_from, simple_kernels
+from streamkern.kernels import as_kernel, kernel_from, simple_kernels
 from streamkern.sources import LabelledSource
 
 if TYPE_CHECKING:
@@ -25,7 +25,8 @@ def python_call(model: RidgeModel | ClassifierModel, source: Source | None) -> s
     source : Source, optional
         Its rows; without them, the statements are those of a solution from moments.
     """
-    made = [repr(model.kernel)]
+    kernel = as_kernel(model.kernel)
+    made = [repr(kernel)]
     for name, parameter in list(signature(type(model)).parameters.items())[1:]:
         value = getattr(model, name)
         if name == "metric" and not (value is None or isinstance(value, str)):
@@ -39,7 +40,7 @@ def python_call(model: RidgeModel | ClassifierModel, source: Source | None) -> s
     estimator = "RandomFeatureClassifier" if is_classifier else "RandomFeatureRidge"
     rows = _rows(model.report_["data"], source, labels=is_classifier)
     arguments, method = [rows], "fit"
-    used = _classes(model.kernel)
+    used = _classes(kernel)
     if source is None:
         arguments, method = ["moments"], "solve"
     elif kernels is not None:

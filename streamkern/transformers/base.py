@@ -15,6 +15,7 @@ from streamkern.blockwise import features_of
 from streamkern.containers import LazyTransformer
 from streamkern.conventions import KernelParameters, checked_rows
 from streamkern.errors import DataError
+from streamkern.kernels import as_kernel
 from streamkern.sources import Source, as_source
 from streamkern.sources.arrays import as_rows
 from streamkern.threads import blas_threads
@@ -43,7 +44,7 @@ class MapTransformer(LazyTransformer, BaseEstimator):  # type: ignore[misc]
 
     def _source(self, X: Any, sample_weight: Any = None, *, fewest: int = 1) -> Source:
         """Return the rows of a fit, checked like the options, which go first."""
-        made = self.makes(**self.get_params(deep=False))
+        made = self.makes(**self._options())
         rows = checked_rows(self, X, first=True, finite=True, dtype=_PRECISIONS, fewest=fewest)
         source = as_source(rows, None, sample_weight)
         made.check_inputs(source.n_features)
@@ -112,7 +113,13 @@ class MapTransformer(LazyTransformer, BaseEstimator):  # type: ignore[misc]
         weights: Floats | None,  # noqa: ARG002
     ) -> dict[str, Any]:
         """Return the options for rows of p inputs such as these."""
+        return self._options()
+
+    def _options(self) -> dict[str, Any]:
+        """Return what the map is made with: parameters, with a kernel for its name."""
         options: dict[str, Any] = self.get_params(deep=False)
+        if "kernel" in options:
+            options["kernel"] = as_kernel(options["kernel"])
         return options
 
     def __sklearn_tags__(self) -> Any:
@@ -158,7 +165,7 @@ class KernelTransformer(
         D of the map that was drawn.
     """
 
-    kernel: Kernel
+    kernel: Kernel | str
 
     @property
     def kernel_(self) -> Kernel:

@@ -21,10 +21,10 @@ class RandomFourierFeatures(RowsTransformer):
 
     Parameters
     ----------
-    kernel : ShiftInvariantKernel
+    kernel : ShiftInvariantKernel or str
         Its length scale 'median' is that of the rows that the map is fitted to.
     n_components : int
-        D, even for pairs.
+        D; of an odd D the last frequency has a cosine alone, at a random phase.
     orthogonal : bool
         Draw frequencies in blocks of p orthogonal directions, their lengths redrawn, which lowers
         the variance; otherwise independently.
@@ -63,7 +63,7 @@ class RandomFourierFeatures(RowsTransformer):
 
     def __init__(
         self,
-        kernel: ShiftInvariantKernel = Gaussian("median"),  # noqa: B008  immutable
+        kernel: ShiftInvariantKernel | str = Gaussian("median"),  # noqa: B008  immutable
         n_components: int = 2048,
         *,
         orthogonal: bool = True,
@@ -85,10 +85,10 @@ class QuasiRandomFourierFeatures(RowsTransformer):
 
     Parameters
     ----------
-    kernel : ShiftInvariantKernel
+    kernel : ShiftInvariantKernel or str
         Its length scale 'median' is that of the rows that the map is fitted to.
     n_components : int
-        D, even for pairs.
+        D; of an odd D the last frequency has a cosine alone, at a random phase.
     sequence : {'sobol', 'halton'}
     paired : bool
         As in `RandomFourierFeatures`.
@@ -110,7 +110,7 @@ class QuasiRandomFourierFeatures(RowsTransformer):
 
     def __init__(
         self,
-        kernel: ShiftInvariantKernel = Gaussian("median"),  # noqa: B008  immutable
+        kernel: ShiftInvariantKernel | str = Gaussian("median"),  # noqa: B008  immutable
         n_components: int = 2048,
         *,
         sequence: str = "sobol",
@@ -132,11 +132,11 @@ class StructuredFourierFeatures(RowsTransformer):
 
     Parameters
     ----------
-    kernel : RadialKernel
+    kernel : RadialKernel or str
         A kernel of the Euclidean distance.  Its length scale 'median' is that of the rows that the
         map is fitted to.
     n_components : int
-        D, even for pairs.
+        D; of an odd D the last frequency has a cosine alone, at a random phase.
     paired : bool
         As in `RandomFourierFeatures`.
     random_state : int
@@ -156,7 +156,7 @@ class StructuredFourierFeatures(RowsTransformer):
 
     def __init__(
         self,
-        kernel: ShiftInvariantKernel = Gaussian("median"),  # noqa: B008  immutable
+        kernel: ShiftInvariantKernel | str = Gaussian("median"),  # noqa: B008  immutable
         n_components: int = 2048,
         *,
         paired: bool = True,
@@ -178,11 +178,12 @@ class GridFourierFeatures(RowsTransformer):
 
     Parameters
     ----------
-    kernel : ShiftInvariantKernel
+    kernel : ShiftInvariantKernel or str
         With a spectral density.  Its length scale 'median' is that of the rows that the map is
         fitted to.
     n_components : int
-        D, even.  Nested: the first features are the same grid with a smaller extent.
+        D; of an odd D the last frequency has a cosine alone.  Nested: the first features are the
+        same grid with a smaller extent.
 
     Attributes
     ----------
@@ -201,7 +202,7 @@ class GridFourierFeatures(RowsTransformer):
 
     def __init__(
         self,
-        kernel: ShiftInvariantKernel = Gaussian("median"),  # noqa: B008  immutable
+        kernel: ShiftInvariantKernel | str = Gaussian("median"),  # noqa: B008  immutable
         n_components: int = 2048,
     ) -> None:
         self.kernel = kernel

@@ -23,7 +23,7 @@ class Nystroem(RowsTransformer):
 
     Parameters
     ----------
-    kernel : Kernel
+    kernel : Kernel or str
         Its length scale 'median' is that of the rows that the map is fitted to.
     n_components : int
         The number of landmarks, which are chosen from a sample of eight rows for each; fewer are
@@ -55,7 +55,7 @@ class Nystroem(RowsTransformer):
 
     def __init__(
         self,
-        kernel: Kernel = Gaussian("median"),  # noqa: B008  immutable
+        kernel: Kernel | str = Gaussian("median"),  # noqa: B008  immutable
         n_components: int = 2048,
         *,
         landmarks: str = "kmeans",
@@ -74,7 +74,7 @@ class RandomBinning(RowsTransformer):
 
     Parameters
     ----------
-    kernel : Laplacian
+    kernel : Laplacian or str
         Its length scale 'median' is that of the rows that the map is fitted to.
     n_components : int
         D.
@@ -100,7 +100,7 @@ class RandomBinning(RowsTransformer):
 
     def __init__(
         self,
-        kernel: Laplacian = Laplacian("median"),  # noqa: B008  immutable
+        kernel: Laplacian | str = Laplacian("median"),  # noqa: B008  immutable
         n_components: int = 2048,
         *,
         n_entries: int | None = None,
@@ -117,7 +117,7 @@ class TensorSketch(KernelTransformer, ShapeTransformer):
 
     Parameters
     ----------
-    kernel : Polynomial
+    kernel : Polynomial or str
     n_components : int
         D.
     random_state : int
@@ -137,7 +137,7 @@ class TensorSketch(KernelTransformer, ShapeTransformer):
 
     def __init__(
         self,
-        kernel: Polynomial = Polynomial(),  # noqa: B008  immutable
+        kernel: Polynomial | str = Polynomial(),  # noqa: B008  immutable
         n_components: int = 2048,
         *,
         random_state: int = 0,

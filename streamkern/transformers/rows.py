@@ -8,7 +8,7 @@ import numpy as np
 
 from streamkern.engine import accumulate
 from streamkern.fitoptions import sample_size
-from streamkern.kernels import ShiftInvariantKernel
+from streamkern.kernels import ShiftInvariantKernel, as_kernel, length_scale_of
 from streamkern.statistics import ColumnStatistics, RowSample, Together
 from streamkern.survey import check_rows
 from streamkern.transformers.base import KernelTransformer
@@ -58,8 +58,7 @@ class RowsTransformer(KernelTransformer):
         DataError
             If the rows cannot be used.
         """
-        scale = getattr(self.kernel, "length_scale", None)
-        reads = self.rows_a_feature > 0 or scale == "median"
+        reads = self.rows_a_feature > 0 or length_scale_of(as_kernel(self.kernel)) == "median"
         source = self._source(X, sample_weight, fewest=2 if reads else 1)
         sample = self._sample(source) if reads else (None, None)
         return self._take(self.draw(source.n_features, *sample))
@@ -79,9 +78,10 @@ class RowsTransformer(KernelTransformer):
     def _resolved(
         self, n_features: int, rows: Array | None, weights: Floats | None
     ) -> dict[str, Any]:
-        options: dict[str, Any] = self.get_params(deep=False)
-        if isinstance(self.kernel, ShiftInvariantKernel):
-            self.kernel.check_inputs(n_features)
+        options = self._options()
+        kernel = options["kernel"]
+        if isinstance(kernel, ShiftInvariantKernel):
+            kernel.check_inputs(n_features)
             if rows is not None:
-                options["kernel"] = self.kernel.resolved(rows, weights=weights)
+                options["kernel"] = kernel.resolved(rows, weights=weights)
         return options

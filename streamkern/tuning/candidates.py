@@ -10,8 +10,9 @@ import numpy as np
 
 from streamkern.errors import DataError, ParameterError
 from streamkern.features import FAMILIES
-from streamkern.kernels import KERNELS, Kernel, ScaledKernel, ShiftInvariantKernel
+from streamkern.kernels import KERNELS, Kernel, ScaledKernel, ShiftInvariantKernel, as_kernel
 from streamkern.kernels.scaled import DistanceKernel
+from streamkern.wording import unknown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,33 +68,33 @@ class Candidate(NamedTuple):
     factor: float
 
 
-def kernels_to_try(kernels: Kernel | Sequence[Kernel] | str | None, given: Kernel) -> list[Kernel]:
+def kernels_to_try(
+    kernels: Kernel | str | Sequence[Kernel | str] | None, given: Kernel | str
+) -> list[Kernel]:
     """Return the kernels that a search chooses among.
 
     Parameters
     ----------
-    kernels : Kernel, sequence of Kernel, 'auto' or None
+    kernels : Kernel, str, sequence of them, 'auto' or None
         'auto' is `given` and the short list; None is `given` alone.
-    given : Kernel
+    given : Kernel or str
         Of the model; those of the short list have its length scale.
 
     Raises
     ------
     ParameterError
-        If it is another text.
+        If a text is not one of a kernel.
     """
+    given = as_kernel(given)
     if kernels is None:
         return [given]
-    if isinstance(kernels, str):
-        if kernels != AUTO:
-            raise ParameterError(
-                f"kernels must be kernels or 'auto', not {kernels!r}; give one of these."
-            )
+    if kernels == AUTO:
         scale = given.length_scale if isinstance(given, DistanceKernel) else "median"
         listed = [KERNELS[name] for name in _AUTO_KERNELS if name != given.name]
         others = [each for each in listed if isinstance(each, ScaledKernel)]
         return [given, *(each.with_length_scale(scale) for each in others)]
-    return [kernels] if isinstance(kernels, Kernel) else list(kernels)
+    several = [kernels] if isinstance(kernels, (Kernel, str)) else kernels
+    return [as_kernel(each) for each in several]
 
 
 def maps_to_try(
@@ -124,8 +125,8 @@ def maps_to_try(
     for name in names:
         if name not in FAMILIES:
             raise ParameterError(
-                f"maps must be of {', '.join(FAMILIES)}, or 'auto', not {name!r}; choose from "
-                f"these."
+                f"maps must be of {', '.join(FAMILIES)}, or 'auto', not "
+                f"{unknown(name, (*FAMILIES, AUTO))}; choose one of them."
             )
     if not names or len(set(names)) < len(names):
         raise ParameterError(f"maps must be named, each once, not {names!r}; give some names.")

@@ -244,7 +244,7 @@ def search(
 def _size(share: float, options: FitOptions) -> int:
     """Return the number of features of a rung."""
     D = int(max(share * options.n_components, min(_FEWEST_COMPONENTS, options.n_components)))
-    return D - (D % 2 if options.paired else 0)
+    return D - (D % 2 if options.paired and D > 1 else 0)
 
 
 def _largest(n_rows: int, plan: Plan, options: FitOptions) -> int:
@@ -252,7 +252,7 @@ def _largest(n_rows: int, plan: Plan, options: FitOptions) -> int:
     D = options.n_components
     if n_rows < plan.n_rows:
         D = min(D, n_rows // _ROWS_A_COMPONENT)
-    return D - (D % 2 if options.paired else 0)
+    return D - (D % 2 if options.paired and D > 1 else 0)
 
 
 class _Trials:

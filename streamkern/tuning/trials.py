@@ -269,9 +269,9 @@ class _Waves(NamedTuple):
     def write(self, rows: Array | slice, out: Array) -> None:
         """Write the features of some rows, without their scale."""
         inside, dtype, scratch = self.angles[rows], self.angles.dtype, Scratch()
-        phases = 0.0 if self.map.paired else self.map.phases.astype(dtype)
+        offsets = self.map.offsets.astype(dtype)
         for part in cached_slices(len(out), self.map.n_components):
-            self.map.waves(inside[part] / dtype.type(self.factor) + phases, out[part], scratch)
+            self.map.waves(inside[part] / dtype.type(self.factor) + offsets, out[part], scratch)
 
     def blocks(self, places: Array, y: _Targets) -> Iterator[Block]:
         """Yield features, some rows at a time, as rows of an identity map."""

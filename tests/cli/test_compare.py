@@ -163,7 +163,7 @@ def test_an_existing_result_is_found_out_before_the_work(folder, monkeypatch, na
 @pytest.mark.parametrize(
     ("option", "value"),
     [
-        *(("components", text) for text in ("many", "8,,16", "", "8.5", "0", "7", "-8", "8,8")),
+        *(("components", text) for text in ("many", "8,,16", "", "8.5", "0", "-8", "8,8")),
         *(("maps", text) for text in ("", "sobol", "iid,", "identity", "phase", "iid,iid")),
         *(("seeds", text) for text in ("0", "-1", "two")),
         *(("alpha", text) for text in ("much", "-1", "0,1", "1,1")),

@@ -66,6 +66,7 @@ def apart(model, path, X, precision):
 MAPS = {
     **{name: {"feature_map": name} for name in ("orthogonal", "iid", "sorf", "qmc", "grid")},
     "phases": {"paired": False},
+    "odd": {"n_components": 2055},
     "other kernel": {"kernel": Laplacian(4.0), "n_components": 2056},  # several panels
     "frequencies that were chosen": {"sparse": 10},
     "identity": {"feature_map": "identity", "kernel": Linear()},

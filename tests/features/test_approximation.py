@@ -38,26 +38,28 @@ def product_of_the_same_inputs(x, z, scales) -> float:
 
 
 SIMPLE = [
-    pytest.param(Gaussian(), naive.gaussian, id="gaussian"),
-    pytest.param(Laplacian(), naive.laplacian, id="laplacian"),
-    pytest.param(Matern(nu=0.5), partial(naive.matern, nu=0.5), id="matern12"),
-    pytest.param(Matern(nu=1.5), partial(naive.matern, nu=1.5), id="matern32"),
-    pytest.param(Matern(nu=2.5), partial(naive.matern, nu=2.5), id="matern52"),
+    pytest.param(Gaussian(1.0), naive.gaussian, id="gaussian"),
+    pytest.param(Laplacian(1.0), naive.laplacian, id="laplacian"),
+    pytest.param(Matern(1.0, nu=0.5), partial(naive.matern, nu=0.5), id="matern12"),
+    pytest.param(Matern(1.0, nu=1.5), partial(naive.matern, nu=1.5), id="matern32"),
+    pytest.param(Matern(1.0, nu=2.5), partial(naive.matern, nu=2.5), id="matern52"),
 ]
 OTHERS = [
-    pytest.param(Matern(nu=4.0), partial(naive.matern, nu=4.0), id="matern4"),
+    pytest.param(Matern(1.0, nu=4.0), partial(naive.matern, nu=4.0), id="matern4"),
     pytest.param(
-        RationalQuadratic(shape=2.0),
+        RationalQuadratic(1.0, shape=2.0),
         partial(naive.rational_quadratic, shape=2.0),
         id="rational",
     ),
     pytest.param(
-        InverseMultiquadric(), partial(naive.rational_quadratic, shape=0.5), id="multiquadric"
+        InverseMultiquadric(1.0), partial(naive.rational_quadratic, shape=0.5), id="multiquadric"
     ),
-    pytest.param(Cauchy(), naive.cauchy, id="cauchy"),
-    pytest.param(Periodic(period=3.0), partial(naive.periodic, periods=(3.0,) * P), id="periodic"),
+    pytest.param(Cauchy(1.0), naive.cauchy, id="cauchy"),
     pytest.param(
-        Gaussian().on([0, 1, 2]) * Laplacian().on([5]) + 0.5 * Matern(nu=1.5),
+        Periodic(1.0, period=3.0), partial(naive.periodic, periods=(3.0,) * P), id="periodic"
+    ),
+    pytest.param(
+        Gaussian(1.0).on([0, 1, 2]) * Laplacian(1.0).on([5]) + 0.5 * Matern(1.0, nu=1.5),
         sum_of_product,
         id="sum",
     ),
@@ -132,7 +134,7 @@ def test_the_variance_of_independent_draws_is_that_of_the_formula(kernel, formul
 def test_orthogonal_draws_have_a_smaller_error_than_independent_ones(paired, length):
     orthogonal, independent = (
         errors(
-            Gaussian(),
+            Gaussian(1.0),
             naive.gaussian,
             4 * P,
             range(400),

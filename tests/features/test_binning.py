@@ -128,7 +128,7 @@ def test_a_damaged_map_is_refused(change):
 
 def test_what_cannot_be_is_refused():
     with pytest.raises(ParameterError, match="binning is for the Laplacian kernel, not for Gauss"):
-        RandomBinning(Gaussian(), D)
+        RandomBinning(Gaussian(1.0), D)
     with pytest.raises(ParameterError, match="a multiple of the 5 entries of a grid, not 32"):
         RandomBinning(KERNEL, D, n_entries=5)
     with pytest.raises(ParameterError, match="at least 1 input, not 0"):

@@ -106,30 +106,30 @@ def test_more_points_have_smaller_errors():
 def test_an_input_that_does_not_vary_in_the_sample_is_taken():
     X = rows(2)
     X[:, 1] = 3.0
-    phi = GridFourierFeatures(Gaussian(), 64).draw(2, X)
+    phi = GridFourierFeatures(Gaussian(1.0), 64).draw(2, X)
     features = phi.transform(X)
-    assert np.abs(features @ features.T - Gaussian()(X, X)).max() < 1e-4
+    assert np.abs(features @ features.T - Gaussian(1.0)(X, X)).max() < 1e-4
 
 
 def test_it_depends_on_the_range_of_the_rows_alone():
     X = rows(2)
     corners = np.concatenate([X.min(axis=0)[None], X.max(axis=0)[None], np.zeros((398, 2))])
-    one, two = (GridFourierFeatures(Matern(), 64).draw(2, some) for some in (X, 5.0 + corners))
+    one, two = (GridFourierFeatures(Matern(1.0), 64).draw(2, some) for some in (X, 5.0 + corners))
     assert_close(one.frequencies, two.frequencies, steps=1e6)
 
 
 @pytest.mark.parametrize("p", [4, 90])
 def test_more_inputs_are_refused(p):
     with pytest.raises(ParameterError, match=f"for 1 to 3 inputs, not {p}, since its points grow"):
-        GridFourierFeatures(Gaussian(), 8).draw(p, np.zeros((9, p)))
+        GridFourierFeatures(Gaussian(1.0), 8).draw(p, np.zeros((9, p)))
 
 
 @pytest.mark.parametrize("X", [None, np.empty((0, 2))])
 def test_a_grid_without_rows_is_refused(X):
     with pytest.raises(ParameterError, match="follows from the range of the rows"):
-        GridFourierFeatures(Gaussian(), 8).draw(2, X)
+        GridFourierFeatures(Gaussian(1.0), 8).draw(2, X)
 
 
 def test_phases_are_refused():
     with pytest.raises(ParameterError, match="this map has no phases"):
-        FAMILIES["grid"].map_of(Gaussian(), 8, paired=False)
+        FAMILIES["grid"].map_of(Gaussian(1.0), 8, paired=False)

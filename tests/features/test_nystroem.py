@@ -273,7 +273,7 @@ def test_on_standardised_rows_it_is_the_inner_map_that_is_summed_and_solved_for(
 
 
 def test_other_maps_are_summed_and_solved_for_as_they_are():
-    phi = RandomFourierFeatures(Gaussian(), 8).draw(P)
+    phi = RandomFourierFeatures(Gaussian(1.0), 8).draw(P)
     assert phi.summed() is phi
     assert phi.solved() == (phi, None)
     part, turning = phi.solved(4)
@@ -310,7 +310,7 @@ def test_gradients_are_differences(name, dtype):
 
 
 def test_at_a_landmark_the_gradient_of_a_kernel_with_a_kink_is_finite():
-    phi = Similarities(Matern(nu=0.5), ROWS[:3])
+    phi = Similarities(Matern(1.0, nu=0.5), ROWS[:3])
     assert np.isfinite(phi.gradients(ROWS[:3], np.ones(3))).all()
 
 
@@ -356,9 +356,9 @@ found = hashlib.sha256(phi.similarities.landmarks.tobytes()).hexdigest()
 
 def test_threads_find_the_same_landmarks_side_by_side():
     rows = np.random.default_rng(0).standard_normal((2000, 3))
-    alone = Nystroem(Gaussian(), 40).draw(3, rows).similarities.landmarks
+    alone = Nystroem(Gaussian(1.0), 40).draw(3, rows).similarities.landmarks
     with ThreadPoolExecutor(4) as pool:
-        begun = [pool.submit(Nystroem(Gaussian(), 40).draw, 3, rows) for _ in range(12)]
+        begun = [pool.submit(Nystroem(Gaussian(1.0), 40).draw, 3, rows) for _ in range(12)]
         for done in begun:
             assert_array_equal(done.result().similarities.landmarks, alone)
 
@@ -416,11 +416,11 @@ def test_proposals_that_are_thinned_out_have_the_law_of_one_pivot_at_a_time(weig
 def test_rows_are_needed():
     for rows in (None, np.empty((0, P))):
         with pytest.raises(ParameterError, match="made from rows, but there are none"):
-            Nystroem(Gaussian(), M).draw(P, rows)
+            Nystroem(Gaussian(1.0), M).draw(P, rows)
     with pytest.raises(
         ParameterError, match="rows of 4 inputs are made from such rows, not from 3"
     ):
-        Nystroem(Gaussian(), M).draw(4, ROWS)
+        Nystroem(Gaussian(1.0), M).draw(4, ROWS)
 
 
 @every_choice
@@ -466,7 +466,7 @@ def test_pivots_come_to_an_end_where_rows_hardly_differ(length_scale):
 )
 def test_options_that_cannot_be_are_refused(options, match):
     with pytest.raises(ParameterError, match=match):
-        Nystroem(Gaussian(), **{"n_components": M} | options)
+        Nystroem(Gaussian(1.0), **{"n_components": M} | options)
 
 
 def test_a_kernel_that_is_zero_at_all_landmarks_is_refused():
@@ -477,7 +477,7 @@ def test_a_kernel_that_is_zero_at_all_landmarks_is_refused():
 def test_a_map_that_is_not_drawn_is_refused():
     for use in (lambda phi: phi.transform(ROWS), lambda phi: phi.first(2)):
         with pytest.raises(ParameterError, match="not drawn yet"):
-            use(Nystroem(Gaussian(), M))
+            use(Nystroem(Gaussian(1.0), M))
 
 
 def test_rows_of_another_width_are_refused():

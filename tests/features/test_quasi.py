@@ -64,9 +64,9 @@ def test_the_error_is_below_that_of_random_draws(sequence, paired):
 
 def test_more_inputs_than_there_are_direction_numbers_for_are_refused():
     with pytest.raises(ParameterError, match=r"up to 21,201 numbers are known, .* takes 21,202"):
-        QuasiRandomFourierFeatures(Gaussian(), 8).draw(21_202 - 1 - Gaussian().n_uniforms)
+        QuasiRandomFourierFeatures(Gaussian(1.0), 8).draw(21_202 - 1 - Gaussian(1.0).n_uniforms)
 
 
 def test_another_sequence_is_refused():
     with pytest.raises(ParameterError, match="must be one of sobol, halton, not 'faure'"):
-        QuasiRandomFourierFeatures(Gaussian(), 8, sequence="faure")
+        QuasiRandomFourierFeatures(Gaussian(1.0), 8, sequence="faure")

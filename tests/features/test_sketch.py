@@ -110,7 +110,7 @@ def test_a_damaged_map_is_refused(change):
 
 def test_what_cannot_be_is_refused():
     with pytest.raises(ParameterError, match="a sketch is of the polynomial kernel, not of Gauss"):
-        TensorSketch(Gaussian(), D)
+        TensorSketch(Gaussian(1.0), D)
     with pytest.raises(ParameterError, match="at least 1 input, not 0"):
         TensorSketch(Polynomial(), D).draw(0)
     with pytest.raises(ParameterError, match="not drawn yet"):

@@ -21,11 +21,11 @@ from streamkern.scratch import Scratch
 
 P, D = 3, 44
 # The kernels of families that are not for the Gaussian.
-OWN = {"binning": Laplacian(), "sketch": Polynomial()}
+OWN = {"binning": Laplacian(1.0), "sketch": Polynomial()}
 SPECTRAL = [
     name
     for name, family in FAMILIES.items()
-    if isinstance(family.map_of(OWN.get(name, Gaussian()), 4), SpectralFeatures)
+    if isinstance(family.map_of(OWN.get(name, Gaussian(1.0)), 4), SpectralFeatures)
 ]
 RANDOM = [name for name in SPECTRAL if name != "grid"]
 FORMS = [(name, True) for name in SPECTRAL] + [(name, False) for name in RANDOM]
@@ -62,6 +62,32 @@ def test_features_are_those_of_the_formula(family, paired):
             ]
         expected.append(features)
     assert_close(phi.transform(rows()), expected, size=largest_angle(phi))
+
+
+@pytest.mark.parametrize("n_components", [1, 7])
+@pytest.mark.parametrize("family", SPECTRAL)
+def test_the_last_of_an_odd_number_of_features_is_a_cosine_without_its_sine(family, n_components):
+    phi, X = drawn(family, True, n_components), rows()
+    pairs, size = n_components // 2, largest_angle(drawn(family, True, n_components))
+    angles = X @ phi.frequencies.T
+    waves = np.stack([np.cos(angles), np.sin(angles)], axis=2)
+    waves[:, pairs, 0] = np.cos(angles[:, pairs] + phi.phases[pairs])
+    waves *= np.ones(pairs + 1)[:, None] if phi.amplitudes is None else phi.amplitudes[:, None]
+    expected = phi.scale * waves.reshape(len(X), -1)[:, :n_components]
+    assert_close(phi.transform(X), expected, size=size)
+    assert_close(phi.transform(X, np.float32), expected, dtype=np.float32, size=size)
+    back = MAPS[phi.name].restore(phi.parameters(), phi.arrays())
+    assert np.array_equal(back.transform(X), phi.transform(X))
+    every = np.arange(n_components)[::-1]
+    assert_close(phi.subset(every).transform(X), expected[:, ::-1], size=size)
+    coef = np.random.default_rng(1).standard_normal((n_components, 1))
+    short, weights = phi.condensed(coef)
+    assert short.n_components == pairs + 1
+    assert_close(short.transform(X) @ weights, expected @ coef, steps=1000, size=size)
+    assert phi.first(n_components).equals(phi)
+    if pairs:
+        even = phi.first(n_components - 1)
+        assert_close(even.transform(X) / even.scale, expected[:, :-1] / phi.scale, size=size)
 
 
 @every_form
@@ -191,12 +217,12 @@ def test_a_part_larger_than_the_whole_or_empty_is_refused(family, paired, n_comp
 @pytest.mark.parametrize("family", SPECTRAL)
 def test_a_map_of_no_inputs_is_refused(family):
     with pytest.raises(ParameterError, match=r"not 0|of 0 inputs"):
-        FAMILIES[family].map_of(Gaussian(), 8).draw(0, np.empty((4, 0)))
+        FAMILIES[family].map_of(Gaussian(1.0), 8).draw(0, np.empty((4, 0)))
 
 
 @pytest.mark.parametrize(("name", "family"), FAMILIES.items())
 def test_a_map_is_nested_if_it_has_leading_parts(name, family):
-    phi = family.map_of(OWN.get(name, Gaussian()), 64).draw(P, rows(80))
+    phi = family.map_of(OWN.get(name, Gaussian(1.0)), 64).draw(P, rows(80))
     part = phi.nesting or 2
     if phi.nesting:
         assert phi.first(part).n_components == part
@@ -215,13 +241,15 @@ KERNELS = {"gaussian": Gaussian(2.0), "matern12": Matern((1.0, 3.0, 2.0), nu=0.5
     [(family, kernel) for family in RANDOM for kernel in KERNELS]
     + [(family, "laplacian") for family in RANDOM if family != "sorf"],
 )
-@pytest.mark.parametrize("paired", [True, False], ids=["paired", "phase"])
-def test_features_have_no_bias(family, kernel, paired):
+@pytest.mark.parametrize(
+    ("paired", "n_components"), [(True, 16), (False, 16), (True, 3)], ids=["paired", "phase", "odd"]
+)
+def test_features_have_no_bias(family, kernel, paired, n_components):
     kernel, X = KERNELS.get(kernel, Laplacian(2.0)), rows(6)
     exact, seeds = kernel(X, X), 400
     apart = np.empty((seeds, 6, 6))
     for seed in range(seeds):
-        features = drawn(family, paired, 16, kernel, seed).transform(X)
+        features = drawn(family, paired, n_components, kernel, seed).transform(X)
         apart[seed] = features @ features.T - exact
     spread = np.maximum(apart.std(axis=0), 1e-12)
     assert (np.abs(apart.mean(axis=0)) < 4.5 * spread / np.sqrt(seeds)).all()
@@ -253,6 +281,8 @@ STANDARDIZER = Standardizer(
 )
 DIFFERENTIABLE = {
     **{f"{n}-{p}": lambda n=n, p=p: drawn(n, p) for n, p in FORMS},
+    "odd": lambda: drawn("orthogonal", True, 7),
+    "one": lambda: drawn("grid", True, 1),
     "subset": lambda: drawn("orthogonal").subset(np.arange(5, 31)),
     "subset of a grid": lambda: drawn("grid").subset(np.arange(5, 31)),
     "standardized": lambda: Standardized(STANDARDIZER, drawn("sorf")),

@@ -155,7 +155,7 @@ def test_rows_of_another_width_are_refused(p):
 
 
 def test_an_inner_map_that_is_not_drawn_is_refused():
-    inner = RandomFourierFeatures(Gaussian(), 8)
+    inner = RandomFourierFeatures(Gaussian(1.0), 8)
     phi = Standardized(Standardizer(COLUMNS, MEAN, DEVIATION, 3), inner)
     with pytest.raises(ParameterError, match="not drawn yet"):
         phi.transform(rows())

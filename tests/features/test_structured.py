@@ -13,7 +13,7 @@ from streamkern.kernels import Gaussian, Laplacian, Matern
 
 
 def test_rows_are_orthogonal_within_blocks_when_nothing_is_filled_up():
-    phi = StructuredFourierFeatures(Gaussian(), 400).draw(80)
+    phi = StructuredFourierFeatures(Gaussian(1.0), 400).draw(80)
     W = phi.frequencies
     for start in range(0, 200, 80):
         block = W[start : start + 80]
@@ -34,8 +34,8 @@ def test_directions_are_nearly_normal():
 
 
 def test_stretches_are_those_of_the_kernel_and_independent_of_lengths():
-    plain = StructuredFourierFeatures(Gaussian(), 2000).draw(5)
-    mixed = StructuredFourierFeatures(Matern(nu=2.5), 2000).draw(5)
+    plain = StructuredFourierFeatures(Gaussian(1.0), 2000).draw(5)
+    mixed = StructuredFourierFeatures(Matern(1.0, nu=2.5), 2000).draw(5)
     stretch = np.linalg.norm(mixed.frequencies, axis=1) / np.linalg.norm(plain.frequencies, axis=1)
     assert stats.kstest(5 / stretch**2, stats.chi2(5).cdf).pvalue > 1e-3
     lengths = np.linalg.norm(plain.frequencies, axis=1)
@@ -43,10 +43,10 @@ def test_stretches_are_those_of_the_kernel_and_independent_of_lengths():
 
 
 def test_memory_is_that_of_signs_and_lengths():
-    phi = StructuredFourierFeatures(Gaussian(), 4096).draw(3000)
+    phi = StructuredFourierFeatures(Gaussian(1.0), 4096).draw(3000)
     assert sum(array.nbytes for array in phi.arrays().values()) < 1e-2 * 2048 * 3000 * 8
 
 
 def test_a_kernel_of_other_distances_is_refused():
     with pytest.raises(ParameterError, match="for kernels of the Euclidean distance, not 'lapl"):
-        StructuredFourierFeatures(Laplacian(), 8)
+        StructuredFourierFeatures(Laplacian(1.0), 8)

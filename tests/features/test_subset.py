@@ -32,7 +32,7 @@ def fourier(p=P, **options):
 MAKE = {
     "paired": fourier,
     "phase": lambda: fourier(paired=False),
-    "independent": lambda: RandomFourierFeatures(Laplacian(), D, orthogonal=False).draw(P),
+    "independent": lambda: RandomFourierFeatures(Laplacian(1.0), D, orthogonal=False).draw(P),
     "cosines": lambda: fourier().subset(np.arange(D)[::-1]),
     "identity": lambda: Identity().draw(P),
     "standardized paired": lambda: Standardized(STANDARDIZER, fourier(4)),
@@ -154,7 +154,7 @@ def test_what_does_not_name_different_features_is_refused(make, indices):
 
 def test_a_map_that_is_not_drawn_has_no_subsets():
     with pytest.raises(ParameterError, match="not drawn yet"):
-        RandomFourierFeatures(Gaussian(), 8).subset(np.array([0]))
+        RandomFourierFeatures(Gaussian(1.0), 8).subset(np.array([0]))
 
 
 @every_cosine

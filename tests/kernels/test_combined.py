@@ -151,7 +151,7 @@ def test_a_constant_term_of_a_factor_leaves_the_other_factor():
 
 
 def test_weights_count_by_their_share():
-    one, other = Gaussian(2.0), Laplacian()
+    one, other = Gaussian(2.0), Laplacian(1.0)
     X, Z = rows(6), rows(4, seed=1)
     expected = 0.75 * one(X, Z) + 0.25 * other(X, Z)
     for mean in (0.75 * one + 0.25 * other, 3 * one + other, one * 1.5 + 0.5 * other):
@@ -230,7 +230,7 @@ def test_columns_are_counted_anew_where_some_are_left_out():
 
 
 def test_the_density_of_groups_is_that_of_the_draws():
-    kernel = Gaussian(2.0).on([0, 1]) * Laplacian().on([2, 3]) + 2 * Matern(0.5, nu=1.5)
+    kernel = Gaussian(2.0).on([0, 1]) * Laplacian(1.0).on([2, 3]) + 2 * Matern(0.5, nu=1.5)
     n, rng = 100_000, np.random.default_rng(4)
     wide = kernel.stretched(0.8)
     frequencies = wide.spectral(rng.standard_normal((n, P)), 1.0 - rng.random((n, 1)))
@@ -246,9 +246,9 @@ def test_the_density_of_groups_is_that_of_the_draws():
     ("kernel", "reason"),
     [
         (Gaussian().on([0, 1, 2]), "are 0 in other columns and have no density"),
-        (Gaussian().on([0, 1]) * Cauchy().on([3]), "are 0 in column 2 and have no density"),
+        (Gaussian(1.0).on([0, 1]) * Cauchy(1.0).on([3]), "are 0 in column 2 and have no density"),
         (Gaussian() * Cauchy(), "has factors of the same columns, and no density that is known"),
-        (Gaussian() + Periodic(), "are multiples of 2 pi / period and have no density"),
+        (Gaussian(1.0) + Periodic(1.0), "are multiples of 2 pi / period and have no density"),
     ],
 )
 def test_a_distribution_without_density_is_refused(kernel, reason):

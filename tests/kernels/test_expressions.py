@@ -33,6 +33,7 @@ from streamkern.kernels import (
         ("gaussian(length_scale=median)", Gaussian("median")),
         ("matern(nu=2)", Matern(nu=2.0)),
         ("matern", Matern(nu=1.5)),
+        ("RBF", Gaussian()),
         ("matern12", Matern(nu=0.5)),
         ("periodic(period=(7,365.25), length_scale=1e-1)", Periodic(0.1, period=(7.0, 365.25))),
         ("polynomial(degree=3,constant=0)", Polynomial(3, 0.0)),

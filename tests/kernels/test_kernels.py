@@ -26,29 +26,34 @@ from streamkern.kernels import (
     Periodic,
     Polynomial,
     RationalQuadratic,
+    ScaledKernel,
     kernel_from,
 )
 
 SHIFT_INVARIANT = [
-    pytest.param(Gaussian(), naive.gaussian, id="gaussian"),
-    pytest.param(Matern(nu=0.5), partial(naive.matern, nu=0.5), id="matern12"),
-    pytest.param(Matern(nu=1.5), partial(naive.matern, nu=1.5), id="matern32"),
-    pytest.param(Matern(nu=2.5), partial(naive.matern, nu=2.5), id="matern52"),
-    pytest.param(Matern(nu=0.3), partial(naive.matern, nu=0.3), id="matern-rough"),
-    pytest.param(Matern(nu=4.0), partial(naive.matern, nu=4.0), id="matern-smooth"),
-    pytest.param(Laplacian(), naive.laplacian, id="laplacian"),
+    pytest.param(Gaussian(1.0), naive.gaussian, id="gaussian"),
+    pytest.param(Matern(1.0, nu=0.5), partial(naive.matern, nu=0.5), id="matern12"),
+    pytest.param(Matern(1.0, nu=1.5), partial(naive.matern, nu=1.5), id="matern32"),
+    pytest.param(Matern(1.0, nu=2.5), partial(naive.matern, nu=2.5), id="matern52"),
+    pytest.param(Matern(1.0, nu=0.3), partial(naive.matern, nu=0.3), id="matern-rough"),
+    pytest.param(Matern(1.0, nu=4.0), partial(naive.matern, nu=4.0), id="matern-smooth"),
+    pytest.param(Laplacian(1.0), naive.laplacian, id="laplacian"),
     pytest.param(
-        RationalQuadratic(), partial(naive.rational_quadratic, shape=1.0), id="rational-quadratic"
+        RationalQuadratic(1.0),
+        partial(naive.rational_quadratic, shape=1.0),
+        id="rational-quadratic",
     ),
     pytest.param(
-        RationalQuadratic(shape=3.5), partial(naive.rational_quadratic, shape=3.5), id="quadratic-3"
+        RationalQuadratic(1.0, shape=3.5),
+        partial(naive.rational_quadratic, shape=3.5),
+        id="quadratic-3",
     ),
     pytest.param(
-        InverseMultiquadric(),
+        InverseMultiquadric(1.0),
         partial(naive.rational_quadratic, shape=0.5),
         id="inverse-multiquadric",
     ),
-    pytest.param(Cauchy(), naive.cauchy, id="cauchy"),
+    pytest.param(Cauchy(1.0), naive.cauchy, id="cauchy"),
 ]
 every_kernel = pytest.mark.parametrize(("kernel", "formula"), SHIFT_INVARIANT)
 
@@ -74,18 +79,18 @@ def test_the_linear_kernel_is_the_inner_product():
 @every_kernel
 def test_values_at_one_length_scale_are_known_numbers(kernel, formula):
     known = {
-        Gaussian(): math.exp(-0.5),
-        Laplacian(): math.exp(-1),
-        Matern(nu=0.5): math.exp(-1),
-        Matern(nu=1.5): (1 + math.sqrt(3)) * math.exp(-math.sqrt(3)),
-        Matern(nu=2.5): (1 + math.sqrt(5) + 5 / 3) * math.exp(-math.sqrt(5)),
+        Gaussian(1.0): math.exp(-0.5),
+        Laplacian(1.0): math.exp(-1),
+        Matern(1.0, nu=0.5): math.exp(-1),
+        Matern(1.0, nu=1.5): (1 + math.sqrt(3)) * math.exp(-math.sqrt(3)),
+        Matern(1.0, nu=2.5): (1 + math.sqrt(5) + 5 / 3) * math.exp(-math.sqrt(5)),
         # By the integral of exp(-a cosh t) cosh(nu t), to 15 digits.
-        Matern(nu=0.3): 0.307675148233090,
-        Matern(nu=4.0): 0.551980234027159,
-        RationalQuadratic(): 2 / 3,
-        RationalQuadratic(shape=3.5): (8 / 7) ** -3.5,
-        InverseMultiquadric(): math.sqrt(0.5),
-        Cauchy(): 0.5,
+        Matern(1.0, nu=0.3): 0.307675148233090,
+        Matern(1.0, nu=4.0): 0.551980234027159,
+        RationalQuadratic(1.0): 2 / 3,
+        RationalQuadratic(1.0, shape=3.5): (8 / 7) ** -3.5,
+        InverseMultiquadric(1.0): math.sqrt(0.5),
+        Cauchy(1.0): 0.5,
     }
     origin, away = np.zeros((1, 2)), np.array([[0.0, 1.0]])
     assert_close(kernel(origin, away), [[known[kernel]]], steps=20)
@@ -235,7 +240,7 @@ def test_extreme_normal_and_uniform_numbers_give_finite_frequencies(kernel, form
         Gaussian("median"),
         Matern(0.5, nu=2.5),
         Laplacian([1, 2, 3]),
-        Matern(nu=2),
+        Matern(1.0, nu=2),
         Matern("median", nu=1 / 3),
         RationalQuadratic((1.0, 2.0), shape=0.7),
         InverseMultiquadric(3.0),
@@ -255,10 +260,20 @@ def test_a_kernel_survives_its_name_and_json_parameters(kernel):
 def test_every_kernel_is_listed_under_its_own_name():
     assert set(KERNELS) == {
         *("gaussian", "laplacian", "matern", "matern12", "matern32", "matern52", "linear"),
-        *("rational-quadratic", "inverse-multiquadric", "cauchy", "periodic", "polynomial"),
+        *("rational-quadratic", "inverse-multiquadric", "cauchy", "periodic", "polynomial", "rbf"),
     }
-    assert all(KERNELS[name].name == name for name in KERNELS if name != "matern")
-    assert KERNELS["matern"].name == "matern32"
+    assert all(KERNELS[name].name == name for name in KERNELS if name not in ("matern", "rbf"))
+    assert (KERNELS["matern"].name, KERNELS["rbf"].name) == ("matern32", "gaussian")
+
+
+def test_the_length_scale_is_the_median_unless_it_is_given():
+    scaled = [kernel for kernel in KERNELS.values() if isinstance(kernel, ScaledKernel)]
+    assert len(scaled) == len(KERNELS) - 2  # polynomial and linear have none
+    assert {kernel.length_scale for kernel in scaled} == {"median"}
+    assert (Laplacian().on([0]) * Matern()).length_scale == "median"
+    assert repr(Laplacian()) == "Laplacian(length_scale='median')"
+    with pytest.raises(ParameterError, match="'median' is known only once a model is fitted"):
+        Laplacian()([[1.0]], [[2.0]])
 
 
 @pytest.mark.parametrize(
@@ -303,33 +318,33 @@ def test_a_single_row_without_its_second_dimension_is_refused(kernel, formula):
 @pytest.mark.parametrize("value", [0, -1.0, math.nan, math.inf, "1", None, True, (1.0, 2.0)])
 def test_a_smoothness_or_shape_that_is_not_positive_is_refused(value):
     with pytest.raises(ParameterError, match="nu must be positive and finite"):
-        Matern(nu=value)
+        Matern(1.0, nu=value)
     with pytest.raises(ParameterError, match="shape must be positive and finite"):
-        RationalQuadratic(shape=value)
+        RationalQuadratic(1.0, shape=value)
 
 
 def test_so_smooth_a_kernel_that_it_is_the_gaussian_is_refused():
     with pytest.raises(ParameterError, match=r"at most 100, not 101\.0; take"):
-        Matern(nu=101)
+        Matern(1.0, nu=101)
     r = np.linspace(0, 4, 50)[:, None]
-    assert np.abs(Matern(nu=100)(r, r) - Gaussian()(r, r)).max() < 0.01
+    assert np.abs(Matern(1.0, nu=100)(r, r) - Gaussian(1.0)(r, r)).max() < 0.01
 
 
 @pytest.mark.parametrize("nu", [0.01, 0.3, 1.0, 2.0, 7.5, 30.0, 100.0])
 def test_matern_values_fall_from_one_to_nothing_at_any_distance(nu):
     r = np.concatenate([[0.0], np.logspace(-10, 300, 2000)])
-    values = Matern(nu=nu).profile(r)
+    values = Matern(1.0, nu=nu).profile(r)
     assert values[0] == 1.0
     assert values[-1] == 0.0
     assert (np.diff(values) <= 1e-12).all()
-    assert Matern(nu=nu).profile(np.array([1e-300]))[0] == pytest.approx(1.0, abs=1e-2)
+    assert Matern(1.0, nu=nu).profile(np.array([1e-300]))[0] == pytest.approx(1.0, abs=1e-2)
 
 
 @pytest.mark.parametrize("nu", [0.5, 1.5, 2.5])
 def test_the_closed_forms_are_those_of_the_bessel_function(nu):
     r = np.linspace(0.0, 20.0, 200)
-    beside = Matern(nu=np.nextafter(nu, 1.0)).profile(r)
-    assert_close(Matern(nu=nu).profile(r), beside, steps=1000)
+    beside = Matern(1.0, nu=np.nextafter(nu, 1.0)).profile(r)
+    assert_close(Matern(1.0, nu=nu).profile(r), beside, steps=1000)
 
 
 @pytest.mark.parametrize(("degree", "constant"), [(1, 0.0), (2, 1.0), (3, 0.5)])
@@ -360,7 +375,10 @@ def test_the_multiquadric_is_refused_with_the_reason():
 
 
 def test_an_unknown_kernel_or_parameter_is_refused():
-    with pytest.raises(ParameterError, match=r"kernel must be one of gaussian, .* not 'gausian'"):
+    words = r"kernel must be one of gaussian, .* not 'gausian' .did you mean 'gaussian'\?.; take"
+    with pytest.raises(ParameterError, match=words):
         kernel_from("gausian", {})
+    with pytest.raises(ParameterError, match=r"not 'bessel'; take one\.$"):
+        kernel_from("bessel", {})
     with pytest.raises(ParameterError, match=r"takes \['length_scale'\], not \['gamma'\]"):
         kernel_from("gaussian", {"gamma": 1.0})

@@ -24,11 +24,11 @@ def manhattan(x, z) -> float:
 every_kernel = pytest.mark.parametrize(
     ("kernel", "distance"),
     [
-        pytest.param(Gaussian(), math.dist, id="gaussian"),
+        pytest.param(Gaussian(1.0), math.dist, id="gaussian"),
         pytest.param(Gaussian("median"), math.dist, id="gaussian-unresolved"),
-        pytest.param(Matern(nu=0.5), math.dist, id="matern"),
-        pytest.param(Laplacian(), manhattan, id="laplacian"),
-        pytest.param(RationalQuadratic(), math.dist, id="rational-quadratic"),
+        pytest.param(Matern(1.0, nu=0.5), math.dist, id="matern"),
+        pytest.param(Laplacian(1.0), manhattan, id="laplacian"),
+        pytest.param(RationalQuadratic(1.0), math.dist, id="rational-quadratic"),
         pytest.param(Cauchy("median"), math.dist, id="cauchy"),
     ],
 )

@@ -49,7 +49,7 @@ def test_rows_a_period_apart_are_the_same_and_half_a_period_the_farthest():
 def test_it_is_the_gaussian_kernel_of_a_wide_circle():
     X, Z = rows(6), rows(4, seed=1)
     period = 2 * math.pi * 1e4  # a circle of radius 10,000, and rows at scale 1 on it
-    assert_close(Periodic(1e-4, period=period)(X, Z), Gaussian()(X, Z), steps=1e9)
+    assert_close(Periodic(1e-4, period=period)(X, Z), Gaussian(1.0)(X, Z), steps=1e9)
 
 
 @pytest.mark.parametrize("scales", [1.0, 0.3, 5.0, (0.2, 1.0, 2.0)])
@@ -115,16 +115,16 @@ def test_periods_follow_the_columns_that_are_kept():
         rows(20)[:, [0, 2]], np.array([0, 2])
     )
     assert some.period == (7.0, 8.0, 9.0)
-    expected = median_distance(Periodic(period=(7.0, 9.0)), rows(20)[:, [0, 2]])
+    expected = median_distance(Periodic(1.0, period=(7.0, 9.0)), rows(20)[:, [0, 2]])
     assert some.length_scale == expected
 
 
 def test_what_it_does_not_have_is_refused():
     with pytest.raises(ParameterError, match="have no density; take a map that draws"):
-        Periodic().density(np.zeros((1, 1)))
+        Periodic(1.0).density(np.zeros((1, 1)))
     with pytest.raises(ParameterError, match="period must be one number or one per input, 3 here"):
-        Periodic(period=(1.0, 2.0))(rows(2), rows(2))
+        Periodic(1.0, period=(1.0, 2.0))(rows(2), rows(2))
     with pytest.raises(ParameterError, match="period must be one number or one per input"):
         Periodic("median", period=(1.0, 2.0)).check_inputs(3)
     with pytest.raises(ParameterError, match="period must be positive and finite, not 0; give a"):
-        Periodic(period=0)
+        Periodic(1.0, period=0)

@@ -23,12 +23,12 @@ DTYPES = {"single": np.float32, "double": np.float64}
 
 def standardized(mean: float = 0.5) -> Standardized:
     standardizer = Standardizer(np.array([0, 2]), np.full(2, mean), np.array([2.0, 0.5]), P)
-    return Standardized(standardizer, RandomFourierFeatures(Gaussian(), 4).draw(2))
+    return Standardized(standardizer, RandomFourierFeatures(Gaussian(1.0), 4).draw(2))
 
 
 MAPS = {
     "paired": lambda: RandomFourierFeatures(Gaussian(1.5), 6).draw(P),
-    "phase": lambda: RandomFourierFeatures(Laplacian(), 5, paired=False).draw(P),
+    "phase": lambda: RandomFourierFeatures(Laplacian(1.0), 5, paired=False).draw(P),
     "identity": lambda: Identity().draw(P),
     "standardized": standardized,
 }
@@ -189,7 +189,7 @@ def test_sums_are_double_though_products_are_single():
 @every_precision
 def test_the_leading_block_is_that_of_the_smaller_map(precision):
     X, y, s = rows()
-    large = RandomFourierFeatures(Gaussian(), 24).draw(P)
+    large = RandomFourierFeatures(Gaussian(1.0), 24).draw(P)
     small = large.first(6)
     whole, part = (
         naive.accumulated(Moments(phi, precision=precision), naive.blocks(X, y, [9], s)).centred()
@@ -203,7 +203,7 @@ def test_the_leading_block_is_that_of_the_smaller_map(precision):
 
 def test_a_map_of_more_than_one_panel_gives_the_moments_of_the_products():
     X, y, s = rows(2)
-    phi = RandomFourierFeatures(Gaussian(), 600).draw(P)
+    phi = RandomFourierFeatures(Gaussian(1.0), 600).draw(P)
     zero = Moments(phi, 2, precision="double", feature_shift=np.linspace(-1, 1, 600))
     moments = naive.accumulated(zero, naive.blocks(X, y, [9], s))
     features = phi.transform(X)
@@ -434,12 +434,12 @@ def test_more_rows_than_there_are_cannot_be_taken_away():
 
 LEADING = {
     "paired": (RandomFourierFeatures(Gaussian(1.5), 12).draw(P), 6),
-    "phase": (RandomFourierFeatures(Laplacian(), 9, paired=False).draw(P), 5),
-    "one pair": (RandomFourierFeatures(Gaussian(), 12).draw(P), 2),
-    "panels": (RandomFourierFeatures(Gaussian(), 600).draw(P), 300),
-    "one panel": (RandomFourierFeatures(Gaussian(), 600).draw(P), 256),
+    "phase": (RandomFourierFeatures(Laplacian(1.0), 9, paired=False).draw(P), 5),
+    "one pair": (RandomFourierFeatures(Gaussian(1.0), 12).draw(P), 2),
+    "panels": (RandomFourierFeatures(Gaussian(1.0), 600).draw(P), 300),
+    "one panel": (RandomFourierFeatures(Gaussian(1.0), 600).draw(P), 256),
     "standardised": (
-        Standardized(standardized().standardizer, RandomFourierFeatures(Gaussian(), 8).draw(2)),
+        Standardized(standardized().standardizer, RandomFourierFeatures(Gaussian(1.0), 8).draw(2)),
         4,
     ),
 }

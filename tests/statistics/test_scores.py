@@ -26,7 +26,7 @@ def rows(q: int = 2) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def predictor(q: int = 2, precision: str = "double", *, flat: bool = False) -> Predictor:
-    phi = RandomFourierFeatures(Gaussian(), 8).draw(P)
+    phi = RandomFourierFeatures(Gaussian(1.0), 8).draw(P)
     coef = np.random.default_rng(1).standard_normal((8, q))
     return Predictor(phi, coef, np.arange(1.0, q + 1), precision, flat)
 

@@ -40,7 +40,7 @@ N, P, Q = 30, 3, 2
 
 
 def fourier() -> RandomFourierFeatures:
-    return RandomFourierFeatures(Gaussian(), 6).draw(P)
+    return RandomFourierFeatures(Gaussian(1.0), 6).draw(P)
 
 
 def predictor() -> Predictor:
@@ -236,7 +236,7 @@ def test_sums_travel_without_what_stays_behind_and_are_whole_again_with_it(made)
 
 
 def test_a_map_stays_behind():
-    large = Moments(RandomFourierFeatures(Gaussian(), 64).draw(5000), Q)
+    large = Moments(RandomFourierFeatures(Gaussian(1.0), 64).draw(5000), Q)
     folds = ByFold(RowFolds(3, 0), large)
     folds.update(naive.blocks(np.ones((6, 5000)), np.ones((6, Q))))
     assert len(pickle.dumps(large)) > 1_000_000

@@ -417,13 +417,19 @@ def test_a_periodic_kernel_is_searched_though_its_frequencies_do_not_stretch():
         ({"kernel": Linear()}, None, "not the linear kernel or the identity map"),
         ({"feature_map": "identity"}, None, "not the linear kernel or the identity map"),
         ({}, [Gaussian(), Linear()], r"kernels that have a length scale, not Linear\(\)"),
-        ({}, ["gaussian"], "kernel must be a kernel such as .*, not 'gaussian'"),
+        ({}, [3.0], "kernel must be a kernel such as .*, not 3.0"),
         ({}, [], "a search needs a kernel with a length scale"),
     ],
 )
 def test_a_search_without_a_length_scale_is_refused(options, kernels, match):
     with pytest.raises(ParameterError, match=match):
         ridge(**options).tune(*smooth(100), kernels=kernels)
+
+
+def test_kernels_may_be_named_by_a_text():
+    X, y = smooth(100)
+    by_name = ridge(kernel="gaussian").tune(X, y, kernels=["matern32", "laplacian"])
+    assert same_bits(by_name, ridge().tune(X, y, kernels=[Matern(), Laplacian()]))
 
 
 def test_kernels_that_are_named_count_whatever_the_model_has():
