@@ -11,6 +11,7 @@ import numpy as np
 from streamkern.engine import accumulate
 from streamkern.errors import DataError, StreamkernWarning
 from streamkern.features import Standardizer
+from streamkern.kernels import Linear, ShiftInvariantKernel
 from streamkern.plan import SAMPLE_ROWS
 from streamkern.statistics import ColumnStatistics, RowIndex, RowSample, Together
 from streamkern.wording import listed
@@ -200,8 +201,9 @@ def _warn_of_outliers(source: Source, columns: ColumnStatistics, sample: RowSamp
 
 
 def _constant(source: Source, columns: ColumnStatistics) -> Array:
-    # A column stored in single precision is constant when it varies by its rounding only.
-    return columns.constant(8 * source.rounding)
+    # A column is constant when it varies by the rounding of what computed it: of single precision,
+    # or double where it is stored so.  Half precision is one to store in, and its steps are values.
+    return columns.constant(8 * min(source.rounding, float(np.finfo(np.float32).eps)))
 
 
 def _standardizer(
@@ -209,9 +211,11 @@ def _standardizer(
 ) -> tuple[Standardizer, list[int]]:
     p, mean = source.n_features, columns.mean[: source.n_features]
     constant = _constant(source, columns)[:p]
-    # Inputs that are features count where they are constant, without an intercept.
-    features = options.is_identity and not options.fit_intercept
-    if not options.standardize and (may_vary or features):
+    of_differences = isinstance(options.kernel, ShiftInvariantKernel) and not options.is_identity
+    linear = options.is_identity or isinstance(options.kernel, Linear)
+    # Products of inputs count where these are constant, but for what the intercept stands for.
+    counts = not of_differences and not (linear and options.fit_intercept)
+    if not options.standardize and (may_vary or counts):
         constant[:] = False
     left_out = constant & (not may_vary or constant.all())
     kept, dropped = np.flatnonzero(~left_out), np.flatnonzero(left_out).tolist()
@@ -242,6 +246,6 @@ def _standardizer(
     mean = mean[kept]
     if not options.standardize:
         deviation = np.ones(len(kept))
-        # A shift-invariant kernel does not see the mean, but single precision does.
-        mean = np.zeros(len(kept)) if options.is_identity else mean
+        # A kernel of differences does not see the mean, but single precision does.
+        mean = mean if of_differences else np.zeros(len(kept))
     return Standardizer(kept, mean, deviation, p), dropped

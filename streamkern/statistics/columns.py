@@ -60,11 +60,14 @@ class ColumnStatistics(Statistic):
     def constant(self, tolerance: float) -> Array:
         """Say which columns have one value only, up to `tolerance` times its size, (p + q,).
 
-        The range is tested, since the variance of a constant column can be rounding noise.
+        The range is tested, since the variance of a constant column can be rounding noise.  Whole
+        numbers, such as years, are exact: there is no tolerance for a range between two of them.
         """
         size = np.maximum(np.abs(self.minimum), np.abs(self.maximum))
         with np.errstate(invalid="ignore", over="ignore"):
-            constant: Array = ~(self.maximum - self.minimum > tolerance * size)
+            whole = (self.minimum % 1.0 == 0.0) & (self.maximum % 1.0 == 0.0)
+            noise = np.where(whole, 0.0, tolerance * size)
+            constant: Array = ~(self.maximum - self.minimum > noise)
         return constant
 
     def zero(self) -> ColumnStatistics:
