@@ -162,13 +162,14 @@ def _check_columns(source: Source, columns: ColumnStatistics, *, may_be_equal: b
     p = source.n_features
     if source.n_targets and not may_be_equal and columns.constant(0.0)[p:].all():
         raise source.constant_targets_error(columns.mean[p:])
-    wild = np.flatnonzero(
-        ~_constant(source, columns) & ~(np.isfinite(columns.variance) & (columns.variance > 0))
-    )
+    # Below the smallest normal number, digits are lost one by one.
+    smallest, largest = np.finfo(float).tiny, np.finfo(float).max
+    held = (columns.variance >= smallest) & (columns.variance <= largest)
+    wild = np.flatnonzero(~_constant(source, columns) & ~held)
     if len(wild):
         j = int(wild[0])
         name = _name(source, j)
-        how = "overflows" if columns.variance[j] != 0 else "underflows"
+        how = "underflows" if columns.variance[j] < smallest else "overflows"
         raise DataError(
             f"{name} has values from {columns.minimum[j]:.3g} to {columns.maximum[j]:.3g}, whose "
             f"variance {how}; rescale it."

@@ -195,6 +195,7 @@ class _RadialValues(_Values):
         self.write_squares(self.centred(X), out)
         out[...] = self.kernel.profile_of_squares(out)
 
+    @np.errstate(over="ignore")  # infinitely far away, where the kernel is 0
     def write_squares(self, scaled: Floats, out: Array) -> None:
         """Write squared distances (n, m) of rows (n, p) that are centred."""
         lengths, double = np.square(scaled).sum(axis=1), np.dtype(np.float64)
@@ -206,8 +207,9 @@ class _RadialValues(_Values):
                 part = out[rows]
                 self._multiply(scaled[rows], lengths[rows], part, dtype)
                 out[rows] = part
-        beyond = (lengths > self.far) & (lengths < np.inf)
+        beyond = lengths > self.far
         if beyond.any():
+            beyond &= np.isfinite(scaled).all(axis=1)
             out[beyond] = distances(scaled[beyond], self.scaled_landmarks, "sqeuclidean")
 
     def _multiply(self, scaled: Floats, lengths: Floats, out: Array, dtype: np.dtype[Any]) -> None:
