@@ -92,7 +92,8 @@ class RandomFeatureRidge(
         done on a sample of up to 16,384 rows, at up to 1,024 features.  The length scale is chosen
         again in every round.
     standardize : bool
-        Take inputs less their means, over their standard deviations.
+        Take inputs less their means, over their standard deviations; where fewer than a tenth of
+        the rows depart from the value that all others have, over what it would be if a tenth did.
     fit_intercept : bool
     precision : {'single', 'double'}
         Of features and products, which are summed in double.

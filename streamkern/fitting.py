@@ -211,6 +211,7 @@ def moments_pass(
         "precision": options.precision,
         "feature_map": options.feature_map,
         "dropped_columns": seen.dropped,
+        "nearly_constant_columns": list(seen.nearly_constant),
         "data": source.describe(),
         "metric": metric_facts(standardizer_of(feature_map), options.metric),
     }

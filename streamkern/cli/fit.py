@@ -194,6 +194,9 @@ def pass_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
             rows.append((label, f"{report[key]:,}"))
     if report["dropped_columns"]:
         rows.append(("constant columns left out", _brief(report["dropped_columns"])))
+    if report.get("nearly_constant_columns"):
+        few = _brief(report["nearly_constant_columns"])
+        rows.append(("nearly constant columns, deviation enlarged", few))
     return rows
 
 
