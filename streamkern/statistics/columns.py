@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # Few enough values for the cache, and for memory that is reused rather than mapped anew.
 _VALUES_AT_ONCE = 15_000
+# Larger numbers are whole because they are rounded.
+_EXACT = 2.0**53
 
 
 class ColumnStatistics(Statistic):
@@ -65,7 +67,7 @@ class ColumnStatistics(Statistic):
         """
         size = np.maximum(np.abs(self.minimum), np.abs(self.maximum))
         with np.errstate(invalid="ignore", over="ignore"):
-            whole = (self.minimum % 1.0 == 0.0) & (self.maximum % 1.0 == 0.0)
+            whole = (self.minimum % 1.0 == 0.0) & (self.maximum % 1.0 == 0.0) & (size <= _EXACT)
             noise = np.where(whole, 0.0, tolerance * size)
             constant: Array = ~(self.maximum - self.minimum > noise)
         return constant
