@@ -94,7 +94,8 @@ class RandomFeatureRidge(
         16,384 rows, at up to 1,024 features, and takes 10 rows an input.  The length scale is
         chosen again in every round.
     standardize : bool
-        Take inputs less their means, over their standard deviations.
+        Take inputs less their means, over their standard deviations; where fewer than a tenth of
+        the rows depart from the value that all others have, over what it would be if a tenth did.
     fit_intercept : bool
     precision : {'single', 'double'}
         Of features and products, which are summed in double.

@@ -215,6 +215,7 @@ def moments_pass(
         "precision": options.precision,
         "feature_map": options.feature_map,
         "dropped_columns": seen.dropped,
+        "nearly_constant_columns": list(seen.nearly_constant),
         "data": data,
         "metric": metric_facts(standardizer_of(feature_map), options.metric),
     }
@@ -292,7 +293,8 @@ def _empty_moments(
         feature_map,
         source.n_targets,
         precision=options.precision,
-        feature_shift=features.mean(axis=0, dtype=float),
+        # What is subtracted of every row, to the last digit.
+        feature_shift=features.mean(axis=0, dtype=float).astype(dtype).astype(float),
         target_shift=columns.mean[p:],
         target_unit=np.where(deviation > 0, deviation, 1.0),
     )

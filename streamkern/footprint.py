@@ -117,7 +117,7 @@ class Footprint:
             + self.itemsize * D * p  # the frequencies
             + self.itemsize * (Triangle.product_size(D) + 2 * D * (q + 1))
             # Two blocks of rows, one in use and one being read, and the features of one.
-            + self.block_rows * (self.itemsize * (D + p) + 24 * (q + 1))
+            + self.block_rows * (self.itemsize * D + 8 * p + 24 * (q + 1))
             # The next shard is begun before this one is done.
             + 2 * (self.block_rows * 2 * (self.row_bytes + 8 * beside) + self.shard_bytes)
             # Roots of the weights, and a block without the rows that do not count.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streamkern.features import Standardized
+from streamkern.features import Identity, Standardized
 from streamkern.scratch import Scratch
 
 if TYPE_CHECKING:
@@ -92,7 +92,8 @@ class Predictor(RowFunction):
     intercept : ndarray of shape (q,), float64
     precision : {'single', 'double'}
         Of the features, and of sums over a panel of them; these are summed in double.  Where
-        coefficients of the kernel at landmarks are large and cancel, it is double all the same.
+        coefficients of the kernel at landmarks are large and cancel, or features are the inputs, it
+        is double all the same.
     flat : bool
         Predict (n,) for the single target.
     """
@@ -142,7 +143,9 @@ class Predictor(RowFunction):
         alike = self.precision == "single" and _shift(feature_map) is not None
         feature_map, coef = feature_map.condensed(whole, alike=alike)
         cancels = np.abs(coef).max() / _MAGNIFIED > np.abs(whole).max()
-        if self.precision == "double" or cancels:
+        # Inputs that are the features may have any mean, which no shift takes out.
+        plain = getattr(feature_map, "inner", feature_map).name == Identity.name
+        if self.precision == "double" or cancels or plain:
             return Form(feature_map, coef, self.intercept, 0.0, np.dtype(np.float64))
         # Where all is alike, single precision would lose what differs between rows.
         shift = _shift(feature_map) if alike else None

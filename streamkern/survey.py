@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,12 +11,15 @@ import numpy as np
 from streamkern.engine import accumulate
 from streamkern.errors import DataError, StreamkernWarning
 from streamkern.features import Standardizer
+from streamkern.kernels import Linear, ShiftInvariantKernel
 from streamkern.plan import SAMPLE_ROWS
 from streamkern.recipes.names import input_names
 from streamkern.statistics import ColumnStatistics, RowIndex, RowSample, Together
 from streamkern.wording import listed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from streamkern._typing import Array, Floats
     from streamkern.engine import PassResult
     from streamkern.fitoptions import FitOptions
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
 _WIDE = 25.0
 # Columns that are named.
 _NAMED = 3
+# Deviations are those of columns where at least this share of rows departs from the usual value.
+_DEPARTING = 0.1
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,8 @@ class Survey:
         Rows, seconds and memory of the pass.
     index : RowIndex, optional
         Of all rows, in order.
+    nearly_constant : list of int
+        Columns that hardly any row departs from the usual value of, whose deviation was enlarged.
     """
 
     columns: ColumnStatistics
@@ -56,6 +63,7 @@ class Survey:
     dropped: list[int]
     passed: PassResult[Any]
     index: RowIndex | None = None
+    nearly_constant: Sequence[int] = ()
 
     @property
     def weights(self) -> Floats | None:
@@ -124,15 +132,23 @@ def survey(
     assert isinstance(columns, ColumnStatistics)  # noqa: S101  for the type checker
     assert isinstance(sample, RowSample)  # noqa: S101
     check_rows(source, columns, passed)
+    nearly_constant: list[int] = []
     if like is None:
         _check_columns(source, columns, may_be_equal=more_to_come)
-        _warn_of_outliers(source, columns, sample)
+        quartiles = _quartiles(sample)
+        _warn_of_outliers(source, columns, quartiles)
         standardizer, dropped = _standardizer(source, columns, options, may_vary=more_to_come)
+        if options.standardize and not options.is_identity:
+            factors = _enlargements(sample, quartiles)
+            factors[_constant(source, columns)[: len(factors)]] = 1.0
+            deviation = standardizer.deviation * factors[standardizer.columns]
+            standardizer = replace(standardizer, deviation=deviation)
+            nearly_constant = np.flatnonzero(factors > 1.0).tolist()
     else:
         standardizer = like.feature_map.standardizer
         dropped = _left_out(source, columns, standardizer)
-    ordered = [found.in_order() for found in indices if isinstance(found, RowIndex)]
-    return Survey(columns, sample, standardizer, dropped, passed, *ordered)
+    index = next((found.in_order() for found in indices if isinstance(found, RowIndex)), None)
+    return Survey(columns, sample, standardizer, dropped, passed, index, nearly_constant)
 
 
 def _left_out(source: Source, columns: ColumnStatistics, standardizer: Standardizer) -> list[int]:
@@ -164,13 +180,14 @@ def _check_columns(source: Source, columns: ColumnStatistics, *, may_be_equal: b
     p = source.n_features
     if source.n_targets and not may_be_equal and columns.constant(0.0)[p:].all():
         raise source.constant_targets_error(columns.mean[p:])
-    wild = np.flatnonzero(
-        ~_constant(source, columns) & ~(np.isfinite(columns.variance) & (columns.variance > 0))
-    )
+    # Below the smallest normal number, digits are lost one by one.
+    smallest, largest = np.finfo(float).tiny, np.finfo(float).max
+    held = (columns.variance >= smallest) & (columns.variance <= largest)
+    wild = np.flatnonzero(~_constant(source, columns) & ~held)
     if len(wild):
         j = int(wild[0])
         name = _name(source, j)
-        how = "overflows" if columns.variance[j] != 0 else "underflows"
+        how = "underflows" if columns.variance[j] < smallest else "overflows"
         raise DataError(
             f"{name} has values from {columns.minimum[j]:.3g} to {columns.maximum[j]:.3g}, whose "
             f"variance {how}; rescale it."
@@ -183,12 +200,37 @@ def _name(source: Source, j: int) -> str:
     return f"column {called} of X" if j < p else f"target {j - p}"
 
 
-def _warn_of_outliers(source: Source, columns: ColumnStatistics, sample: RowSample) -> None:
-    """Warn of columns whose deviation is that of a few values: far wider than most rows are."""
-    deviation = np.sqrt(columns.variance)
+def _quartiles(sample: RowSample) -> Floats:
+    """Return the lower and upper quartiles (2, p + q) of inputs and targets."""
     values, counts = np.hstack([sample.X, sample.y]), sample.counts
     method: Any = "linear" if counts is None else "inverted_cdf"
-    lower, upper = np.quantile(values, [0.25, 0.75], axis=0, method=method, weights=counts)
+    quartiles: Floats = np.quantile(values, [0.25, 0.75], axis=0, method=method, weights=counts)
+    return quartiles
+
+
+def _enlargements(sample: RowSample, quartiles: Floats) -> Floats:
+    """Return what the standard deviations (p,) of inputs are multiplied by, 1 for most.
+
+    Where a share f of the rows depart from the value that all others have, such as a pixel near the
+    border of images or a rare event, they are about 1 / sqrt(f) standard deviations off, and few
+    such columns make all distances.  So where f is less than a tenth, in the spread sample, the
+    deviation is what it would be if a tenth departed as far: sqrt(0.1 / f) times as large.  The
+    unit of a column does not matter to that, nor do other columns.
+
+    References
+    ----------
+    Kuhn and Johnson (2013), "Applied predictive modeling", section 3.5, for such columns.
+    """
+    values, usual = sample.X, quartiles[0, : sample.X.shape[1]]
+    departing = np.average(values != usual, axis=0, weights=sample.counts)
+    factors: Floats = np.sqrt(_DEPARTING / np.clip(departing, 1.0 / len(values), _DEPARTING))
+    return factors
+
+
+def _warn_of_outliers(source: Source, columns: ColumnStatistics, quartiles: Floats) -> None:
+    """Warn of columns whose deviation is that of a few values: far wider than most rows are."""
+    deviation = np.sqrt(columns.variance)
+    lower, upper = quartiles
     wild = (upper > lower) & (deviation > _WIDE * (upper - lower))
     if wild.any():
         names = [_name(source, j) for j in np.flatnonzero(wild).tolist()]
@@ -204,8 +246,9 @@ def _warn_of_outliers(source: Source, columns: ColumnStatistics, sample: RowSamp
 
 
 def _constant(source: Source, columns: ColumnStatistics) -> Array:
-    # A column stored in single precision is constant when it varies by its rounding only.
-    return columns.constant(8 * source.rounding)
+    # A column is constant when it varies by the rounding of what computed it: of single precision,
+    # or double where it is stored so.  Half precision is one to store in, and its steps are values.
+    return columns.constant(8 * min(source.rounding, float(np.finfo(np.float32).eps)))
 
 
 def _standardizer(
@@ -213,9 +256,11 @@ def _standardizer(
 ) -> tuple[Standardizer, list[int]]:
     p, mean = source.n_features, columns.mean[: source.n_features]
     constant = _constant(source, columns)[:p]
-    # Inputs that are features count where they are constant, without an intercept.
-    features = options.is_identity and not options.fit_intercept
-    if not options.standardize and (may_vary or features):
+    of_differences = isinstance(options.kernel, ShiftInvariantKernel) and not options.is_identity
+    linear = options.is_identity or isinstance(options.kernel, Linear)
+    # Products of inputs count where these are constant, but for what the intercept stands for.
+    counts = not of_differences and not (linear and options.fit_intercept)
+    if not options.standardize and (may_vary or counts):
         constant[:] = False
     left_out = constant & (not may_vary or constant.all())
     kept, dropped = np.flatnonzero(~left_out), np.flatnonzero(left_out).tolist()
@@ -248,6 +293,6 @@ def _standardizer(
     mean = mean[kept]
     if not options.standardize:
         deviation = np.ones(len(kept))
-        # A shift-invariant kernel does not see the mean, but single precision does.
-        mean = np.zeros(len(kept)) if options.is_identity else mean
+        # A kernel of differences does not see the mean, but single precision does.
+        mean = mean if of_differences else np.zeros(len(kept))
     return Standardizer(kept, mean, deviation, p), dropped

@@ -1,12 +1,15 @@
 """Values of wild sizes: what they do to a fit is right, or is said."""
 
 import warnings
+from functools import partial
 
 import dask
 import numpy as np
 import pytest
 
-from streamkern.errors import DataError, OverflowedError, StreamkernWarning
+from streamkern.errors import DataError, OverflowedError, ParameterError, StreamkernWarning
+from streamkern.features import Nystroem, RandomFourierFeatures
+from streamkern.kernels import Cauchy, Gaussian, Laplacian, Matern, Periodic, RationalQuadratic
 from streamkern.model import RidgeModel
 
 N = 4000
@@ -100,7 +103,7 @@ def test_the_unit_of_the_inputs_does_not_matter(dtype, scale):
     np.testing.assert_allclose(found, usual, atol=2e-3)
 
 
-@pytest.mark.parametrize("scale", [1e-320, 1e200])
+@pytest.mark.parametrize("scale", [1e-320, 1e-160, 1e200])
 def test_inputs_whose_squares_no_number_holds_are_refused(scale):
     X, y = rows()
     with pytest.raises(DataError, match="rescale"):
@@ -130,3 +133,56 @@ def test_an_overflow_is_found_where_it_happens_and_its_rows_are_named(scheduler)
         pytest.raises(OverflowedError, match=r"row [\d,]+: .* overflowed in single precision"),
     ):
         model(**options).fit(X.astype(np.float32), y)
+
+
+def test_a_column_in_half_precision_counts_as_its_values_do():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(2000, 2016, N), 20.0 + rng.integers(0, 5, N) / 64])
+    y = X[:, 0] - 2007.5 + 64 * (X[:, 1] - 20)
+    models = [model(n_components=128).fit(X.astype(each), y) for each in (np.float16, np.float64)]
+    halved, whole = (each.predict(X[:50]) for each in models)
+    np.testing.assert_array_equal(halved, whole)
+
+
+WILD = [1e-300, 1e-200, 1e-90, 1e90, 1e200, 1e300]
+
+
+@pytest.mark.parametrize("size", WILD)
+@pytest.mark.parametrize(
+    "made",
+    [
+        Gaussian,
+        Laplacian,
+        Matern,
+        partial(Matern, nu=2.5),
+        partial(Matern, nu=0.7),
+        Cauchy,
+        RationalQuadratic,
+        Periodic,
+        lambda size: Periodic(1.0, period=size),
+        lambda size: Matern(1.0, nu=size),
+        lambda size: RationalQuadratic(1.0, shape=size),
+    ],
+)
+def test_a_kernel_of_wild_numbers_works_or_is_refused(made, size):
+    try:
+        kernel = made(size)
+    except ParameterError as error:
+        assert str(error).endswith(("inputs.", "ones.")), error  # noqa: PT017  or it works
+        return
+    X = rows()[0][:20]
+    for each in (X, X * size, X / size):
+        values = kernel(each, each)
+        assert ((values >= 0) & (values <= 1)).all()
+        np.testing.assert_allclose(np.diagonal(values), 1.0)
+    assert np.isfinite(RandomFourierFeatures(kernel, 8).draw(3).frequencies).all()
+    landmarks = Nystroem(kernel, 8).draw(3, X)
+    for dtype in (np.float32, np.float64):
+        assert np.isfinite(landmarks.transform(X, dtype)).all()
+
+
+def test_rows_of_wild_sizes_have_values_or_are_refused():
+    X = rows()[0][:20] * 1e250
+    assert np.array_equal(Matern(1.0)(X, X), np.eye(20))
+    with pytest.raises(ParameterError, match="no number for how many length scales"):
+        Matern(1e-90)(X, X)

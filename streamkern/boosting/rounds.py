@@ -50,7 +50,8 @@ if TYPE_CHECKING:
 # Of a solution, what is said of every round; and of a fit, what all of them have in common.
 _OF_ROUND = ("alpha", "effective_dof", "cv_rmse", "n_components", "note")
 _IN_COMMON = (
-    *("rows", "n_features", "n_targets", "skipped_rows", "dropped_columns", "data", "metric"),
+    *("rows", "n_features", "n_targets", "skipped_rows", "dropped_columns"),
+    *("nearly_constant_columns", "data", "metric"),
     *("kernel", "kernel_parameters", "length_scale", "feature_map", "precision"),
     *("n_folds", "fold_by", "projected_worker_bytes"),
 )

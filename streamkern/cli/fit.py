@@ -204,12 +204,15 @@ def pass_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
     ):
         if report.get(key):
             rows.append((label, f"{report[key]:,}"))
-    if report["dropped_columns"]:
-        from streamkern.recipes.names import input_names
+    from streamkern.recipes.names import input_names
 
-        names, dropped = input_names(report), report["dropped_columns"]
-        shown = _brief(dropped if names is None else [names[j] for j in dropped])
-        rows.append(("constant columns left out", shown))
+    names = input_names(report)
+    for label, key in (
+        ("constant columns left out", "dropped_columns"),
+        ("nearly constant columns, deviation enlarged", "nearly_constant_columns"),
+    ):
+        if columns := report.get(key):
+            rows.append((label, _brief(columns if names is None else [names[j] for j in columns])))
     return rows
 
 

@@ -43,10 +43,13 @@ class FeatureMap(ABC):
         apply it for nothing.
     nesting : int
         Leading parts are of multiples of so many features; 0 where there are none.
+    exact_rows : bool
+        Whether something is subtracted from rows, so that they are to come in double.
     """
 
     name: ClassVar[str]
     nesting: int = 0
+    exact_rows: ClassVar[bool] = False
     n_features: int = 0
     n_components: int
     scale: float

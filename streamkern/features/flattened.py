@@ -63,6 +63,7 @@ class FlattenedSimilarities(MadeFeatures):
 
     name: ClassVar[str] = "flattened"
     scale = 1.0
+    exact_rows = True
 
     def __init__(
         self, whitened: Nystroem, reflectors: Floats, factors: Floats, levels: Floats

@@ -22,6 +22,7 @@ class Identity(FeatureMap):
 
     name: ClassVar[str] = "identity"
     scale = 1.0
+    exact_rows = True
 
     def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  nothing is drawn
         """Note the number of inputs, which is the number of features."""

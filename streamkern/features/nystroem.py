@@ -70,6 +70,7 @@ class Nystroem(FeatureMap):
     name: ClassVar[str] = "nystroem"
     nesting = 1
     scale = 1.0
+    exact_rows = True
 
     similarities: Similarities
     factor: Floats
@@ -243,6 +244,7 @@ class Projected(MadeFeatures):
 
     name: ClassVar[str] = "projected"
     scale = 1.0
+    exact_rows = True
 
     def __init__(self, similarities: Similarities, weights: Floats) -> None:
         m = similarities.n_components

@@ -10,6 +10,7 @@ from streamkern.errors import ParameterError
 from streamkern.features.base import cached_slices
 from streamkern.features.made import MadeFeatures
 from streamkern.kernels import Kernel, Laplacian, RadialKernel, kernel_from
+from streamkern.kernels.scaled import distances
 from streamkern.scratch import Scratch
 
 if TYPE_CHECKING:
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 
 # Up to so many inputs, squared distances are made in double, which costs little then.
 _FEW_INPUTS = 64
+# Squared lengths of rows, in length scales, up to which single and double precision make values of
+# a kernel of slope 1 that are off by less than 1e-5; and the same for one of infinite slope.
+_NEAR, _FAR = 8.0, 1e9
+_STEEP = 1e-5
 
 
 class Similarities(MadeFeatures):
@@ -33,6 +38,7 @@ class Similarities(MadeFeatures):
 
     name: ClassVar[str] = "similarities"
     scale = 1.0
+    exact_rows = True
 
     def __init__(self, kernel: Kernel, landmarks: Floats) -> None:
         if landmarks.ndim != 2 or not landmarks.size:
@@ -98,13 +104,18 @@ class Similarities(MadeFeatures):
         values = _RadialValues(kernel, self.landmarks, scratch, X.dtype)
         landmarks, weights = values.scaled_landmarks.astype(X.dtype), coef.astype(X.dtype)
         for rows in cached_slices(len(X), self.n_components):
-            shape = (rows.stop - rows.start, self.n_components)
-            slopes = scratch.array("slopes", shape, X.dtype)
-            values.write_squares(X[rows], slopes)
+            scaled = values.centred(X[rows])
+            slopes = scratch.array("slopes", (len(scaled), self.n_components), X.dtype)
+            values.write_squares(scaled, slopes)
             slopes[...] = kernel.slope(np.sqrt(slopes))
             slopes *= weights
-            scaled = values.centred(X[rows]) * slopes.sum(axis=1)[:, None] - slopes @ landmarks
-            out[rows] = scaled / values.scales
+            # Far out both terms are large, and cancel.
+            apart: Array = slopes @ landmarks
+            if (np.square(scaled).sum(axis=1) > values.near).any():
+                slopes = slopes.astype(np.float64)
+                apart = slopes @ values.scaled_landmarks
+            steps = scaled * slopes.sum(axis=1)[:, None] - apart
+            out[rows] = steps / values.scales
 
     def _laplacian_gradients(self, kernel: Laplacian, X: Array, coef: Floats, out: Array) -> None:
         """Write -sum_j c_j k(x, z_j) sign(x - z_j) / l, input by input."""
@@ -150,9 +161,10 @@ class _Values:
 class _RadialValues(_Values):
     """The same for kernels of the Euclidean distance, by a product: |x|^2 - 2 x z + |z|^2.
 
-    That loses as many digits as distances are smaller than rows are long, so rows are taken about
-    the mean of the landmarks, and products are made in double where inputs are few.  Where they
-    are many, rows are hardly ever much closer to each other than they are long.
+    Its rounding is a part of the squared distance, which does no harm, and of |x|^2, whatever |z|
+    is.  So rows are taken about the mean of the landmarks, and each in the precision that its own
+    length asks for: in single where inputs are many and it is short, in double, or farther out by
+    differences, one by one.
     """
 
     kernel: RadialKernel
@@ -161,17 +173,17 @@ class _RadialValues(_Values):
         self, kernel: RadialKernel, landmarks: Floats, scratch: Scratch, dtype: np.dtype[Any]
     ) -> None:
         super().__init__(kernel, landmarks)
-        m, p = landmarks.shape
+        p = landmarks.shape[1]
         self.scratch = scratch
         self.scales = kernel.scales(p)
         self.centre = landmarks.mean(axis=0)
         self.dtype = np.dtype(np.float64) if p <= _FEW_INPUTS else dtype
         self.scaled_landmarks = self.centred(landmarks)
-        # Of (-2 x, |x|^2, 1): one product makes squared distances.
-        self.factors = scratch.array("landmarks", (m, p + 2), self.dtype)
-        self.factors[:, :p] = self.scaled_landmarks
-        self.factors[:, p] = 1.0
-        self.factors[:, p + 1] = np.square(self.scaled_landmarks).sum(axis=1)
+        # The kernel is steepest, as a function of squared distances, at 0.
+        slope = abs(float(kernel.slope(np.zeros(1))[0]))
+        flat = 1.0 / slope if slope else _STEEP
+        self.near, self.far = _NEAR * flat, _FAR * flat
+        self._factors: dict[np.dtype[Any], Array] = {}
 
     def centred(self, X: Array) -> Floats:
         """Return rows about the landmarks' mean, over the length scale."""
@@ -180,19 +192,46 @@ class _RadialValues(_Values):
 
     def __call__(self, X: Array, out: Array) -> None:
         """Write the values (n, m) at rows (n, p)."""
-        self.write_squares(X, out)
+        self.write_squares(self.centred(X), out)
         out[...] = self.kernel.profile_of_squares(out)
 
-    def write_squares(self, X: Array, out: Array) -> None:
-        """Write squared distances (n, m) of scaled rows (n, p)."""
-        n, p = X.shape
-        rows = self.scratch.array("row factors", (n, p + 2), self.dtype)
-        scaled = self.centred(X)
-        np.multiply(scaled, -2.0, out=rows[:, :p])
-        rows[:, p] = np.square(scaled).sum(axis=1)
+    @np.errstate(over="ignore")  # infinitely far away, where the kernel is 0
+    def write_squares(self, scaled: Floats, out: Array) -> None:
+        """Write squared distances (n, m) of rows (n, p) that are centred."""
+        lengths, double = np.square(scaled).sum(axis=1), np.dtype(np.float64)
+        doubled = lengths > self.near if self.dtype != double else np.ones(len(scaled), dtype=bool)
+        if doubled.all() or not doubled.any():
+            self._multiply(scaled, lengths, out, double if doubled.any() else self.dtype)
+        else:
+            for rows, dtype in ((doubled, double), (~doubled, self.dtype)):
+                part = out[rows]
+                self._multiply(scaled[rows], lengths[rows], part, dtype)
+                out[rows] = part
+        beyond = lengths > self.far
+        if beyond.any():
+            beyond &= np.isfinite(scaled).all(axis=1)
+            out[beyond] = distances(scaled[beyond], self.scaled_landmarks, "sqeuclidean")
+
+    def _multiply(self, scaled: Floats, lengths: Floats, out: Array, dtype: np.dtype[Any]) -> None:
+        """Write squared distances by a product in a precision."""
+        n, p = scaled.shape
+        rows = self.scratch.array(f"row factors in {dtype}", (n, p + 2), dtype)
+        np.multiply(scaled, -2.0, out=rows[:, :p], casting="same_kind")
+        rows[:, p] = lengths
         rows[:, p + 1] = 1.0
         squares = out
-        if self.dtype != out.dtype:
-            squares = self.scratch.array("squares", out.shape, self.dtype)
-        np.matmul(rows, self.factors.T, out=squares)
+        if dtype != out.dtype:
+            squares = self.scratch.array("squares", out.shape, dtype)
+        np.matmul(rows, self._landmark_factors(dtype).T, out=squares)
         np.maximum(squares, 0.0, out=out, casting="same_kind")
+
+    def _landmark_factors(self, dtype: np.dtype[Any]) -> Array:
+        """Return what (-2 x, |x|^2, 1) of rows is multiplied by, (m, p + 2)."""
+        if dtype not in self._factors:
+            m, p = self.scaled_landmarks.shape
+            factors = self.scratch.array(f"landmarks in {dtype}", (m, p + 2), dtype)
+            factors[:, :p] = self.scaled_landmarks
+            factors[:, p] = 1.0
+            factors[:, p + 1] = np.square(self.scaled_landmarks).sum(axis=1)
+            self._factors[dtype] = factors
+        return self._factors[dtype]

@@ -145,7 +145,8 @@ class Standardized(FeatureMap):
     ) -> Iterator[slice]:
         """Write the inner map's features of the standardised rows, less `shift`, into `out`."""
         scratch = scratch or Scratch()
-        rows = self._standardised(X, out.dtype, scratch)
+        dtype = np.dtype(np.float64) if self.inner.exact_rows else out.dtype
+        rows = self._standardised(X, dtype, scratch)
         yield from self.inner.evaluated(rows, out, shift, scratch)
 
     def _standardised(self, X: Array, dtype: Any, scratch: Scratch) -> Array:

@@ -19,8 +19,11 @@ if TYPE_CHECKING:
 
 # Longer frequencies are as good as random, and have no place in single precision.
 _LONGEST = 1e18
-# Of so smooth a kernel the Bessel functions cannot be told from their limit, the Gaussian.
-_SMOOTHEST = 100.0
+# exp(-a) is 0 at this a and beyond, where a^2 or infinity times that would be no number.
+_FARTHEST = 1e4
+# Of rougher kernels no two rows are alike, and of smoother ones the Bessel functions cannot be told
+# from their limit, the Gaussian.
+_ROUGHEST, _SMOOTHEST = 1e-6, 100.0
 
 
 class RadialKernel(DistanceKernel):
@@ -100,12 +103,12 @@ class Matern(RadialKernel):
     ----------
     length_scale : float, sequence of float, or 'median'
     nu : float
-        Positive, up to 100; functions of the kernel's space have less than nu + p / 2 derivatives.
+        From 1e-6 to 100; functions of the kernel's space have less than nu + p / 2 derivatives.
 
     Raises
     ------
     ParameterError
-        If nu is another number, or a length scale is not positive.
+        If nu or a length scale is another number than it can be.
 
     References
     ----------
@@ -116,12 +119,7 @@ class Matern(RadialKernel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "nu", _checked_positive("nu", self.nu))
-        if self.nu > _SMOOTHEST:
-            raise ParameterError(
-                f"nu must be at most {_SMOOTHEST:g}, not {self.nu!r}; take the Gaussian kernel, "
-                f"which is the limit."
-            )
+        object.__setattr__(self, "nu", _checked_smoothness("nu", self.nu))
 
     @property
     def name(self) -> str:
@@ -130,9 +128,17 @@ class Matern(RadialKernel):
             return f"matern{2 * self.nu:.0f}2"
         return f"matern(nu={number_text(self.nu)})"
 
+    def _scaled_distances(self, distances: Floats) -> Floats:
+        """Return sqrt(2 nu) r, or where that is longer what has the value 0 as well.
+
+        In double for Bessel functions, whose logarithms are large, and cancel.
+        """
+        precise = distances if self.nu in (0.5, 1.5, 2.5) else np.asarray(distances, dtype=float)
+        return np.minimum(math.sqrt(2.0 * self.nu) * precise, _FARTHEST)
+
     def profile(self, distances: Floats) -> Floats:
         """Return the values at distances r, of a = sqrt(2 nu) r."""
-        nu, a = self.nu, math.sqrt(2.0 * self.nu) * distances
+        nu, a = self.nu, self._scaled_distances(distances)
         if nu in (0.5, 1.5, 2.5):
             polynomial = {0.5: 1.0, 1.5: 1.0 + a, 2.5: 1.0 + a + a**2 / 3.0}[nu]
             values: Floats = polynomial * np.exp(-a)
@@ -145,7 +151,7 @@ class Matern(RadialKernel):
 
     def slope(self, distances: Floats) -> Floats:
         """Return -2 nu 2^(1-nu) / Gamma(nu) a^(nu-1) K_(nu-1)(a), of a = sqrt(2 nu) r."""
-        nu, a = self.nu, math.sqrt(2.0 * self.nu) * distances
+        nu, a = self.nu, self._scaled_distances(distances)
         if nu in (1.5, 2.5):
             values: Floats = np.exp(-a) * (-3.0 if nu == 1.5 else -5.0 / 3.0 * (1.0 + a))
             return values
@@ -219,12 +225,13 @@ class RationalQuadratic(GammaMixture):
     ----------
     length_scale : float, sequence of float, or 'median'
     shape : float
-        a; the kernel falls off the slower, the smaller it is, and is the Gaussian in the limit.
+        a, from 1e-6 to 100; the kernel falls off the slower, the smaller it is, and is the Gaussian
+        in the limit.
 
     Raises
     ------
     ParameterError
-        If the shape or a length scale is not positive.
+        If the shape or a length scale is another number than it can be.
 
     References
     ----------
@@ -235,7 +242,7 @@ class RationalQuadratic(GammaMixture):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "shape", _checked_positive("shape", self.shape))
+        object.__setattr__(self, "shape", _checked_smoothness("shape", self.shape))
 
     @property
     def name(self) -> str:
@@ -259,8 +266,13 @@ class InverseMultiquadric(GammaMixture):
     shape = 0.5
 
 
-def _checked_positive(name: str, value: Any) -> float:
+def _checked_smoothness(name: str, value: Any) -> float:
     is_number = isinstance(value, (int, float, np.integer, np.floating))
     if isinstance(value, bool) or not is_number or not 0.0 < value < math.inf:
         raise ParameterError(f"{name} must be positive and finite, not {value!r}; give a number.")
+    if not _ROUGHEST <= value <= _SMOOTHEST:
+        raise ParameterError(
+            f"{name} must be at least {_ROUGHEST:g} and at most {_SMOOTHEST:g}, not {value!r}; "
+            f"take the Gaussian kernel, which is the limit of large ones."
+        )
     return float(value)

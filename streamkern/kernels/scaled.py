@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
 
 _ROWS_AT_ONCE = 1024
+# Squares of numbers in between, and their products of a few, are numbers still.
+_SMALLEST, _LARGEST = 1e-100, 1e100
 
 
 def checked_numbers(name: str, value: Any, *, or_median: bool = False) -> float | tuple[float, ...]:
@@ -34,6 +36,10 @@ def checked_numbers(name: str, value: Any, *, or_median: bool = False) -> float 
         raise ParameterError(
             f"{name} must be positive and finite, not {value!r}; give {choices} or one positive "
             f"number per input."
+        )
+    if not ((numbers >= _SMALLEST) & (numbers <= _LARGEST)).all():
+        raise ParameterError(
+            f"{name} must be from {_SMALLEST} to {_LARGEST}, not {value!r}; rescale the inputs."
         )
     return float(numbers) if numbers.ndim == 0 else tuple(numbers.tolist())
 
@@ -74,7 +80,7 @@ class ScaledKernel(ShiftInvariantKernel):
     Raises
     ------
     ParameterError
-        If a length scale is not positive and finite.
+        If a length scale is not a number from 1e-100 to 1e+100.
     """
 
     length_scale: LengthScale = "median"
@@ -109,20 +115,34 @@ class ScaledKernel(ShiftInvariantKernel):
                 f"{left.shape[1]} and {right.shape[1]}; pass rows of the same inputs."
             )
         values = np.empty((len(left), len(right)))
-        for start in range(0, len(left), _ROWS_AT_ONCE):
-            rows = slice(start, start + _ROWS_AT_ONCE)
-            values[rows] = self.values(left[rows], right)
+        with np.errstate(over="ignore"):  # what is infinitely far away has the value 0
+            for start in range(0, len(left), _ROWS_AT_ONCE):
+                rows = slice(start, start + _ROWS_AT_ONCE)
+                values[rows] = self.values(left[rows], right)
         return values
 
     def scaled(self, X: ArrayLike) -> Floats:
-        """Return the rows divided by the length scale, float64 (n, p)."""
+        """Return the rows divided by the length scale, float64 (n, p).
+
+        Raises
+        ------
+        ParameterError
+            If the length scale is 'median', or no number holds the quotients.
+        """
         if isinstance(self.length_scale, str):
             raise ParameterError(
                 "the length scale 'median' is known only once a model is fitted; give a number "
                 "to evaluate the kernel."
             )
         rows = checked_rows(X)
-        return rows / self.scales(rows.shape[1])
+        try:
+            with np.errstate(over="raise"):
+                return rows / self.scales(rows.shape[1])
+        except FloatingPointError as error:
+            raise ParameterError(
+                f"rows up to {np.abs(rows).max():.3g} long have no number for how many length "
+                f"scales that is; rescale them."
+            ) from error
 
     def scales(self, n_features: int) -> Floats:
         """Return one length scale per input, (p,)."""

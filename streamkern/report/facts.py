@@ -108,7 +108,9 @@ def _weights(report: dict[str, Any]) -> str:
 def _inputs(report: dict[str, Any]) -> str:
     dropped = report["dropped_columns"]
     left_out = f", of which {len(dropped):,} constant and left out" if dropped else ""
-    return f"{report['n_features']:,}{left_out}"
+    few = report.get("nearly_constant_columns")
+    enlarged = f", {len(few):,} nearly constant, their deviation enlarged" if few else ""
+    return f"{report['n_features']:,}{left_out}{enlarged}"
 
 
 def _scale_by(model: RidgeModel) -> str:

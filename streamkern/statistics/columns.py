@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # Few enough values for the cache, and for memory that is reused rather than mapped anew.
 _VALUES_AT_ONCE = 15_000
+# Larger numbers are whole because they are rounded.
+_EXACT = 2.0**53
 
 
 class ColumnStatistics(Statistic):
@@ -60,11 +62,14 @@ class ColumnStatistics(Statistic):
     def constant(self, tolerance: float) -> Array:
         """Say which columns have one value only, up to `tolerance` times its size, (p + q,).
 
-        The range is tested, since the variance of a constant column can be rounding noise.
+        The range is tested, since the variance of a constant column can be rounding noise.  Whole
+        numbers, such as years, are exact: there is no tolerance for a range between two of them.
         """
         size = np.maximum(np.abs(self.minimum), np.abs(self.maximum))
         with np.errstate(invalid="ignore", over="ignore"):
-            constant: Array = ~(self.maximum - self.minimum > tolerance * size)
+            whole = (self.minimum % 1.0 == 0.0) & (self.maximum % 1.0 == 0.0) & (size <= _EXACT)
+            noise = np.where(whole, 0.0, tolerance * size)
+            constant: Array = ~(self.maximum - self.minimum > noise)
         return constant
 
     def zero(self) -> ColumnStatistics:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from streamkern.errors import DataError, ParameterError
-from streamkern.features import Identity
+from streamkern.features import Identity, Standardized, Standardizer
+from streamkern.model import RidgeModel
 
 ROWS = np.random.default_rng(0).standard_normal((9, 3))
 
@@ -62,3 +63,25 @@ def test_a_map_that_is_not_drawn_is_refused():
 def test_rows_of_another_width_are_refused():
     with pytest.raises(DataError, match=r"must have 4 columns, .* shape \(9, 3\)"):
         Identity().draw(4).transform(ROWS)
+
+
+@pytest.mark.parametrize("stored", [np.float32, np.float64])
+def test_standardised_inputs_keep_their_digits_until_the_shift_is_subtracted(stored):
+    far, out = 2.0**22 + 1.0, np.empty((9, 3), dtype=np.float32)
+    X = (far + np.round(ROWS * 2) / 2).astype(stored)
+    thirds = Standardizer(np.arange(3), np.zeros(3), np.full(3, 3.0), 3)
+    phi = Standardized(thirds, Identity().draw(3))
+    phi.evaluate(X, out, np.full(3, far, dtype=np.float32) / np.float32(3.0))
+    shift = float(np.float32(far) / np.float32(3.0))
+    np.testing.assert_allclose(out, X.astype(float) / 3.0 - shift, rtol=1e-6)
+
+
+@pytest.mark.parametrize("precision", ["single", "double"])
+def test_a_linear_model_of_inputs_far_from_zero_has_the_digits_of_one_near_it(precision):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2000, 3))
+    y, far = X @ [1.0, -2.0, 0.5] + 0.1 * rng.standard_normal(2000), X + 1e6
+    options = {"feature_map": "identity", "standardize": False, "alpha": 1.0}
+    model = RidgeModel(**options, precision=precision).fit(far, y)
+    near = RidgeModel(**options, precision="double").fit(X, y).predict(X)
+    np.testing.assert_allclose(model.predict(far), near, atol=1e-4)

@@ -537,3 +537,31 @@ def test_representatives_make_the_same_map_at_every_length_scale(landmarks):
         for name, values in whole.arrays().items():
             assert_array_equal(values, part.arrays()[name])
     assert RandomFourierFeatures(Gaussian(1.5), M).representatives(ROWS) is None
+
+
+@every_dtype
+@pytest.mark.parametrize("p", [3, 64, 65, 100, 784])
+@pytest.mark.parametrize("apart", [1e3, 1e5])
+@pytest.mark.parametrize("kernel", [Gaussian(), Matern(nu=1.5), Matern(nu=0.5)])
+def test_rows_of_clusters_far_apart_keep_their_distances(kernel, apart, p, dtype):
+    """Centres lie so many length scales apart, and rows are near landmarks of their own."""
+    rng = np.random.default_rng(0)
+    centres = np.repeat([0.0, 0.6, 1.0], 6)[:, None] * np.full(p, apart / np.sqrt(p))
+    landmarks = centres + rng.standard_normal((18, p)) / np.sqrt(p)
+    rows = landmarks + rng.standard_normal((18, p)) / np.sqrt(2 * p)
+    standardizer = Standardizer(np.arange(p), np.zeros(p), np.ones(p), p)
+    features = Standardized(standardizer, Similarities(kernel, landmarks))
+    values = kernel(rows, landmarks)
+    np.testing.assert_allclose(features.transform(rows, dtype), values, atol=1e-5)
+    coef = rng.standard_normal(18)
+    sides = rows[:, None] - landmarks
+    slopes = kernel.slope(np.sqrt(np.square(sides).sum(axis=2))) * coef
+    gradients = features.inner.gradients(rows.astype(dtype), coef)
+    digits = 1e-5 + 10 * apart * float(np.finfo(dtype).eps)
+    np.testing.assert_allclose(gradients, np.einsum("nm,nmp->np", slopes, sides), atol=digits)
+
+
+def test_values_of_smooth_kernels_have_the_digits_of_single_precision():
+    kernel = Matern(1.0, nu=60.0)
+    found = Similarities(kernel, ROWS[:M]).transform(ROWS, np.float32)
+    np.testing.assert_allclose(found, kernel(ROWS, ROWS[:M]), atol=1e-6)

@@ -160,3 +160,19 @@ def test_inputs_of_any_real_type_are_taken_as_their_values(dtype):
 def test_statistics_of_other_columns_are_refused():
     with pytest.raises(ParameterError, match="statistics of 2 and 3 columns do not merge"):
         ColumnStatistics(2).merge(ColumnStatistics(3))
+
+
+@pytest.mark.parametrize(
+    ("values", "constant"),
+    [
+        (np.arange(2000, 2016, dtype=np.float16), False),
+        (np.arange(20150100, 20150114, 2, dtype=np.float32), False),
+        (np.array([4e15, 4e15 + 1]), False),
+        (np.array([1 - 1e-7, 1.0, 1 + 1e-7], dtype=np.float32), True),
+        (np.array([2015.0, 2015.0], dtype=np.float16), True),
+    ],
+)
+def test_whole_numbers_differ_however_large_they_are(values, constant):
+    statistic = ColumnStatistics(1)
+    statistic.update([Block(values[:, None], np.empty((len(values), 0)), 0)])
+    assert statistic.constant(8e-7 if values.dtype == np.float32 else 8e-3).tolist() == [constant]
