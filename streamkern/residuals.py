@@ -90,6 +90,9 @@ def squared_errors_of(
     train, held_out = solved.solution.train_rss / N, solved.held_out
     rounding = solved.solution.rss_rounding / N
     least = (_RESOLVED_WHITENED if whitened else _RESOLVED) * rounding
+    # Rows would tell no more of targets that vary by their own rounding.
+    mean = predictor.intercept + solved.equations.feature_mean @ predictor.coef
+    least = np.where(train > (8.0 * np.finfo(float).eps * mean) ** 2, least, 0.0)
     hidden, unseen_hidden = train < least, held_out is not None and held_out < least
     if not np.any(hidden | unseen_hidden):
         return SquaredErrors(train, held_out)

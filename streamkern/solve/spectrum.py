@@ -7,7 +7,7 @@ df = sum d / (d + alpha).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -51,6 +51,8 @@ class Spectrum:
     intercept : bool
     precision : {'single', 'double'}
         Of the products that G and C are sums of.
+    row_weight : float
+        The mean weight of the rows where that is less than 1, else 1.
     """
 
     values: Floats
@@ -60,6 +62,14 @@ class Spectrum:
     floor: float
     intercept: bool
     precision: Precision = "double"
+    row_weight: float = 1.0
+
+    def counting_rows(self) -> Spectrum:
+        """Return the spectrum of weights over their mean, where they cannot count rows."""
+        if self.row_weight == 1.0:
+            return self
+        parts = ("values", "projections", "target", "weight", "floor", "row_weight")
+        return replace(self, **{name: getattr(self, name) / self.row_weight for name in parts})
 
     def rss(self, alphas: Floats) -> Floats:
         """Return the residual sum of squares at every penalty (A,), of every target: (A, q)."""
@@ -155,6 +165,7 @@ class Eigenbasis:
             floor=precision_floor(moments, float(values[-1])),
             intercept=moments.intercept,
             precision=moments.precision,
+            row_weight=moments.row_weight,
         )
         return cls(spectrum, vectors, moments.feature_mean, moments.target_mean)
 
