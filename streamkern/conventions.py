@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,7 +15,7 @@ from sklearn.base import (
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from streamkern.containers import LazyTransformer
-from streamkern.errors import DataError
+from streamkern.errors import DataError, StreamkernWarning
 from streamkern.inputs import TakesRows
 from streamkern.kernels import as_kernel
 from streamkern.kernels.naming import split_names
@@ -25,6 +26,7 @@ from streamkern.recipes.tally import Tally
 from streamkern.sources import Source
 from streamkern.sources.arrays import NamedRows, column_names
 from streamkern.sources.lazy import is_dask_frame, is_lazy
+from streamkern.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -245,6 +247,14 @@ def encoded(recipe: Recipe, X: Any, *, told: bool) -> Any:
     if is_dask_frame(X):
         return X.map_partitions(_encoded_part, recipe, meta=_encoded_part(X._meta, recipe))  # noqa: SLF001
     if not is_frame(X):
+        if told and not recipe.is_plain:
+            names = recipe.feature_names
+            warnings.warn(
+                f"X has no names of columns, so it is taken for the {len(names)} inputs that are "
+                f"made of a table: {listed(names, 5)}; give a data frame to have them made.",
+                StreamkernWarning,
+                stacklevel=5,
+            )
         return X
     tally = Tally()
     rows = recipe.transform(X, tally)

@@ -26,6 +26,13 @@ if TYPE_CHECKING:
     from streamkern.sources import Source
 
 
+_WEIGHTS_NOTE = (
+    "weights are below 1 on average and so do not count rows: standard deviations take them over "
+    "their mean."
+)
+_ROUNDING = 1e-9
+
+
 @dataclass(frozen=True)
 class SolvedRidge:
     """A ridge regression that was solved.
@@ -119,6 +126,7 @@ def solved_ridge(
         "" if short else solved.at_the_edge(report["precision"]),
         report.get("tuning_note", ""),
         note * (errors.told_by == "rows"),
+        _WEIGHTS_NOTE * (equations.row_weight < 1.0 - _ROUNDING),
     ]
     curve = solved.sparsity if sparse is not None and sparse.is_chosen else None
     peak, seconds = report["peak_worker_bytes"], dict(report["seconds"])

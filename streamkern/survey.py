@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 _WIDE = 25.0
 # Columns that are named.
 _NAMED = 3
+# Deviations from zero at which single precision was off by a tenth of those of the targets.
+_FAR_FROM_ZERO = 5.0
 # Deviations are those of columns where at least this share of rows departs from the usual value.
 _DEPARTING = 0.1
 
@@ -251,6 +253,19 @@ def _constant(source: Source, columns: ColumnStatistics) -> Array:
     return columns.constant(8 * min(source.rounding, float(np.finfo(np.float32).eps)))
 
 
+def _warn_of_means(columns: ColumnStatistics, kept: Array, options: FitOptions) -> None:
+    """Warn of inputs so far from zero that single precision loses products of them."""
+    apart = np.sqrt((columns.mean[kept] ** 2).sum() / columns.variance[kept].sum())
+    if options.precision == "single" and apart > _FAR_FROM_ZERO:
+        warnings.warn(
+            f"the inputs lie {apart:,.0f} standard deviations from zero, where the "
+            f"{options.kernel.name} kernel loses its digits in single precision; take precision "
+            f"'double' (--precision double), or standardise.",
+            StreamkernWarning,
+            stacklevel=5,
+        )
+
+
 def _standardizer(
     source: Source, columns: ColumnStatistics, options: FitOptions, *, may_vary: bool
 ) -> tuple[Standardizer, list[int]]:
@@ -293,6 +308,8 @@ def _standardizer(
     mean = mean[kept]
     if not options.standardize:
         deviation = np.ones(len(kept))
+        if not (of_differences or options.is_identity):
+            _warn_of_means(columns, kept, options)
         # A kernel of differences does not see the mean, but single precision does.
         mean = mean if of_differences else np.zeros(len(kept))
     return Standardizer(kept, mean, deviation, p), dropped

@@ -543,7 +543,7 @@ def test_one_class_that_weighs_anything_is_refused(n_classes):
         ({"calibration": "temperature"}, "calibration must be one of"),
         ({"class_weight": "even"}, "class_weight must be None"),
         ({"n_folds": 1}, "needs at least 2 folds"),
-        ({"n_components": 7}, "n_components"),
+        ({"n_components": 0}, "n_components"),
     ],
 )
 def test_parameters_that_cannot_be_are_refused_before_rows_are_read(options, said):

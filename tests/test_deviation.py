@@ -323,6 +323,8 @@ def test_deviations_do_not_depend_on_the_unit_of_weights_that_cannot_count_rows(
     deviations = other.predict(new_rows(), return_std=True)[1]
     assert deviations == pytest.approx(one.predict(new_rows(), return_std=True)[1], rel=1e-6)
     assert np.isfinite(deviations).all()
+    assert "take them over their mean" in other.report_["note"]
+    assert "take them over their mean" not in one.report_["note"]
 
 
 def test_the_unit_of_weights_is_kept_with_the_model(tmp_path):

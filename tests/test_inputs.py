@@ -117,8 +117,12 @@ def test_errors_of_a_table_are_those_of_its_rows(tmp_path):
 def test_rows_without_names_are_inputs_already(tmp_path):
     model = loaded(mixed(), tmp_path)
     rows = model.recipe_.transform(mixed())
-    assert model.predict(rows).shape == (120,)
-    with pytest.raises(DataError, match=r"must have 14 columns, .* shape \(120, 5\)"):
+    with pytest.warns(StreamkernWarning, match="so it is taken for the 14 inputs"):
+        assert model.predict(rows).shape == (120,)
+    with (
+        pytest.warns(StreamkernWarning, match="X has no names"),
+        pytest.raises(DataError, match=r"must have 14 columns, .* shape \(120, 5\)"),
+    ):
         model.predict(rows[:, :5])
 
 
@@ -227,7 +231,7 @@ def test_rows_that_are_not_finite_are_named_by_column(tmp_path):
 
 
 def test_reports_and_cards_say_the_names_of_inputs_and_target(tmp_path):
-    loaded(mixed(), tmp_path, "--metric", "diagonal:1", "--report", tmp_path / "r.html")
+    loaded(mixed(600), tmp_path, "--metric", "diagonal:1", "--report", tmp_path / "r.html")
     html = (tmp_path / "r.html").read_text()
     for words in ("Actual pay", "Predicted pay", "job=baker"):
         assert words in html
@@ -240,3 +244,17 @@ def test_reports_and_cards_say_the_names_of_inputs_and_target(tmp_path):
     card = " ".join(command("show", tmp_path / "f.h5").stdout.split())
     assert "columns age, share" in card
     assert "targets 1: pay" in card
+
+
+def test_moments_of_tables_whose_columns_have_other_codes_do_not_merge(tmp_path):
+    frame = mixed()
+    options = {"standardize": False, "kernel": streamkern.Gaussian(2.0), "n_components": 16}
+    made = []
+    for sizes in ("s,m", "m,s"):
+        frame[["age", "size", "pay"]].to_csv(tmp_path / "t.csv", index=False)
+        command("convert", tmp_path / "t.csv", tmp_path / f"{sizes}.h5", "--target", "pay",
+                "--ordinal", f"size={sizes}")  # fmt: skip
+        model = streamkern.RandomFeatureRidge(**options)
+        made.append(model.moments(streamkern.open_hdf5(tmp_path / f"{sizes}.h5")))
+    with pytest.raises(DataError, match="tables have other categories or codes"):
+        made[0].merge(made[1], repeated_rows=True)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from streamkern import ExactKernelRidge
+from streamkern.errors import StreamkernWarning
 from streamkern.kernels import Gaussian, Linear, Matern, Polynomial
 from streamkern.model import RidgeModel
 
@@ -48,13 +49,23 @@ def test_inputs_as_they_are_make_the_kernel_as_it_is(
     X = X + shift if constant is None else np.column_stack([X + shift, np.full(N, constant)])
     options = {"standardize": False, "precision": "double", "fit_intercept": fit_intercept}
     found = model(kernel=kernel, feature_map=feature_map, n_components=256, **options)
-    exact = ExactKernelRidge(
-        kernel, alpha=1.0, standardize=False, fit_intercept=fit_intercept
-    ).fit(X, y)
+    exact = ExactKernelRidge(kernel, alpha=1.0, standardize=False, fit_intercept=fit_intercept).fit(
+        X, y
+    )
     # Entries of a sketch may be of several products.
     digits = 0.2 if feature_map == "sketch" else 2e-3
     difference = found.fit(X, y).predict(X) - exact.predict(X)
     assert np.abs(difference).max() < digits * y.std()
+
+
+@pytest.mark.parametrize("kernel", [Polynomial(), Linear()])
+def test_inputs_too_far_from_zero_for_single_precision_are_said(kernel):
+    X, y = rows()
+    single = model(kernel=kernel, feature_map="nystroem", standardize=False)
+    with pytest.warns(StreamkernWarning, match="lie 103 standard deviations from zero, where"):
+        single.fit(X + 100.0, y)
+    model(kernel=kernel, feature_map="nystroem").fit(X + 100.0, y)
+    single.fit(X + 1.0, y)
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(2.0), Gaussian(2.0) + 0.5 * Matern(2.0)])

@@ -11,6 +11,7 @@ kept of a row: a round is one pass for moments, and one light pass for errors.
 from __future__ import annotations
 
 import time
+import warnings
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,7 +21,7 @@ import numpy as np
 from streamkern.checkpointing import checkpointed
 from streamkern.engine import accumulate
 from streamkern.ensemble import ALGORITHMS, Ensemble
-from streamkern.errors import DataError, ParameterError
+from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.features import Identity, Standardized
 from streamkern.fitoptions import check_folds, plan_for
 from streamkern.fitting import moments_pass
@@ -179,7 +180,9 @@ class _Job:
         """
         number, rate = len(before), self.boosting.learning_rate
         moments = self._moments(before)
-        solved = copy(ridge).solve(moments)
+        with warnings.catch_warnings():  # of residuals: a round is judged by its votes
+            warnings.filterwarnings("ignore", "residuals are smaller", StreamkernWarning)
+            solved = copy(ridge).solve(moments)
         report = solved.report_
         self.first = self.first or report
         for name in ("pass", "solve"):

@@ -10,6 +10,7 @@ import numpy as np
 
 from streamkern.errors import DataError, OverflowedError
 from streamkern.features.spectral import SpectralFeatures
+from streamkern.recipes import recipe_of
 from streamkern.recipes.names import input_names
 from streamkern.statistics import ByFold, unplaced_folds
 from streamkern.wording import listed, listed_apart
@@ -35,6 +36,12 @@ def check_alike(left: DataMoments, right: DataMoments) -> None:
                 f"second have {theirs}; compute the second again like the first (--like)."
             )
     _check_names(*(input_names(part.report) for part in (left, right)))
+    first, second = (recipe_of(part.report) for part in (left, right))
+    if first and second and not first.encodes_like(second):
+        raise DataError(
+            "moments merge only where they are alike, but columns of the two tables have other "
+            "categories or codes; convert the second again like the first (--like)."
+        )
 
 
 def turns_between(left: Any, right: Any) -> Floats | None:
@@ -155,9 +162,8 @@ def joined_reports(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any
     mine, theirs = left["seconds"], right["seconds"]
     seconds = {name: mine.get(name, 0.0) + theirs.get(name, 0.0) for name in {**mine, **theirs}}
     data = left["data"], right["data"]
-    # Rows without names are taken for inputs that a recipe made.
+    # Rows without names are taken for inputs that a recipe made; the first fills later tables.
     recipes = [part["recipe"] for part in data if "recipe" in part]
-    alike = recipes and recipes[0] == recipes[-1]
     names = left.get("feature_names") or right.get("feature_names")
     targets = data[0].get("target_names") or data[1].get("target_names")
     return {
@@ -177,7 +183,7 @@ def joined_reports(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any
             **{name: _both(*(part.get(name) for part in data)) for name in ("x", "y", "weights")},
             "rows": sum(part["rows"] for part in data),
             "files": [file for part in data for file in part.get("files", [])],
-            **({"recipe": recipes[0]} if alike else {}),
+            **({"recipe": recipes[0]} if recipes else {}),
             **({"target_names": targets} if targets else {}),
         },
     }

@@ -199,7 +199,13 @@ class ExactKernelRidge(
                     f"all columns of X are constant, of {samples} and {p} inputs, so there is "
                     f"nothing to learn from; check the inputs."
                 )
-            mean, deviation = columns.mean[kept], np.sqrt(columns.variance[kept])
+            variance = columns.variance[kept]
+            if not (np.finfo(float).tiny <= variance.min() <= variance.max() < np.inf):
+                raise DataError(
+                    "inputs must have variances that numbers hold, but some underflow or overflow; "
+                    "rescale them."
+                )
+            mean, deviation = columns.mean[kept], np.sqrt(variance)
         return Standardizer(
             kept, mean, deviation, p, None if metric is None else metric.linear(kept)
         )

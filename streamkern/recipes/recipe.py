@@ -290,7 +290,7 @@ def arrow_table(frame: Any) -> Any:
 
             frame = frame.to_arrow(compat_level=CompatLevel.oldest())
         return pa.table(frame)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, pa.ArrowException) as error:
         raise DataError(
             f"rows must be a table of pandas, polars or pyarrow whose columns each hold one "
             f"kind of value, not {type(frame).__name__} ({first_line(error)}); make it one."

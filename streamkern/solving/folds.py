@@ -221,12 +221,12 @@ class Solved:
         curve, floor = self.size.curve, self.solution.floor
         if len(curve.alphas) < 2 or curve.alphas[self.size.chosen].min() > floor:
             return ""
-        first, second = (curve.scores[:2] / curve.scale).mean(axis=1)
-        if np.log(second / first) < _FALLING * np.log(curve.alphas[1] / curve.alphas[0]):
+        first, second = (curve.scores[:2] / curve.scale).mean(axis=1)  # 0 if all are constant
+        if not second > first * (curve.alphas[1] / curve.alphas[0]) ** _FALLING:
             return ""
         return (
             f"the error still falls at the smallest alpha that single precision allows, "
-            f"{floor:.3g}: double precision (--precision double) predicts better here."
+            f"{floor:.3g}: precision 'double' (--precision double) may predict better."
         )
 
 

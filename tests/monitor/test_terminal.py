@@ -130,7 +130,7 @@ def on_a_terminal(*arguments, cwd):
 
 
 def test_a_fit_on_a_terminal_is_shown_while_it_runs_and_then_left_there(data):
-    fit = ("fit", data.name, "--out", "model.h5", "--components", "1024", "--json")
+    fit = ("fit", data.name, "--out", "model.h5", "--components", "1024", "--alpha", "1", "--json")
     said, output = on_a_terminal(*fit, cwd=data.parent)
     assert "fit model.h5" in said
     assert "\x1b[" in said  # lines are written anew

@@ -48,7 +48,8 @@ def predictor() -> Predictor:
 
 
 def deviation() -> Deviation:
-    return Deviation(fourier(), np.zeros(6), 0.3 * np.eye(6), np.ones((6, 1)), 0.1, np.ones(Q))
+    weights, noise = np.ones((6, 1)), np.ones(Q)
+    return Deviation(fourier(), np.zeros(6), 0.3 * np.eye(6), weights, 0.1, noise, np.ones(1))
 
 
 STATISTICS: dict[str, Any] = {

@@ -155,6 +155,7 @@ def test_a_rough_function_gets_the_rough_kernel():
     assert found.report_["kernel"] == "laplacian"
 
 
+@pytest.mark.filterwarnings("ignore:the error still falls:streamkern.errors.StreamkernWarning")
 def test_a_smooth_function_gets_the_smooth_kernel():
     X, y = drawn_from_a_kernel(1.5, 3000, p=2)
     found = ridge(n_components=256).tune(X, y, kernels=[Laplacian(), Gaussian()])
