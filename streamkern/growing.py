@@ -179,7 +179,8 @@ class GrowingRidge(FittedRidge, ABC):
         ParameterError
             If the model does not keep its moments.
         DataError
-            If a row was never in, or not as often as it is here, or if none would be left.
+            If a row was never in, or not as often as it is here, if none would be left, or if the
+            rows outweigh the others so far that the digits of these are gone.
         """
         with locks_of(self).rows:
             kept = self._kept_moments(known_rows=True)

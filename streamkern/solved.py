@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from streamkern.selection import PenaltyCurve
     from streamkern.solve import NormalEquations
     from streamkern.sources import Source
+    from streamkern.unseen import Unseen
 
 
 _WEIGHTS_NOTE = (
@@ -103,13 +104,17 @@ def solved_ridge(
     predictor = Predictor(
         feature_map, solution.coef, solution.intercept, precision=report["precision"], flat=flat
     )
-    folds = moments.folds if is_task(moments.folds) else shared(moments.folds)
-    sparsifier = Sparsifier(model.sparse_method, solution.alpha, solution.floor)
+
+    def without_folds() -> Unseen:
+        folds = moments.folds if is_task(moments.folds) else shared(moments.folds)
+        sparsifier = Sparsifier(model.sparse_method, solution.alpha, solution.floor)
+        return unseen(folds, predictor, whole_map, sparsifier, intercept=intercept)
+
     errors = squared_errors_of(
         solved,
         predictor,
         source,
-        lambda: unseen(folds, predictor, whole_map, sparsifier, intercept=intercept),
+        without_folds,
         whitened=moments is not given,
         skip_bad_rows=moments.options.on_bad_rows == "skip",
     )
