@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streamkern.scoring import scored
+from streamkern.scoring import rounding_at_landmarks, scored
 from streamkern.statistics import HeldOutPairs, PairBins, PredictionErrors, Together
 
 if TYPE_CHECKING:
@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from streamkern.sources import Source
     from streamkern.unseen import Unseen
 
-# Times its rounding that a sum of squares must be, to be off by a twentieth at most; and where
-# features were rounded before they were whitened, which magnifies that.
-_RESOLVED, _RESOLVED_WHITENED = 20.0, 1000.0
+# Times its rounding that a sum of squares must be, to be off by a twentieth at most.
+_RESOLVED = 20.0
 
 
 class SquaredErrors(NamedTuple):
@@ -68,7 +67,6 @@ def squared_errors_of(
     source: Source | None,
     without_folds: Callable[[], Unseen],
     *,
-    whitened: bool,
     skip_bad_rows: bool,
 ) -> SquaredErrors:
     """Return the errors that the moments tell, or those of the rows where rounding hides them.
@@ -82,17 +80,15 @@ def squared_errors_of(
         The rows.
     without_folds : callable
         Returns what predicts each fold from the moments of the others.
-    whitened : bool
-        Whether the sums were turned into those of whitened features.
     skip_bad_rows : bool
     """
     N = solved.equations.weight
     train, held_out = solved.solution.train_rss / N, solved.held_out
-    rounding = solved.solution.rss_rounding / N
-    least = (_RESOLVED_WHITENED if whitened else _RESOLVED) * rounding
+    rounding = solved.solution.rss_rounding / N + rounding_at_landmarks(predictor, N) / N
     # Rows would tell no more of targets that vary by their own rounding.
     mean = predictor.intercept + solved.equations.feature_mean @ predictor.coef
-    least = np.where(train > (8.0 * np.finfo(float).eps * mean) ** 2, least, 0.0)
+    varies = train > (8.0 * np.finfo(float).eps * mean) ** 2
+    least = np.where(varies, _RESOLVED * rounding, 0.0)
     hidden, unseen_hidden = train < least, held_out is not None and held_out < least
     if not np.any(hidden | unseen_hidden):
         return SquaredErrors(train, held_out)

@@ -115,7 +115,6 @@ def solved_ridge(
         predictor,
         source,
         without_folds,
-        whitened=moments is not given,
         skip_bad_rows=moments.options.on_bad_rows == "skip",
     )
     cv_rmse = solved.cv_rmse

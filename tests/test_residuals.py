@@ -37,10 +37,11 @@ def test_errors_and_intervals_are_right_where_residuals_are_below_the_rounding_o
     assert model.diagnose(X, y)["loo_rmse"] == pytest.approx(rmse, rel=0.03)
 
 
+@pytest.mark.filterwarnings("ignore:the error still falls:streamkern.errors.StreamkernWarning")
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("options", [SMOOTH | {"kernel": Gaussian(100.0)}, LANDMARKS])
+@pytest.mark.parametrize("options", [SMOOTH | {"kernel": Gaussian(20.0)}, LANDMARKS])
 def test_the_rows_of_a_fit_are_known_again_whatever_the_length_scale(options, seed):
-    X, y = rows(1e-4, seed=seed, curve=1.0)
+    X, y = rows(1e-4, seed=seed, curve=30.0)
     model = RandomFeatureRidge(**options, random_state=seed).fit(X, y)
     assert model.diagnose(X, y)["rows"] == len(X)
     assert model.report_["train_rmse"] == pytest.approx(model.evaluate(X, y)["rmse"], rel=0.05)
