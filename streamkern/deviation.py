@@ -98,12 +98,23 @@ class Deviation:
 
         A row with a value that is not finite has NaN.
         """
-        return self._spread(X)[0]
+        return self._sums(X)[0]
 
-    def _spread(self, X: Array) -> tuple[Floats, Floats]:
-        """Return the leverages (n, t) of rows (n, p), and phi(x)^T phi(x), (n,)."""
+    def spread(self, X: Array) -> tuple[Floats, Floats]:
+        """Return leverages (n, t), and the variances of predictions over that of noise, (n, t)."""
+        kernel = self.feature_map.kernel_diagonal(X)
+        leverages, squares = self._sums(X, with_squares=kernel is not None)
+        variances = self.row_weight * leverages
+        if kernel is not None and squares is not None:
+            left_out = np.maximum(kernel - squares, 0.0)[:, None]
+            variances += left_out / np.where(self.alphas > 0, self.alphas, np.inf)
+        return leverages, variances
+
+    def _sums(self, X: Array, *, with_squares: bool = False) -> tuple[Floats, Floats | None]:
+        """Return the leverages (n, t) of rows (n, p), and phi(x)^T phi(x), (n,), if asked."""
         self.feature_map.check(X.shape)
-        leverages, squares = np.empty((len(X), self.weights.shape[1])), np.empty(len(X))
+        leverages = np.empty((len(X), self.weights.shape[1]))
+        squares = np.empty(len(X)) if with_squares else None
         D, dtype = len(self.centre), self.basis.dtype
         buffer = np.empty((min(len(X), _ROWS_AT_ONCE), D), dtype=dtype)
         centre = self.centre.astype(dtype)
@@ -116,23 +127,15 @@ class Deviation:
                 for part in cached_slices(len(rows), D):
                     out = slice(start + part.start, start + part.stop)
                     leverages[out] = self.base + np.square(along[part], dtype=float) @ self.weights
-                    squares[out] = np.square(features[part] + centre, dtype=float).sum(axis=1)
+                    if squares is not None:
+                        whole = self.feature_map.scale * (features[part] + centre)
+                        squares[out] = np.square(whole, dtype=float).sum(axis=1)
         leverages[~np.isfinite(leverages)] = np.nan
-        return leverages, squares * self.feature_map.scale**2
-
-    def relative_variances(self, X: Array) -> Floats:
-        """Return the variance of what is predicted for rows (n, p) over that of noise, (n, t)."""
-        leverages, squares = self._spread(X)
-        variances = self.row_weight * leverages
-        kernel = self.feature_map.kernel_diagonal(X)
-        if kernel is not None:
-            left_out = np.maximum(kernel - squares, 0.0)[:, None]
-            variances += left_out / np.where(self.alphas > 0, self.alphas, np.inf)
-        return variances
+        return leverages, squares
 
     def standard_deviations(self, X: Array) -> Floats:
         """Return the standard deviations (n, q) of new targets at rows (n, p), (n,) where flat."""
-        variances = 1.0 + self.relative_variances(X)
+        variances = 1.0 + self.spread(X)[1]
         deviations: Floats = np.sqrt(self.noise_variance * variances)
         return deviations[:, 0] if self.flat else deviations
 

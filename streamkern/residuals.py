@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streamkern.scoring import rounding_at_landmarks, scored
+from streamkern.solve import rounding_variance
 from streamkern.statistics import HeldOutPairs, PairBins, PredictionErrors, Together
 
 if TYPE_CHECKING:
@@ -87,8 +88,7 @@ def squared_errors_of(
     rounding = solved.solution.rss_rounding / N + rounding_at_landmarks(predictor, N) / N
     # Rows would tell no more of targets that vary by their own rounding.
     mean = predictor.intercept + solved.equations.feature_mean @ predictor.coef
-    varies = train > (8.0 * np.finfo(float).eps * mean) ** 2
-    least = np.where(varies, _RESOLVED * rounding, 0.0)
+    least = np.where(train > rounding_variance(mean), _RESOLVED * rounding, 0.0)
     hidden, unseen_hidden = train < least, held_out is not None and held_out < least
     if not np.any(hidden | unseen_hidden):
         return SquaredErrors(train, held_out)

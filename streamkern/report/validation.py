@@ -265,11 +265,10 @@ def _without_each(
     leverage h_i / (1 - s_i h_i).  A row that determines its own prediction has NaN.
     """
     deviation = Deviation.of(predictor.feature_map, equations)
-    leverages = deviation.leverages(X)
+    leverages, variances = deviation.spread(X)
     spare = 1.0 - weights[:, None] * leverages
     spare = np.where(spare > 1.0 - _WHOLE, spare, np.nan)
     residuals = (y - predictor.predict(X).reshape(y.shape)) / spare
     # What the other rows do not tell of this one is added to what all leave open.
-    variance = 1.0 + deviation.relative_variances(X)
-    variance += equations.row_weight * leverages * (1.0 / spare - 1.0)
+    variance = 1.0 + variances + equations.row_weight * leverages * (1.0 / spare - 1.0)
     return residuals, residuals / np.sqrt(equations.noise_variance * variance)

@@ -8,6 +8,7 @@ from streamkern.solve.solution import (
     RidgeSolution,
     precision_floor,
     relative_rounding,
+    rounding_variance,
     rss_rounding,
 )
 from streamkern.solve.spectrum import Eigenbasis, Spectrum
@@ -25,6 +26,7 @@ __all__ = [
     "kept_gram",
     "precision_floor",
     "relative_rounding",
+    "rounding_variance",
     "rss_rounding",
     "solve_each",
     "solve_ridge",

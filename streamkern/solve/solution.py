@@ -82,6 +82,12 @@ def relative_rounding(precision: Precision) -> float:
     return _SINGLE_NOISE if precision == "single" else _DOUBLE_ROUNDING
 
 
+def rounding_variance(mean: Floats) -> Floats:
+    """Return the variance that equal values (q,) may seem to have, for the rounding of a mean."""
+    variance: Floats = (8.0 * float(np.finfo(float).eps) * mean) ** 2
+    return variance
+
+
 def rss_rounding(target: Floats, diagonal: Floats, coef: Floats, precision: Precision) -> Floats:
     """Return what rounding may make of S - 2 w^T C + w^T G w, a difference of sums.
 

@@ -28,7 +28,7 @@ from streamkern.selection import (
     held_out_errors,
 )
 from streamkern.selection.penalty import N_ALPHAS
-from streamkern.solve import Eigenbasis, NormalEquations, kept_gram, solve_ridge
+from streamkern.solve import Eigenbasis, NormalEquations, kept_gram, rounding_variance, solve_ridge
 from streamkern.statistics import Moments
 
 if TYPE_CHECKING:
@@ -46,8 +46,6 @@ if TYPE_CHECKING:
 _SMALLEST_SIZE = 64
 # Of the mean squared error, as a power of alpha: from here double precision gained a tenth or more.
 _FALLING = 0.1
-# Of a target's mean: what equal values may seem to differ by.
-_ROUNDING = 8.0 * float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True)
@@ -408,8 +406,8 @@ def _eigenbasis(total: Moments, intercept: bool) -> Eigenbasis:
         )
     basis = Eigenbasis.of(total.centred(intercept=intercept), total.n_rows - intercept)
     # Targets that vary by rounding alone do not vary.
-    spectrum, rounding = basis.spectrum, _ROUNDING * basis.target_mean
-    varies = spectrum.target > spectrum.weight * rounding**2
+    spectrum = basis.spectrum
+    varies = spectrum.target > spectrum.weight * rounding_variance(basis.target_mean)
     target = np.where(varies, spectrum.target, 0.0)
     return replace(basis, spectrum=replace(spectrum, target=target))
 

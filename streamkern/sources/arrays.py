@@ -167,7 +167,7 @@ class NamedRows:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         """Return the rows themselves."""
-        return self.X
+        return np.array(self.X, dtype=dtype, copy=copy)
 
 
 class ArraySource(Source):
