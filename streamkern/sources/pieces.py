@@ -94,7 +94,8 @@ class HDF5Reader(Reader):
                             self._read(dataset, piece, slice(row, stop), into[part])
                     row, filled = stop, part.stop
                     if filled == n_rows:
-                        yield held.block(filled, place)
+                        with coming.left_alone():
+                            yield held.block(filled, place)
                         place, filled = place + filled, 0
                         held = next(memory)
         if filled:

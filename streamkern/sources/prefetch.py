@@ -10,7 +10,7 @@ import math
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
@@ -62,6 +62,10 @@ class Prefetch:
             self._pool.shutdown(cancel_futures=True)
         if self._file >= 0:
             os.close(self._file)
+
+    def left_alone(self) -> nullcontext[None]:
+        """Do nothing while HDF5 reads nothing."""
+        return nullcontext()
 
     def until(self, row: int) -> int:  # noqa: ARG002  others read in steps
         """Return the end of the rows that may be read together with this one."""

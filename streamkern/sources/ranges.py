@@ -12,16 +12,17 @@ import io
 import math
 from bisect import bisect_right, insort
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Self
 
 from streamkern.errors import DataError
+from streamkern.sources import collector
 from streamkern.sources.chunks import requests, stored_rows
 from streamkern.sources.stores import AT_ONCE, StoreError, read, side_by_side
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import h5py
 
@@ -75,9 +76,15 @@ class RangeFile(io.RawIOBase):
         """Return what may be shown; HDF5 takes it for the name of the file."""
         return str(self.file)
 
+    def __enter__(self) -> Self:
+        """Let HDF5 read the file, for which the garbage collector is paused."""
+        collector.pause()
+        return self
+
     def __exit__(self, *_: object) -> None:
         """Raise DataError if the store failed, whatever HDF5 made of that."""
         failure = self._failure
+        collector.resume()
         self.close()
         if failure is not None:
             raise DataError(f"{self.file} {failure}") from None
@@ -190,6 +197,15 @@ class Fetch:
     def __exit__(self, *_: object) -> None:
         """Forget what has not come yet."""
         self._pool.shutdown(cancel_futures=True)
+
+    @contextmanager
+    def left_alone(self) -> Iterator[None]:
+        """Let the garbage collector work while HDF5 does not."""
+        collector.resume()
+        try:
+            yield
+        finally:
+            collector.pause()
 
     def until(self, row: int) -> int:
         """Return the end of the rows that are to be read together with this one."""
