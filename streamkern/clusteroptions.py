@@ -12,6 +12,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamkern.errors import ParameterError
+from streamkern.wording import printable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -189,7 +190,7 @@ def _check(
     path: Path, options: dict[str, Any], allowed: dict[str, Any], where: str, remedy: str
 ) -> None:
     for key, value in options.items():
-        form, name = allowed.get(key), f"{where}.{key}"
+        form, name = allowed.get(key), f"{where}.{printable(str(key))[:60]}"
         if isinstance(form, dict) and isinstance(value, dict):
             _check(path, value, form, name, remedy)
         elif isinstance(form, list) and isinstance(value, list):

@@ -522,6 +522,7 @@ def test_a_cluster_file_overwrites_and_removes_no_file(cluster_file, tmp_path):
             pass
     except ParameterError as error:
         assert "scheduler_kwargs.scheduler_file is not allowed" in str(error)  # noqa: PT017
+    assert kept.exists()
     assert kept.read_text() == "mine"
 
 
