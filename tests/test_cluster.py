@@ -535,11 +535,6 @@ def test_a_file_that_is_trusted_says_anything(cluster_file, tmp_path):
     assert found
 
 
-def test_trust_needs_a_file():
-    with pytest.raises(ParameterError, match=r"name it, or leave --trust-cluster-file"):
-        enter(trust_cluster_file=True, n_workers=1)
-
-
 SHELL = ["x; touch ran", "$(touch ran)", "`id`", "a\nb", "a | b", "a > b", "a --preload evil"]
 QUOTED = ['a "--preload" evil', "a \\--preload evil", "a '--preload' evil", "a\t--preload evil"]
 EXPANDED = ["a$IFS--preload", "a${IFS}--preload", "a$TMPDIR--preload", "{a,--preload,evil}", "a *"]
