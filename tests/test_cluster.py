@@ -583,6 +583,7 @@ def test_a_file_leaves_what_the_user_has_said_of_security(cluster_file, tmp_path
     monkeypatch.setattr(
         jobqueue.SLURMCluster, "__init__", lambda _, **options: asked.update(options)
     )
+    monkeypatch.setenv("PATH", str(tmp_path))
     (tmp_path / "sbatch").touch(0o755)
     site = {
         "scheduler-options": {"protocol": "tls", "port": 1},
@@ -599,9 +600,6 @@ def test_a_file_leaves_what_the_user_has_said_of_security(cluster_file, tmp_path
     path = cluster_file(**place, kwargs=kwargs)
     own = {"jobqueue.slurm": site, "streamkern.cluster-options.SLURMCluster.local-directory": "/x"}
     with dask.config.set(own):
-        with pytest.raises(ClusterError, match=r"needs sbatch, which is not on this machine"):
-            enter(cluster=path)
-        monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
         with pytest.raises(ClusterError, match=r"could not be started"):
             enter(cluster=path)
     assert asked == kwargs | {
@@ -610,6 +608,9 @@ def test_a_file_leaves_what_the_user_has_said_of_security(cluster_file, tmp_path
         "interface": "lo",
         "local_directory": "/x",
     }
+    (tmp_path / "sbatch").unlink()
+    with pytest.raises(ClusterError, match=r"needs sbatch, which is not on this machine"):
+        enter(cluster=path)
 
 
 DIRECTIVES = {
