@@ -599,9 +599,8 @@ def test_a_file_leaves_what_the_user_has_said_of_security(cluster_file, tmp_path
     place = {"module": "dask_jobqueue", "class_": "SLURMCluster"}
     path = cluster_file(**place, kwargs=kwargs)
     own = {"jobqueue.slurm": site, "streamkern.cluster-options.SLURMCluster.local-directory": "/x"}
-    with dask.config.set(own):
-        with pytest.raises(ClusterError, match=r"could not be started"):
-            enter(cluster=path)
+    with dask.config.set(own), pytest.raises(ClusterError, match=r"could not be started"):
+        enter(cluster=path)
     assert asked == kwargs | {
         "scheduler_options": {"protocol": "tls", "port": 2},
         "worker_extra_args": ["--protocol=tls", "--lifetime=1h"],
