@@ -50,7 +50,7 @@ def resume() -> None:
 
 def _begin_anew() -> None:
     """End, in a child that was forked, the pauses of threads that it has not."""
-    global _lock, _pauses, _collecting  # noqa: PLW0603
+    global _lock, _pauses, _collecting
     if _pauses and _was_enabled:
         gc.enable()
     _lock, _pauses, _collecting = threading.RLock(), 0, None
