@@ -40,6 +40,10 @@ def _files(folder: str | Path, kind: str, pattern: str = "*") -> list[Path]:
     return list(Path(folder).glob(f"{pattern}-{kind}-{'[0-9]' * _DIGITS}{_ENDING}"))
 
 
+def _temporary(where: Path) -> list[Path]:
+    return [path for ending in ("partial", "lock") for path in where.glob(f".*.{ending}")]
+
+
 @dataclass(frozen=True)
 class SavedPass:
     """What is saved of one pass; small, and the same for every task of it.
@@ -158,7 +162,7 @@ def opened_checkpoint(folder: str | Path, job: dict[str, Any]) -> Iterator[Check
             with replacing(manifest) as temporary:
                 temporary.write_text(text)
         if alone:
-            for left in where.glob(".*.partial"):  # of processes that were killed
+            for left in _temporary(where):  # of processes that were killed
                 left.unlink(missing_ok=True)
         _remove_damaged(where)
         yield Checkpoint(str(where.resolve()), hashlib.sha256(text.encode()).hexdigest())
@@ -187,7 +191,8 @@ def remove_checkpoint(folder: str | Path) -> None:
     if not where.is_dir():
         return
     with suppress(CheckpointError), _locked(where):
-        for path in (*_files(where, _GROUP), *_files(where, _TOTAL), where / _JOB, where / _LOCK):
+        ours = (*_files(where, _GROUP), *_files(where, _TOTAL), *_temporary(where))
+        for path in (*ours, where / _JOB, where / _LOCK):
             path.unlink(missing_ok=True)
         with suppress(OSError):
             where.rmdir()
