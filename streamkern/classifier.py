@@ -27,7 +27,7 @@ from streamkern.model import RidgeModel, pattern_of, restored
 from streamkern.observing import job
 from streamkern.ridgeoptions import RidgeOptions
 from streamkern.sources import Classes, LabelledSource, labelled_rows
-from streamkern.storage import holds_moments, read_model
+from streamkern.storage import WRONG_VALUES, holds_moments, read_model
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -315,7 +315,7 @@ def restored_classifier(model_class: type[_Model], file: ModelFile, path: str | 
             calibration=checked_method(described["option_calibration"]),
         )
         model._take(ridge, rule, factors)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except WRONG_VALUES as error:
         raise ModelFileError(f"{path} is a damaged model ({error}); copy it again.") from error
     return model
 

@@ -27,7 +27,7 @@ from streamkern.prediction import predicted_rows
 from streamkern.scored_classes import ScoredClasses
 from streamkern.scoring import scored
 from streamkern.statistics import StagedErrors
-from streamkern.storage import EnsembleFile, write_ensemble
+from streamkern.storage import WRONG_VALUES, EnsembleFile, write_ensemble
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -235,6 +235,6 @@ def restored_ensemble(
         model.report_ = card["report"]
         model._take(file.ensemble, rule, factors)
         model._note_inputs(file.ensemble.n_features, card.get("feature_names"))
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except WRONG_VALUES as error:
         raise ModelFileError(f"{path} is a damaged model ({error}); copy it again.") from error
     return model

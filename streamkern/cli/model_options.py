@@ -345,7 +345,13 @@ def prepared(
     from streamkern.storage import check_output
 
     labels, names = options.get("classify", False), (options["x"], options["y"])
-    source = open_hdf5(options["data"], *names, weights=options["weights"], labels=labels)
+    source = open_hdf5(
+        options["data"],
+        *names,
+        weights=options["weights"],
+        labels=labels,
+        folders=options.get("folders", False),
+    )
     if not options.get("like"):
         check_folds(checked, source)
     place = Place.of(options)

@@ -29,11 +29,13 @@ from streamkern.storage.outputs import (
 )
 from streamkern.storage.recipes import read_recipe
 from streamkern.storage.rows import RowWriter, texts_of
+from streamkern.storage.untrusted import WRONG_VALUES
 
 __all__ = [
     "COMPONENTS",
     "FORMATS",
     "MOMENTS",
+    "WRONG_VALUES",
     "Checkpoint",
     "EnsembleFile",
     "ModelFile",

@@ -26,6 +26,7 @@ from streamkern.errors import CheckpointError, StreamkernWarning, first_line
 from streamkern.storage.cards import plain
 from streamkern.storage.outputs import make_folder, replacing
 from streamkern.storage.plain import is_whole, read_plain, write_plain
+from streamkern.storage.untrusted import json_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -237,10 +238,13 @@ def _is_that(path: Path, descriptor: int) -> bool:
 
 def _read_job(manifest: Path) -> dict[str, Any]:
     try:
-        job = json.loads(manifest.read_text())
+        if not manifest.is_file():
+            raise ValueError("not a plain file")  # noqa: TRY301  the same damage
+        job = json_of(manifest.read_text())
         if not isinstance(job, dict):
             raise ValueError(f"{type(job).__name__}")  # noqa: TRY301, TRY004  the same damage
-    except (OSError, ValueError) as error:
+        json.dumps(job)  # what is nested without end is found here
+    except (OSError, RecursionError, ValueError) as error:
         raise CheckpointError(
             f"{manifest} is damaged ({first_line(error)}); remove the folder, or name another."
         ) from error

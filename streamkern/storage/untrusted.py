@@ -1,11 +1,16 @@
 """Values of HDF5 files that anyone may have written: never code, never more than the file holds.
 
 Texts are of fixed length.  HDF5 keeps those of variable length in a heap, and one that was tampered
-with sends HDF5 (2.0.0, H5HG__cache_heap_deserialize) into an endless loop.
+with sends HDF5 (2.0.0, H5HG__cache_heap_deserialize) into an endless loop.  There are no filters: two
+of them make a gigabyte of a kilobyte.
 """
 
 from __future__ import annotations
 
+import json
+import math
+import stat
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import h5py
@@ -14,17 +19,80 @@ import numpy as np
 if TYPE_CHECKING:
     from streamkern._typing import Array
 
-# What reading a file that was tampered with can meet.
-DAMAGE = (
-    AttributeError,
-    KeyError,
-    OSError,
-    RecursionError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
+# What values of other types and sizes than expected can lead to, and reading them besides.
+WRONG_VALUES = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+DAMAGE = (*WRONG_VALUES, OSError, RuntimeError)
 _MARK_BYTES = 256
+# Of an integer: seeds may have many.
+_MOST_DIGITS = 100
+
+
+def opened(path: str | Path) -> h5py.File:
+    """Open a plain file for reading; to open a pipe would be to wait for who writes to it.
+
+    Raises
+    ------
+    OSError
+        If it is anything else, or not HDF5.
+    """
+    if not stat.S_ISREG(Path(path).stat().st_mode):
+        raise OSError(f"{path} is not a plain file")
+    return h5py.File(path, "r", locking="best-effort")
+
+
+def check_contents(file: h5py.File) -> None:
+    """Raise ValueError unless a file holds all that it names, once; nothing is decoded for that.
+
+    So there are no links, nothing has two names, and arrays have no more bytes than the file.
+    """
+    room, groups = file.id.get_filesize(), [file["/"]]
+    seen = {h5py.h5o.get_info(file.id).addr}
+    while groups:
+        group = groups.pop()
+        for name in group:
+            item = member(group, name)
+            address = h5py.h5o.get_info(item.id).addr
+            if address in seen:
+                raise ValueError(f"{item.name} has another name")
+            seen.add(address)
+            if isinstance(item, h5py.Group):
+                groups.append(item)
+            else:
+                room -= _claimed_bytes(item)
+            if room < 0:
+                raise ValueError(
+                    f"{item.name} claims {_claimed_bytes(item):,} bytes that were not written"
+                )
+
+
+def _claimed_bytes(dataset: h5py.Dataset) -> int:
+    """Return how many bytes reading a dataset takes, or raise ValueError if others decide."""
+    if dataset.is_virtual or dataset.external:
+        raise ValueError(f"{dataset.name} is in other files")
+    if dataset.id.get_create_plist().get_nfilters():
+        raise ValueError(f"{dataset.name} has filters")
+    shapes = dataset.shape or (), dataset.chunks or ()
+    item_bytes: int = dataset.dtype.itemsize
+    return max(map(math.prod, shapes)) * item_bytes  # of any size, unlike those of NumPy
+
+
+def json_of(text: str) -> Any:
+    """Return the plain values of a JSON text.
+
+    Raises
+    ------
+    RecursionError
+        If they are nested without end.
+    ValueError
+        If it is none, or has integers that no seed has.
+    """
+    return json.loads(text, parse_int=_integer)
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS:
+        raise ValueError(f"an integer of {len(digits)} digits")
+    return int(digits)
 
 
 def fixed(text: str) -> Array:
@@ -84,10 +152,9 @@ def array(dataset: h5py.Dataset, kinds: str = "fiu") -> Array:
     """
     if dataset.dtype.kind not in kinds:
         raise ValueError(f"{dataset.name} holds {dataset.dtype}, not numbers")
-    if dataset.is_virtual or dataset.external:
-        raise ValueError(f"{dataset.name} is in other files")
-    if dataset.nbytes > dataset.id.get_storage_size():  # as little as the file has
-        raise ValueError(f"{dataset.name} claims {dataset.nbytes:,} bytes that were not written")
+    claimed = _claimed_bytes(dataset)
+    if claimed > dataset.id.get_storage_size():  # as little as the file has
+        raise ValueError(f"{dataset.name} claims {claimed:,} bytes that were not written")
     found: Array = dataset[()]
     return found
 
