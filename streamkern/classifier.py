@@ -307,7 +307,7 @@ def restored_classifier(model_class: type[_Model], file: ModelFile, path: str | 
         described = file.card["classifier"]
         rule = ClassRule.from_dict(described)
         if rule.classes.n_targets != ridge.predictor_.coef.shape[1]:
-            raise ValueError(f"{len(rule.classes)} classes")  # noqa: TRY301
+            raise ValueError(f"{len(rule.classes)} classes")
         factors = factors_of(described["class_factors"], rule.classes)
         model = model_class(
             **{name: getattr(ridge, name) for name in names},

@@ -229,7 +229,7 @@ def restored_ensemble(
         if len(rule.classes) != file.ensemble.n_classes or model.algorithm != (
             file.ensemble.algorithm
         ):
-            raise ValueError(f"{len(rule.classes)} classes")  # noqa: TRY301
+            raise ValueError(f"{len(rule.classes)} classes")
         model._boosting()
         factors = factors_of(card["report"]["class_factors"], rule.classes)
         model.report_ = card["report"]

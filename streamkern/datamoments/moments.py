@@ -30,7 +30,14 @@ from streamkern.recipes.names import input_names
 from streamkern.scheduling import is_task, kept, run, shared, task
 from streamkern.sources import LabelledSource, as_source, labelled_rows
 from streamkern.statistics import ByFold, Triangle
-from streamkern.storage import MOMENTS, WRONG_VALUES, MomentsFile, damaged, read_moments, write_moments
+from streamkern.storage import (
+    MOMENTS,
+    WRONG_VALUES,
+    MomentsFile,
+    damaged,
+    read_moments,
+    write_moments,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -296,11 +303,11 @@ def _restored(path: str | Path, file: MomentsFile) -> DataMoments:
             check_names(report["feature_names"], report["n_features"])
         missing = _REPORTED - report.keys() or _SECONDS - report["seconds"].keys()
         if missing or "kind" not in report["data"]:
-            raise ValueError(f"the report lacks {min(missing or {'data'})}")  # noqa: TRY301
+            raise ValueError(f"the report lacks {min(missing or {'data'})}")
         numbers = [*(report[name] for name in _NUMBERS), *report["seconds"].values()]
         numbers += [*report["dropped_columns"], *report.get("nearly_constant_columns", [])]
         if not all(isinstance(number, (int, float)) for number in numbers):
-            raise ValueError("what are no numbers in the report")  # noqa: TRY301, TRY004  damage
+            raise ValueError("what are no numbers in the report")
         return DataMoments(
             folds=file.folds,
             n_folds=file.folds.rule.n_folds,

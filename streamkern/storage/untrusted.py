@@ -1,8 +1,8 @@
 """Values of HDF5 files that anyone may have written: never code, never more than the file holds.
 
 Texts are of fixed length.  HDF5 keeps those of variable length in a heap, and one that was tampered
-with sends HDF5 (2.0.0, H5HG__cache_heap_deserialize) into an endless loop.  There are no filters: two
-of them make a gigabyte of a kilobyte.
+with sends HDF5 (2.0.0, H5HG__cache_heap_deserialize) into an endless loop.  No filters: two of
+them make a gigabyte of a kilobyte.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from streamkern._typing import Array
 
 # What values of other types and sizes than expected can lead to, and reading them besides.
-WRONG_VALUES = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-DAMAGE = (*WRONG_VALUES, OSError, RuntimeError)
+WRONG_VALUES = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+DAMAGE = (*WRONG_VALUES, OSError)
 _MARK_BYTES = 256
 # Of an integer: seeds may have many.
 _MOST_DIGITS = 100

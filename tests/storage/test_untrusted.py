@@ -1,5 +1,6 @@
 """Values of files that anyone may have written: plain ones come back, all else is refused."""
 
+import os
 import resource
 import subprocess
 import sys
@@ -149,7 +150,41 @@ def many_names(file, name):
         file[f"map/{i}"] = file[name]
 
 
+def group_linked(file, name):
+    file.move("map", "elsewhere")
+    file["map"] = h5py.SoftLink("/elsewhere")
+
+
+def equations_linked(file, name):
+    file.move("equations", "elsewhere")
+    file["equations"] = h5py.SoftLink("/elsewhere")
+
+
+def two_names(file, name):
+    file["equations/again"] = file["equations"]
+
+
+def filtered(file, name):
+    values = file[name][()]
+    del file[name]
+    made = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    made.set_chunk(values.shape)
+    for _ in range(2):
+        made.set_deflate(9)
+    kind, space = h5py.h5t.py_create(values.dtype), h5py.h5s.create_simple(values.shape)
+    dataset = h5py.h5d.create(file.id, name.encode(), kind, space, made)
+    dataset.write(h5py.h5s.ALL, h5py.h5s.ALL, values)
+
+
+def beside(file, name):
+    """What no reader asks for is refused too: who knows what else reads the file."""
+    filtered(file, "coef")
+    file.move("coef", "notes")
+    file["coef"] = file["notes"][()]
+
+
 CHANGES = [external, linked, moved, many_names]
+CHANGES += [group_linked, equations_linked, two_names, filtered, beside]
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
@@ -159,6 +194,62 @@ def test_what_is_elsewhere_or_there_many_times_is_not_read(tmp_path, change):
         change(opened, "map/inner_frequencies")
     with pytest.raises(ModelFileError, match="damaged"):
         load(tmp_path / "a.h5")
+
+
+@pytest.mark.parametrize("kind", ["moments", "sums"])
+def test_no_file_of_our_own_has_filters(kind, tmp_path):
+    read, error = READERS[kind]
+    saved(kind, tmp_path / "a.h5")
+    names = datasets(tmp_path / "a.h5")
+    with h5py.File(tmp_path / "a.h5", "r+") as opened:
+        assert not any(opened[name].chunks for name in names)
+        filtered(opened, max(names, key=lambda name: opened[name].size))
+    with pytest.raises(error, match="has filters"):
+        read(tmp_path / "a.h5")
+
+
+WAITING = """
+import sys
+from streamkern import load, load_moments
+from streamkern.errors import StreamkernError
+from streamkern.storage import opened_checkpoint, read_recipe
+from streamkern.storage.plain import is_whole, read_plain
+
+pipe, linked, folder = sys.argv[1:]
+for read in (load, load_moments, read_recipe, read_plain):
+    for path in (pipe, linked, "/dev/zero", folder):
+        try:
+            read(path)
+        except StreamkernError as error:
+            print(str(error).count(path))
+assert not is_whole(pipe)
+try:
+    opened_checkpoint(folder, {}).__enter__()
+except StreamkernError as error:
+    print(error)
+"""
+
+
+def test_a_pipe_is_not_waited_for_wherever_it_is(tmp_path):
+    pipe, linked = tmp_path / "pipe", tmp_path / "a.h5"
+    os.mkfifo(pipe)
+    saved("model", linked)
+    with h5py.File(linked, "r+") as opened:
+        del opened["map"]
+        opened["map"] = opened["recipe"] = h5py.ExternalLink(str(pipe), "/")
+    (tmp_path / "saved").mkdir()
+    os.mkfifo(tmp_path / "saved" / "job.json")
+    done = subprocess.run(
+        [sys.executable, "-c", WAITING, pipe, linked, tmp_path / "saved"],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    assert done.stderr == ""
+    said = done.stdout.splitlines()
+    assert len(said) == 4 * 4 + 1
+    assert "job.json is damaged (not a plain file); remove the folder" in said[-1]
 
 
 def test_a_long_text_that_was_not_written_takes_no_memory(tmp_path):
