@@ -45,35 +45,40 @@ def check_contents(file: h5py.File) -> None:
 
     So there are no links, nothing has two names, and arrays have no more bytes than the file.
     """
-    room, groups = file.id.get_filesize(), [file["/"]]
-    seen = {h5py.h5o.get_info(file.id).addr}
+    room, groups = file.id.get_filesize(), [h5py.h5g.open(file.id, b"/")]
+    seen = {h5py.h5o.get_info(groups[0]).addr}
     while groups:
         group = groups.pop()
         for name in group:
-            item = member(group, name)
-            address = h5py.h5o.get_info(item.id).addr
+            if group.links.get_info(name).type != h5py.h5l.TYPE_HARD:
+                raise ValueError(f"{name!r} is a link")
+            item = h5py.h5o.open(group, name)
+            address = h5py.h5o.get_info(item).addr
             if address in seen:
-                raise ValueError(f"{item.name} has another name")
+                raise ValueError(f"{_name(item)} has another name")
             seen.add(address)
-            if isinstance(item, h5py.Group):
+            if isinstance(item, h5py.h5g.GroupID):
                 groups.append(item)
             else:
-                room -= _claimed_bytes(item)
-            if room < 0:
-                raise ValueError(
-                    f"{item.name} claims {_claimed_bytes(item):,} bytes that were not written"
-                )
+                room -= _claimed_bytes(item, room)
 
 
-def _claimed_bytes(dataset: h5py.Dataset) -> int:
-    """Return how many bytes reading a dataset takes, or raise ValueError if others decide."""
-    if dataset.is_virtual or dataset.external:
-        raise ValueError(f"{dataset.name} is in other files")
-    if dataset.id.get_create_plist().get_nfilters():
-        raise ValueError(f"{dataset.name} has filters")
-    shapes = dataset.shape or (), dataset.chunks or ()
-    item_bytes: int = dataset.dtype.itemsize
-    return max(map(math.prod, shapes)) * item_bytes  # of any size, unlike those of NumPy
+def _claimed_bytes(dataset: h5py.h5d.DatasetID, most: int) -> int:
+    """Return how many bytes reading a dataset takes, or raise ValueError unless it has them."""
+    made, kind = dataset.get_create_plist(), dataset.get_type()
+    if made.get_layout() == h5py.h5d.VIRTUAL or made.get_external_count():
+        raise ValueError(f"{_name(dataset)} is in other files")
+    if made.get_nfilters():
+        raise ValueError(f"{_name(dataset)} has filters")
+    chunk = made.get_chunk() if made.get_layout() == h5py.h5d.CHUNKED else (0,)
+    claimed: int = max(math.prod(dataset.shape or ()), math.prod(chunk)) * kind.get_size()
+    if claimed > most:
+        raise ValueError(f"{_name(dataset)} claims {claimed:,} bytes that were not written")
+    return claimed
+
+
+def _name(item: Any) -> str:
+    return bytes(h5py.h5i.get_name(item)).decode(errors="replace")
 
 
 def json_of(text: str) -> Any:
@@ -152,9 +157,7 @@ def array(dataset: h5py.Dataset, kinds: str = "fiu") -> Array:
     """
     if dataset.dtype.kind not in kinds:
         raise ValueError(f"{dataset.name} holds {dataset.dtype}, not numbers")
-    claimed = _claimed_bytes(dataset)
-    if claimed > dataset.id.get_storage_size():  # as little as the file has
-        raise ValueError(f"{dataset.name} claims {claimed:,} bytes that were not written")
+    _claimed_bytes(dataset.id, dataset.id.get_storage_size())  # as little as the file has
     found: Array = dataset[()]
     return found
 
