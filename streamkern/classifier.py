@@ -27,7 +27,8 @@ from streamkern.model import RidgeModel, pattern_of, restored
 from streamkern.observing import job
 from streamkern.ridgeoptions import RidgeOptions
 from streamkern.sources import Classes, LabelledSource, labelled_rows
-from streamkern.storage import WRONG_VALUES, holds_moments, read_model
+from streamkern.storage import holds_moments, read_model
+from streamkern.storage.untrusted import WRONG_VALUES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

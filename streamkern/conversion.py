@@ -14,13 +14,8 @@ from streamkern.errors import DataError, OutputError, ParameterError
 from streamkern.recipes import RECIPE, Recipe, RecipeOptions, discover
 from streamkern.recipes.columns import Numbers
 from streamkern.recipes.tally import Tally
-from streamkern.storage import (
-    RowWriter,
-    check_format,
-    check_output,
-    read_recipe,
-    temporary_path,
-)
+from streamkern.storage import RowWriter, check_format, check_output, read_recipe
+from streamkern.storage.outputs import temporary_path
 from streamkern.tables import check_targets, open_table, split_columns
 from streamkern.wording import listed
 

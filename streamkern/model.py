@@ -23,7 +23,8 @@ from streamkern.resources import current_resources
 from streamkern.ridgeoptions import RidgeOptions
 from streamkern.solved import solved_ridge
 from streamkern.sources import as_source
-from streamkern.storage import WRONG_VALUES, holds_moments, read_model
+from streamkern.storage import holds_moments, read_model
+from streamkern.storage.untrusted import WRONG_VALUES
 from streamkern.tuned import Choice
 
 if TYPE_CHECKING:

@@ -27,7 +27,8 @@ from streamkern.prediction import predicted_rows
 from streamkern.scored_classes import ScoredClasses
 from streamkern.scoring import scored
 from streamkern.statistics import StagedErrors
-from streamkern.storage import WRONG_VALUES, EnsembleFile, write_ensemble
+from streamkern.storage import EnsembleFile, write_ensemble
+from streamkern.storage.untrusted import WRONG_VALUES
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -345,13 +346,8 @@ def prepared(
     from streamkern.storage import check_output
 
     labels, names = options.get("classify", False), (options["x"], options["y"])
-    source = open_hdf5(
-        options["data"],
-        *names,
-        weights=options["weights"],
-        labels=labels,
-        folders=options.get("folders", False),
-    )
+    source = open_hdf5(options["data"], *names, weights=options["weights"], labels=labels)
+    source = replace(source, folders=options.get("folders", False))
     if not options.get("like"):
         check_folds(checked, source)
     place = Place.of(options)

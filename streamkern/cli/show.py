@@ -23,7 +23,8 @@ def show(say: Say, model: str) -> None:
     Of a file of moments or of principal components, show which rows it is of, and how they were
     read.
     """
-    from streamkern.storage import WRONG_VALUES, holds_components, holds_ensemble, holds_moments
+    from streamkern.storage import holds_components, holds_ensemble, holds_moments
+    from streamkern.storage.untrusted import WRONG_VALUES
 
     if holds_moments(model):
         shown = _show_moments

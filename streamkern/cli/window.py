@@ -69,13 +69,9 @@ def window(say: Say, **options: Any) -> None:
     checked = RidgeOptions(regression_of(model)).passes()
     names = options["x"], options["y"]
     series = open_hdf5(
-        options["data"],
-        *names,
-        weights=options["weights"],
-        labels=options["classify"],
-        folders=options["folders"],
+        options["data"], *names, weights=options["weights"], labels=options["classify"]
     )
-    source = last_files(series, options["n_files"])
+    source = replace(last_files(series, options["n_files"]), folders=options["folders"])
     inputs = [file.path for file in source.files]
     check_output(options["out"], force=options["force"], inputs=inputs, formats=["HDF5"])
     check_report(options, inputs)

@@ -30,14 +30,8 @@ from streamkern.recipes.names import input_names
 from streamkern.scheduling import is_task, kept, run, shared, task
 from streamkern.sources import LabelledSource, as_source, labelled_rows
 from streamkern.statistics import ByFold, Triangle
-from streamkern.storage import (
-    MOMENTS,
-    WRONG_VALUES,
-    MomentsFile,
-    damaged,
-    read_moments,
-    write_moments,
-)
+from streamkern.storage import MOMENTS, MomentsFile, damaged, read_moments, write_moments
+from streamkern.storage.untrusted import WRONG_VALUES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -22,7 +22,7 @@ from streamkern.pca.components import (
 from streamkern.prediction import predicted_rows
 from streamkern.principal import checked_number
 from streamkern.sources import as_source
-from streamkern.storage import WRONG_VALUES
+from streamkern.storage.untrusted import WRONG_VALUES
 
 if TYPE_CHECKING:
     from pathlib import Path

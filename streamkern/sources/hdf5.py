@@ -262,20 +262,14 @@ class HDF5Source(Source):
 
 
 def without_folders(data: dict[str, Any]) -> dict[str, Any]:
-    """Return what `describe` says, with the names of files alone unless their folders are wanted.
+    """Return what `describe` says, with names of files in the place of paths unless asked for.
 
     Models and reports go to people who should not learn how the disks of others are laid out.
     """
     if data.get("folders") or "files" not in data:
         return data
-    files = [
-        file
-        | {"path": _name(file["path"])}
-        | {"parts": [(_name(path), *rest) for path, *rest in file["parts"]]}
-        for file in data["files"]
-    ]
-    return data | {"files": files}
+    return data | {"files": [file | _named(file["path"]) for file in data["files"]]}
 
 
-def _name(path: str) -> str:
-    return path if is_url(path) else Path(path).name
+def _named(path: str) -> dict[str, Any]:
+    return {"path": path if is_url(path) else Path(path).name, "parts": ()}

@@ -20,22 +20,14 @@ from streamkern.storage.ensembles import EnsembleFile, read_ensemble, write_ense
 from streamkern.storage.exports import FORMATS, exported
 from streamkern.storage.models import ModelFile, read_model, write_model
 from streamkern.storage.moments import MomentsFile, read_moments, write_moments
-from streamkern.storage.outputs import (
-    check_format,
-    check_output,
-    make_folder,
-    replacing,
-    temporary_path,
-)
+from streamkern.storage.outputs import check_format, check_output, make_folder, replacing
 from streamkern.storage.recipes import read_recipe
 from streamkern.storage.rows import RowWriter, texts_of
-from streamkern.storage.untrusted import WRONG_VALUES
 
 __all__ = [
     "COMPONENTS",
     "FORMATS",
     "MOMENTS",
-    "WRONG_VALUES",
     "Checkpoint",
     "EnsembleFile",
     "ModelFile",
@@ -59,7 +51,6 @@ __all__ = [
     "read_recipe",
     "remove_checkpoint",
     "replacing",
-    "temporary_path",
     "texts_of",
     "write_components",
     "write_ensemble",
