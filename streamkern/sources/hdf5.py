@@ -13,7 +13,7 @@ from tlz import partition_all
 from streamkern.errors import DataError, ParameterError
 from streamkern.sources.base import Segment, Shard, Source, rounding_of
 from streamkern.sources.headers import CHUNK_CACHE_BYTES, FileRows, describe_rows, matching
-from streamkern.sources.label_columns import HDF5Labels, check_labels
+from streamkern.sources.label_columns import HDF5Labels
 from streamkern.sources.pieces import HDF5Reader, Piece
 from streamkern.sources.ranges import FRONTS, HELD_BYTES, fetch_fronts
 from streamkern.sources.stores import StoredFile, side_by_side
@@ -80,7 +80,7 @@ def open_hdf5(
     files: list[FileRows] = []
     for some in partition_all(FRONTS, names):
         fetch_fronts([name for name in some if isinstance(name, StoredFile)])
-        files += [describe_rows(name, x, y, weights) for name in some]
+        files += [describe_rows(name, x, y, weights, column) for name in some]
     seen: set[object] = set()
     for file in files:
         place = file.path.place if isinstance(file.path, StoredFile) else file.path
@@ -102,9 +102,6 @@ def open_hdf5(
             )
     if not sum(file.n_rows for file in files):
         raise DataError(f"{first.path} has zero rows; at least one is needed.")
-    if column is not None:
-        for file in files:
-            check_labels(file.path, column, file.n_rows)
     return HDF5Source(tuple(files), x, y, weights, labels=column)
 
 

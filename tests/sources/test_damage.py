@@ -234,5 +234,5 @@ def test_a_virtual_dataset_of_a_dataset_that_is_gone_is_refused(tmp_path, rows):
         file.move("X", "Z")
     with pytest.raises(DataError, match="changed while it was in use"):
         source.check_unchanged()
-    with pytest.raises(DataError, match=r"X is made of X in part\.h5, which has no such dataset"):
+    with pytest.raises(DataError, match=r"X are made of X in part\.h5: it has no such dataset"):
         streamkern.open_hdf5(tmp_path / "a.h5")
