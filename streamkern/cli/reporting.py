@@ -10,12 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from streamkern.errors import ParameterError
 from streamkern.urls import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from streamkern.cli.options import Say
     from streamkern.sources import Source
 
@@ -27,18 +24,6 @@ def report_option(command: Any) -> Any:
         metavar="FILE.html",
         help="Write what was fitted, how well it does on rows left out, and what it took.",
     )(command)
-
-
-def check_report(options: dict[str, Any], inputs: Iterable[str | Path]) -> None:
-    """Raise an error unless the report can be written, beside the model and not in its place."""
-    from streamkern.storage import check_output
-
-    report, out = options.get("report"), options["out"]
-    if report is None:
-        return
-    if Path(report).resolve() == Path(out).resolve():
-        raise ParameterError(f"--out and --report are both {report}; name two files.")
-    check_output(report, force=options["force"], inputs=inputs)
 
 
 def write_report(say: Say, model: Any, options: dict[str, Any], source: Source | None) -> None:

@@ -163,6 +163,11 @@ class HDF5Source(Source):
         return 2 * largest + HELD_BYTES if is_stored else largest
 
     @property
+    def paths(self) -> list[str]:  # type: ignore[override]
+        """All files that rows are read from, through links and virtual datasets too."""
+        return [path for file in self.files for path in file.paths]
+
+    @property
     def rounding(self) -> float:  # type: ignore[override]
         """The relative rounding of the coarsest file."""
         return max(rounding_of(np.dtype(file.dtype)) for file in self.files)

@@ -30,6 +30,8 @@ CHUNK_CACHE_BYTES = 8 << 20
 OUTAGES = {errno.EAGAIN, errno.EINTR, errno.ESTALE, errno.ETIMEDOUT}
 _PASSING = {errno.EIO, *OUTAGES}
 _WAITS = (0.05, 0.2, 0.8)
+# Of URLs that are paths.
+_LOCAL = ("file", "local")
 # What HDF5 says, and what that means.
 _KNOWN_REASONS = {
     "truncated": "is a truncated HDF5 file: it is shorter than its header says; copy it again.",
@@ -74,7 +76,10 @@ class FileRows(NamedTuple):
 
     @property
     def paths(self) -> list[str]:
-        """All files that the rows are read from."""
+        """All files that the rows are read from, without those in stores."""
+        if isinstance(self.path, StoredFile):
+            protocol, path = self.path.place
+            return [path] if protocol in _LOCAL else []
         return [self.path, *(path for path, *_ in self.parts)]
 
     @property
@@ -96,7 +101,7 @@ def _size_and_version(path: str) -> tuple[int, float | str]:
 def matching(pattern: str, storage_options: Mapping[str, Any] | None = None) -> list[str]:
     """Return the paths that a path, a URL or a glob pattern stands for, sorted."""
     protocol, mark, path = pattern.partition("://")
-    if mark and protocol in ("file", "local"):
+    if mark and protocol in _LOCAL:
         pattern = path
     elif is_url(pattern):
         return list(files_at(pattern, storage_options or {}))

@@ -65,3 +65,15 @@ def test_locking_is_what_the_environment_variable_of_hdf5_says(path, way):
         assert done.stdout == "7\n"
     else:
         assert "cannot be locked" in done.stderr
+
+
+def test_a_file_that_a_writer_has_open_for_swmr_is_refused_with_what_to_do(tmp_path):
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w", libver="latest") as file:
+        file["X"], file["y"] = np.zeros((7, 2)), np.zeros(7)
+        file.swmr_mode = True
+        with pytest.raises(
+            DataError, match=r"a\.h5 is open in a program that writes .*`h5clear -s`"
+        ):
+            open_hdf5(path)
+    assert open_hdf5(path).n_samples == 7
