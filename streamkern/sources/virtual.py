@@ -54,12 +54,9 @@ def boxes(space: h5py.h5s.SpaceID, shape: tuple[int, ...]) -> Array:
 def _ended(space: h5py.h5s.SpaceID, shape: tuple[int, ...]) -> h5py.h5s.SpaceID:
     """Return a selection up to the end of a dataset of this shape, or a little further."""
     start, stride, count, block = space.get_regular_hyperslab()
-    left = [max(n - first, 0) for n, first in zip(shape, start, strict=True)]
-    count = [
-        -(-room // step) if n == _ENDLESS else n
-        for room, step, n in zip(left, stride, count, strict=True)
-    ]
-    block = [room if n == _ENDLESS else n for room, n in zip(left, block, strict=True)]
+    room = np.maximum(np.subtract(shape, start, dtype=np.int64), 0)
+    count = np.where(np.equal(count, _ENDLESS), -(-room // stride), count).tolist()
+    block = np.where(np.equal(block, _ENDLESS), room, block).tolist()
     ended = h5py.h5s.create_simple(shape)
     ended.select_hyperslab(start, tuple(count), stride, tuple(block))
     return ended
@@ -70,9 +67,9 @@ def volume(found: Array) -> int:
     return sum(math.prod(each) for each in (found[:, 1] - found[:, 0]).clip(0).tolist())
 
 
-def first_gap(shape: tuple[int, ...], pieces: Sequence[Array]) -> list[list[int]] | None:
-    """Return the first and last corners of a box that is in no piece, or None if there is none."""
-    every = np.unique(np.concatenate(pieces), axis=0)
+def first_gap(shape: tuple[int, ...], pieces: Sequence[Array]) -> str:
+    """Return which rows, or columns of them, are in no piece, in words that are empty if none."""
+    every = np.unique(np.concatenate([np.zeros((0, 2, len(shape)), int), *pieces]), axis=0)
     edges = [np.unique([0, n, *every[:, :, j].ravel()]) for j, n in enumerate(shape)]
     cells = [len(each) - 1 for each in edges]
     if max(len(every), math.prod(cells) // _CELLS) > _MOST_PIECES:
@@ -82,19 +79,11 @@ def first_gap(shape: tuple[int, ...], pieces: Sequence[Array]) -> list[list[int]
         ends = (np.searchsorted(each, box[:, j]) for j, each in enumerate(edges))
         is_there[tuple(slice(*end) for end in ends)] = True
     if is_there.all():
-        return None
+        return ""
     cell = np.unravel_index(np.argmin(is_there), is_there.shape)
-    return [[int(each[i + end]) for i, each in zip(cell, edges, strict=True)] for end in (0, 1)]
-
-
-def in_words(first: Sequence[int], last: Sequence[int] | None, shape: Sequence[int] = ()) -> str:
-    """Return which rows there are between two places, and which columns if these are not all."""
-    if last is None:
-        return f"rows from {first[0]:,}"
-    said = f"rows {first[0]:,} to {last[0]:,}"
-    if len(shape) > 1 and last[1] - first[1] < shape[1]:
-        said += f", columns {first[1]:,} to {last[1]:,},"
-    return said
+    (first, last), *wide = [each[i : i + 2].tolist() for i, each in zip(cell, edges, strict=True)]
+    columns = f", columns {wide[0][0]:,} to {wide[0][1]:,}," if wide and cells[1] > 1 else ""
+    return f"rows {first:,} to {last:,}{columns}"
 
 
 def rows_of(space: h5py.h5s.SpaceID) -> str:
@@ -102,9 +91,9 @@ def rows_of(space: h5py.h5s.SpaceID) -> str:
     if space.get_select_type() == h5py.h5s.SEL_ALL:
         return "all rows"
     if is_endless(space):
-        return in_words(space.get_regular_hyperslab()[0], None)
+        return f"rows from {space.get_regular_hyperslab()[0][0]:,}"
     first, last = space.get_select_bounds()
-    return in_words(first, [last[0] + 1])
+    return f"rows {first[0]:,} to {last[0] + 1:,}"
 
 
 def _too_many() -> str:

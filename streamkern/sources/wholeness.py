@@ -11,7 +11,7 @@ import h5py
 
 from streamkern.errors import DataError
 from streamkern.sources.elsewhere import Elsewhere
-from streamkern.sources.virtual import boxes, first_gap, in_words, is_endless, rows_of, volume
+from streamkern.sources.virtual import boxes, first_gap, is_endless, rows_of, volume
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -136,8 +136,9 @@ class Tables:
                 f"{name} is made of virtual datasets more than {_DEEPEST} deep, or of itself; "
                 f"store its rows."
             )
+        holder = dataset.file
         parts = [part for part in dataset.virtual_sources() if _has_rows(part.vspace, rows)]
-        found = [self._whole_part(dataset, part, name, n_deep) for part in parts]
+        found = [self._whole_part(holder, part, name, n_deep) for part in parts]
         shape = dataset.shape  # for which HDF5 opens files, all of which are known by now
         pieces = [boxes(part.vspace, shape) for part in parts]
         for part, piece, whole in zip(parts, pieces, found, strict=True):
@@ -146,16 +147,16 @@ class Tables:
                     f"{rows_of(part.vspace)} of {name} are not as many as {part.dset_name} in "
                     f"{part.file_name} has with its shape {whole.shape}; write {name} again."
                 )
-        if rows is None and (gap := first_gap(shape, pieces)) is not None:
+        if rows is None and (gap := first_gap(shape, pieces)):
             raise DataError(
-                f"{in_words(gap[0], gap[1], shape)} of {name} are in no part of this virtual "
+                f"{gap} of {name} are in no part of this virtual "
                 f"dataset, and its fill value is no data; add the part, or store the other rows."
             )
         return _Whole(shape, max((each.chunk_bytes for each in found), default=0))
 
-    def _whole_part(self, dataset: h5py.Dataset, part: Any, name: str, n_deep: int) -> _Whole:
-        """Raise DataError unless a part of a virtual dataset is all there."""
-        what, inner, holder = rows_of(part.vspace), part.dset_name, dataset.file
+    def _whole_part(self, holder: h5py.File, part: Any, name: str, n_deep: int) -> _Whole:
+        """Raise DataError unless a part of a virtual dataset in a file is all there."""
+        what, inner = rows_of(part.vspace), part.dset_name
         if is_endless(part.vspace) and not is_endless(part.src_space):
             raise DataError(
                 f"{what} of {name} are in a series of datasets without an end; write {name} again "

@@ -51,6 +51,13 @@ def virtual(path, *mapped, fill=None):
     return path
 
 
+def nothing(shape):
+    """Return the space and the properties of a virtual dataset without a part."""
+    made = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    made.set_layout(h5py.h5d.VIRTUAL)
+    return h5py.h5s.create_simple(shape), made
+
+
 A, B = ("a.h5", "X", (40, 3), np.s_[:40]), ("b.h5", "X", (20, 3), np.s_[40:])
 
 
@@ -76,6 +83,10 @@ def test_rows_that_no_mapping_names_are_refused_whatever_their_fill_value(folder
     assert "rows 0 to 10 of X are in no part of this virtual dataset" in refused(path)
     path = virtual(folder / "v.h5", A, fill=fill)
     assert "rows 40 to 60 of X are in no part" in refused(path)
+    with h5py.File(path, "r+") as file:
+        file.move("X", "old")
+        h5py.h5d.create(file.id, b"X", h5py.h5t.NATIVE_DOUBLE, *nothing((N, 3)))
+    assert "rows 0 to 60 of X are in no part" in refused(path)
 
 
 def test_columns_that_no_mapping_names_are_refused(folder):
