@@ -63,7 +63,8 @@ def open_hdf5(
     ------
     DataError
         If a file is missing or not HDF5, a dataset is absent or has a shape or dtype that is not
-        a table of numbers, there are no rows, or files differ in their number of columns.
+        a table of numbers, there are no rows, some of them are not there (were not written, or
+        are in a part of a virtual dataset that is missing), or files differ in their columns.
     ParameterError
         If there are storage options, but no URLs.
     """

@@ -185,10 +185,13 @@ def _said_of(what: str) -> Iterator[None]:
 
 
 def _has_rows(space: h5py.h5s.SpaceID, rows: tuple[int, int] | None) -> bool:
-    """Say whether a selection that has an end takes any of some rows."""
-    if rows is None or is_endless(space) or space.get_select_type() == h5py.h5s.SEL_ALL:
+    """Say whether a selection takes any of some rows."""
+    if rows is None:
         return True
-    first, last = space.get_select_bounds()
+    try:
+        first, last = space.get_select_bounds()
+    except (RuntimeError, ValueError):  # it has no end, or takes all
+        return True
     return bool(first[0] < rows[1] and rows[0] <= last[0])
 
 
