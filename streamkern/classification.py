@@ -13,7 +13,7 @@ from streamkern.scheduling import run_all, task
 from streamkern.scoring import scored
 from streamkern.solving import part_of
 from streamkern.statistics import HeldOutScores, PredictedClasses, block_folds
-from streamkern.storage import RowWriter, texts_of
+from streamkern.storage import RowWriter, check_output, texts_of
 from streamkern.unseen import folds_of, unseen_by
 
 if TYPE_CHECKING:
@@ -221,6 +221,7 @@ def predict_classes_to_hdf5(
     DataError
         If the rows cannot be used.
     """
+    check_output(path, force=force, inputs=source.paths)
     source = source.tolerant() if skip_bad_rows else source
     names = _stored(rule.classes.values, with_missing=skip_bad_rows)
     bad = first = 0

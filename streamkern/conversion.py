@@ -137,10 +137,10 @@ def convert(
         raise ParameterError(
             "like takes all from another recipe, so it goes with no other options; leave them out."
         )
+    check_output(dst, force=force, inputs=[source, *([] if like is None else [like])])
     if like is None and not options.is_given:
         try:
             table = open_table(source, targets)
-            _check_apart(source, dst, force=force)
             return _write_plain(source, dst, table, force=force)
         except NotNumbersError:  # so there is more in it than numbers, or less
             pass
@@ -169,7 +169,6 @@ def write_encoded(  # noqa: PLR0917
             f"{source} has no column {absent[0]!r}, which the recipe needs; its columns are "
             f"{listed(names)}{remedy}."
         )
-    _check_apart(source, dst, force=force)
     unlabelled = 0
     step = max(_PIECE_BYTES // (recipe.dtype.itemsize * len(recipe.feature_names)), 1)
 
@@ -338,8 +337,3 @@ def _note(writer: RowWriter, source: Path, features: Sequence[str], targets: Seq
     for name, columns in (("feature_names", features), ("target_names", targets)):
         if columns:
             writer.note(name, json.dumps(list(columns)))
-
-
-def _check_apart(source: Path, dst: str | Path, *, force: bool) -> None:
-    if check_output(dst, force=force).exists() and source.samefile(dst):
-        raise OutputError(f"{dst} is the file to be converted; name another one to write.")

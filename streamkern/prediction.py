@@ -19,7 +19,7 @@ from streamkern.scheduling import kept, shared, task
 from streamkern.sources import Source
 from streamkern.sources.arrays import as_rows
 from streamkern.statistics import ColumnStatistics
-from streamkern.storage import RowWriter
+from streamkern.storage import RowWriter, check_output
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -154,6 +154,7 @@ def predict_to_hdf5(
     DataError
         If the rows cannot be used.
     """
+    check_output(path, force=force, inputs=source.paths)
     source = source.tolerant() if skip_bad_rows else source
     bad = first = 0
     with RowWriter.create(path, force=force, release=True) as writer:

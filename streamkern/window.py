@@ -172,7 +172,13 @@ def _is_of(place: Path, day: Source) -> bool:
     if not place.is_file():
         return False
     data = moments_header(place).report["data"]
-    return _identity(data) == _identity(day.describe())
+    now = day.describe()
+    return (_identity(data), _parts(data)) == (_identity(now), _parts(now))
+
+
+def _parts(data: dict[str, Any]) -> list[tuple[int, float]]:
+    """Return size and time of the other files that rows are in, through links and the like."""
+    return [(size, time) for file in data["files"] for _, size, time in file.get("parts", ())]
 
 
 def _identity(data: dict[str, Any]) -> tuple[Any, ...]:

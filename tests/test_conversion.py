@@ -566,7 +566,7 @@ def test_an_existing_output_survives_a_table_that_turns_out_bad(tmp_path):
 
 def test_a_table_is_not_replaced_by_itself(tmp_path):
     (tmp_path / "t.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(OutputError, match="is the file to be converted"):
+    with pytest.raises(OutputError, match="is an input of this job"):
         convert(tmp_path / "t.csv", tmp_path / "t.csv", targets=["a"], force=True)
     assert (tmp_path / "t.csv").read_text() == "a,b\n1,2\n"
 

@@ -76,7 +76,14 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
 # Who may import what, beside the layers.
 ALLOWED = {
-    "h5py": ("sources/headers.py", "sources/wholeness.py", "sources/contents.py", "storage/"),
+    "h5py": (
+        "sources/headers.py",
+        "sources/wholeness.py",
+        "sources/elsewhere.py",
+        "sources/virtual.py",
+        "sources/contents.py",
+        "storage/",
+    ),
     "dask": (
         "engine.py",
         "attempts.py",

@@ -100,6 +100,16 @@ def test_a_file_that_changed_is_read_again():
     assert model.report_["rows"] == 200
 
 
+def test_a_file_is_read_again_where_another_one_that_its_rows_are_in_changed():
+    day(0).rename("stored.h5")
+    with h5py.File("day-000.h5", "w") as file:
+        file["X"], file["y"] = h5py.ExternalLink("stored.h5", "X"), np.arange(60.0)
+    assert counts(slide()) == (1, 1, 0)
+    assert counts(slide()) == (1, 0, 0)
+    day(1).rename("stored.h5")
+    assert counts(slide()) == (1, 1, 0)
+
+
 def test_all_files_may_be_new_at_once_and_the_map_stays():
     for number in range(2):
         day(number)

@@ -88,6 +88,7 @@ def compare(say: Say, **options: Any) -> None:
     All models are fitted to the same sample of rows and tested on the same others.  Writes
     comparison.json, comparison.png and comparison.svg into DIR.
     """
+    from streamkern.cli.outputs import check_outputs
     from streamkern.cli.place import Place
     from streamkern.comparison import compare as compare_source
     from streamkern.comparison.sweep import checked_comparison
@@ -95,7 +96,7 @@ def compare(say: Say, **options: Any) -> None:
     from streamkern.estimators import RandomFeatureRidge
     from streamkern.plots import plot_comparison, pyplot
     from streamkern.sources import open_hdf5
-    from streamkern.storage import check_output, make_folder, replacing
+    from streamkern.storage import make_folder, replacing
 
     try:
         components = [int(text) for text in options["components"].split(",")]
@@ -121,8 +122,8 @@ def compare(say: Say, **options: Any) -> None:
     folder, force = make_folder(options["out"]), options["force"]
     results = folder / "comparison.json"
     pictures = [folder / "comparison.png", folder / "comparison.svg"]
-    for path in (results, *pictures):
-        check_output(path, force=force)
+    sources = (source,) if test is None else (source, test)
+    check_outputs(options, *sources, outs=[results, *pictures], formats=())
     with Place.of(options).entered(say):
         found = compare_source(
             source,

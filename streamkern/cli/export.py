@@ -27,12 +27,13 @@ def export(say: Say, **options: Any) -> None:
     file of principal components scores.
     """
     from streamkern.cli.class_options import classifier_of
+    from streamkern.cli.outputs import check_outputs
     from streamkern.exchange import write_onnx
     from streamkern.memory import in_words
-    from streamkern.storage import check_output, holds_components, read_components, read_model
+    from streamkern.storage import holds_components, read_components, read_model
 
     path, out = options["model"], options["out"]
-    check_output(out, force=options["force"], inputs=[path], formats=["ONNX"])
+    check_outputs(options, formats=["ONNX"])
     rule = None
     if holds_components(path):
         predictor, output = read_components(path)[0].projection, "scores"

@@ -26,10 +26,10 @@ def forget(say: Say, **options: Any) -> None:
     still know the rows: solve again. Standardisation and length scale stay as they were chosen
     when the rows were in.
     """
+    from streamkern.cli.outputs import check_outputs
     from streamkern.cli.place import Place
     from streamkern.datamoments import load_moments
     from streamkern.sources import open_hdf5
-    from streamkern.storage import check_output
 
     out = options["out"] or options["moments"]
     moments = load_moments(options["moments"])
@@ -37,7 +37,8 @@ def forget(say: Say, **options: Any) -> None:
     names = options["x"], options["y"]
     source = open_hdf5(options["data"], *names, weights=options["weights"], labels=labels)
     force = options["force"] or options["out"] is None
-    check_output(out, force=force, inputs=[file.path for file in source.files], formats=["HDF5"])
+    taken = options["moments"] if options["out"] else None  # or else replaced
+    check_outputs(options | {"out": out, "force": force, "moments": taken}, source)
     with Place.of(options).entered(say):
         left = moments.forget(source)
     left.save(out, force=force)

@@ -27,14 +27,14 @@ def merge(say: Say, **options: Any) -> None:
     They must be of the same map: made with --like the first, or all with --no-standardize and the
     same options, --length-scale among them. Files that share rows are refused.
     """
+    from streamkern.cli.outputs import check_outputs
     from streamkern.datamoments import load_moments
     from streamkern.errors import ParameterError
-    from streamkern.storage import check_output
 
     first, *rest = options["paths"]
     if not rest:
         raise ParameterError(f"merging takes two moments files or more, not {first} alone.")
-    check_output(options["out"], force=options["force"], inputs=options["paths"], formats=["HDF5"])
+    check_outputs(options)
     total = load_moments(first)
     for path in rest:
         more = load_moments(path)

@@ -339,11 +339,10 @@ def prepared(
 
     Returns None after a dry run, with the plan printed.
     """
+    from streamkern.cli.outputs import check_outputs
     from streamkern.cli.place import Place
-    from streamkern.cli.reporting import check_report
     from streamkern.fitoptions import check_folds
     from streamkern.sources import open_hdf5
-    from streamkern.storage import check_output
 
     labels, names = options.get("classify", False), (options["x"], options["y"])
     source = open_hdf5(options["data"], *names, weights=options["weights"], labels=labels)
@@ -368,10 +367,7 @@ def prepared(
         plan.check()
         say.result(plan.as_dict())
         return None
-    like = options.get("like")
-    inputs = [*(file.path for file in source.files), *([like] if like else [])]
-    check_output(options["out"], force=options["force"], inputs=inputs, formats=["HDF5"])
-    check_report(options, inputs)
+    check_outputs(options, source)
     if place.workers or not place.is_named:
         plan.check()
     return source, place, plan

@@ -94,10 +94,10 @@ def pca(say: Say, **options: Any) -> None:
 
 
 def _of_moments(say: Say, options: dict[str, Any], wanted: int | float | None) -> None:
+    from streamkern.cli.outputs import check_outputs
     from streamkern.cli.place import Place
     from streamkern.datamoments import load_moments
     from streamkern.pca.components import principal_components, save_components
-    from streamkern.storage import check_output
 
     (path,), out = options["data"], options["out"]
     context = click.get_current_context()
@@ -108,7 +108,7 @@ def _of_moments(say: Say, options: dict[str, Any], wanted: int | float | None) -
             raise ParameterError(
                 f"{parameter.opts[0]} is decided by the moments {path}; leave it out."
             )
-    check_output(out, force=options["force"], inputs=[path], formats=["HDF5"])
+    check_outputs(options)
     moments = load_moments(path)
     with Place.of(options).entered(say, what=out):
         found, report = principal_components(moments, wanted)

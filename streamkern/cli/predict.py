@@ -38,10 +38,11 @@ def predict(say: Say, **options: Any) -> None:
     text.
     """
     from streamkern.classification import predict_classes_to_hdf5
+    from streamkern.cli.outputs import check_outputs
     from streamkern.cli.place import Place
     from streamkern.cli.rows import opened_rows
     from streamkern.prediction import predict_to_hdf5
-    from streamkern.storage import FORMATS, check_output, exported
+    from streamkern.storage import FORMATS, exported
 
     opened = opened_model(options["model"], with_equations=options["std"])
     predictor, classifier, equations, card = opened
@@ -55,8 +56,7 @@ def predict(say: Say, **options: Any) -> None:
     begun = time.perf_counter()
     with opened_rows(options, card, y=None) as (source, _, unexpected):
         predictor.check((source.n_samples, source.n_features))
-        inputs = [options["model"], *(file.path for file in source.files)]
-        check_output(out, force=force, inputs=inputs, formats=FORMATS)
+        check_outputs(options, source, formats=FORMATS)
         place = Place.of(options)
         with place.entered(say), exported(out, force=force) as path:
             if classifier is not None:

@@ -10,12 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from streamkern.errors import ParameterError
 from streamkern.urls import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from streamkern.cli.options import Say
     from streamkern.sources import Source
 
@@ -40,18 +37,6 @@ def folders_option(command: Any) -> Any:
         is_flag=True,
         help="Say in models and reports in which folders the files are, not their names alone.",
     )(command)
-
-
-def check_report(options: dict[str, Any], inputs: Iterable[str | Path]) -> None:
-    """Raise an error unless the report can be written, beside the model and not in its place."""
-    from streamkern.storage import check_output
-
-    report, out = options.get("report"), options["out"]
-    if report is None:
-        return
-    if Path(report).resolve() == Path(out).resolve():
-        raise ParameterError(f"--out and --report are both {report}; name two files.")
-    check_output(report, force=options["force"], inputs=inputs)
 
 
 def write_report(say: Say, model: Any, options: dict[str, Any], source: Source | None) -> None:

@@ -52,12 +52,13 @@ def opened_rows(
         If there are tables, but datasets are named.
     """
     from streamkern.batches import is_table
+    from streamkern.cli.outputs import check_outputs
     from streamkern.errors import DataError, ModelFileError, ParameterError
     from streamkern.recipes import recipe_of
     from streamkern.recipes.names import check_same_inputs
     from streamkern.sources import open_hdf5
     from streamkern.sources.headers import matching
-    from streamkern.storage import FORMATS, check_output
+    from streamkern.storage import FORMATS
 
     paths, out = options["data"], options.get("out")
     weights = options.get("weights")
@@ -80,9 +81,7 @@ def opened_rows(
     from streamkern.conversion import encoded_tables
 
     if out:
-        check_output(
-            out, force=options["force"], inputs=[options["model"], *tables], formats=FORMATS
-        )
+        check_outputs(options | {"data": tables}, formats=FORMATS)
     folder = Path(out).resolve().parent if out else Path(tempfile.gettempdir())
     recipe = replace(recipe, weights=weights or recipe.weights)
     with encoded_tables(tables, recipe, folder, with_targets=y is not None) as (paths, bare, odd):

@@ -15,7 +15,7 @@ from streamkern.cli.model_options import (
     sparse_options,
 )
 from streamkern.cli.options import Say, common, force_option, place_options
-from streamkern.cli.reporting import check_report, report_option, write_report
+from streamkern.cli.reporting import report_option, write_report
 
 
 @click.command()
@@ -46,18 +46,15 @@ def solve(say: Say, **options: Any) -> None:
     other folds give, as the moments tell them.
     """
     from streamkern.cli.fit import report_on
+    from streamkern.cli.outputs import check_outputs
     from streamkern.cli.place import Place
     from streamkern.datamoments import load_moments
     from streamkern.errors import ParameterError
     from streamkern.model import RidgeModel
-    from streamkern.storage import check_output
 
     chosen = alpha_of(options) | sparse_of(options)
     components = options["components"] and components_of(options["components"])
-    check_output(
-        options["out"], force=options["force"], inputs=[options["moments"]], formats=["HDF5"]
-    )
-    check_report(options, [options["moments"]])
+    check_outputs(options)
     moments = load_moments(options["moments"])
     D = moments.feature_map.n_components
     if moments.options.is_identity and components not in (None, D):

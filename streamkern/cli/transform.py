@@ -30,17 +30,17 @@ def transform(say: Say, **options: Any) -> None:
 
     With --on-bad-rows skip, rows with NaN or infinite values become NaN.
     """
+    from streamkern.cli.outputs import check_outputs
     from streamkern.cli.place import Place
     from streamkern.cli.rows import opened_rows
     from streamkern.pca.components import DATASET, transform_to_hdf5
-    from streamkern.storage import FORMATS, check_output, exported, read_components
+    from streamkern.storage import FORMATS, exported, read_components
 
     found, card = read_components(options["model"])
     begun = time.perf_counter()
     with opened_rows(options, card, y=None) as (source, _, unexpected):
         found.feature_map.check((source.n_samples, source.n_features))
-        inputs = [options["model"], *(file.path for file in source.files)]
-        check_output(options["out"], force=options["force"], inputs=inputs, formats=FORMATS)
+        check_outputs(options, source, formats=FORMATS)
         out, force, skip = options["out"], options["force"], options["on_bad_rows"] == "skip"
         with Place.of(options).entered(say, what=out), exported(out, force=force) as path:
             skipped = transform_to_hdf5(found, source, path, skip_bad_rows=skip, force=force)

@@ -23,7 +23,7 @@ from streamkern.cli.options import (
     force_option,
     place_options,
 )
-from streamkern.cli.reporting import check_report, folders_option, report_option, write_report
+from streamkern.cli.reporting import folders_option, report_option, write_report
 
 
 @click.command()
@@ -58,10 +58,10 @@ def window(say: Say, **options: Any) -> None:
     from dataclasses import replace
 
     from streamkern.cli.fit import report_on
+    from streamkern.cli.outputs import check_outputs
     from streamkern.cli.place import Place
     from streamkern.ridgeoptions import RidgeOptions
     from streamkern.sources import open_hdf5
-    from streamkern.storage import check_output
     from streamkern.window import fit_window, last_files
 
     choices = penalty_of(options) | sparse_of(options)
@@ -72,9 +72,7 @@ def window(say: Say, **options: Any) -> None:
         options["data"], *names, weights=options["weights"], labels=options["classify"]
     )
     source = replace(last_files(series, options["n_files"]), folders=options["folders"])
-    inputs = [file.path for file in source.files]
-    check_output(options["out"], force=options["force"], inputs=inputs, formats=["HDF5"])
-    check_report(options, inputs)
+    check_outputs(options, source)
     place = Place.of(options)
     # Files are read one at a time.
     largest = replace(source, files=(max(source.files, key=lambda file: file.n_rows),))

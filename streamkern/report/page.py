@@ -101,9 +101,11 @@ def write_report(
     found: Validation | ClassValidation | None = None
     if X is not None and isinstance(model, ClassifierModel):
         source = model._labelled(X, y, sample_weight, weighted=True)
+        check_output(path, force=force, inputs=source.paths)
         found = validated_classes(model, source)
     elif X is not None:
         source = as_source(*model._tables(X, y, sample_weight))
+        check_output(path, force=force, inputs=source.paths)
         found = validated(ridge, source)
     if title is None:
         is_classifier = isinstance(model, ClassifierModel)

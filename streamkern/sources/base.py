@@ -12,7 +12,7 @@ from streamkern.errors import DataError
 from streamkern.recipes.names import bad_columns, input_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from streamkern._typing import Array, Floats
     from streamkern.sources.label_columns import LabelColumn
@@ -151,6 +151,8 @@ class Source(ABC):
         What a reader keeps of the storage chunks it is in the middle of.
     weighted_by : str or None
         The name of the weights, None where all rows count once.
+    paths : sequence of str
+        All files here that rows are read from.
     """
 
     n_samples: int
@@ -162,6 +164,7 @@ class Source(ABC):
     loads_whole_shards: bool = False
     chunk_bytes: int = 0
     weighted_by: str | None = None
+    paths: Sequence[str] = ()
 
     @property
     def is_weighted(self) -> bool:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+import os
 from typing import TYPE_CHECKING, NamedTuple
 
 import h5py
 
 from streamkern.errors import DataError
-from streamkern.sources.headers import matching, opened
+from streamkern.sources.headers import matching, opened, undamaged
+from streamkern.sources.virtual import is_endless
+from streamkern.sources.wholeness import Tables, is_text, kind_of, type_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,12 +53,11 @@ def describe_file(path: str) -> list[Contents]:
         If the file is missing, cannot be opened as HDF5, or has damaged headers.
     """
     found: list[h5py.Dataset] = []
-    with opened(path) as file:
-        try:
-            file.visititems(lambda _, item: _keep(item, found))
-            return sorted((_contents(dataset) for dataset in found), key=lambda item: item.name)
-        except (KeyError, OSError, RuntimeError, ValueError) as error:
-            raise DataError(f"{path} has damaged headers ({error}); copy it again.") from error
+    with opened(path) as file, undamaged(path):
+        file.visititems(lambda _, item: _keep(item, found))
+        tables = Tables(file, path)
+        listed = (_contents(dataset, tables) for dataset in found)
+        return sorted(listed, key=lambda item: item.name)
 
 
 def describe_files(patterns: Iterable[str | Path]) -> dict[str, list[Contents]]:
@@ -68,17 +71,33 @@ def _keep(item: h5py.Group | h5py.Dataset, found: list[h5py.Dataset]) -> None:
         found.append(item)
 
 
-def _contents(dataset: h5py.Dataset) -> Contents:
-    text = h5py.check_string_dtype(dataset.dtype) is not None
+def _contents(dataset: h5py.Dataset, tables: Tables) -> Contents:
+    shape = _shape(dataset, tables)
     return Contents(
-        name=dataset.name.lstrip("/"),
-        shape=dataset.shape or (),
-        dtype="text" if text else str(dataset.dtype),
+        name=os.fsdecode(dataset.name).lstrip("/"),  # bytes, where that is no UTF-8
+        shape=shape or (),
+        dtype="text" if is_text(dataset) else type_of(dataset),
         chunks=dataset.chunks,
         compression=_compression(dataset),
-        bytes=dataset.nbytes,
+        bytes=0 if shape is None else math.prod(shape) * _item_bytes(dataset),
         stored_bytes=dataset.id.get_storage_size(),
     )
+
+
+def _shape(dataset: h5py.Dataset, tables: Tables) -> tuple[int, ...] | None:
+    """Return the shape, or None where there are no values."""
+    if dataset.is_virtual and any(is_endless(each.vspace) for each in dataset.virtual_sources()):
+        try:  # HDF5 would look for it in files that may be pipes
+            tables.check(dataset, str(dataset.name))
+        except DataError:
+            return None
+    shape: tuple[int, ...] | None = dataset.shape
+    return shape
+
+
+def _item_bytes(dataset: h5py.Dataset) -> int:
+    known = kind_of(dataset) != "?"
+    return int(dataset.dtype.itemsize if known else dataset.id.get_type().get_size())
 
 
 def _compression(dataset: h5py.Dataset) -> str:

@@ -33,6 +33,7 @@ class DerivedSource(Source):
         self.loads_whole_shards = rows.loads_whole_shards
         self.chunk_bytes = rows.chunk_bytes
         self.weighted_by = rows.weighted_by
+        self.paths = rows.paths
 
     @abstractmethod
     def reader(self, shard: Shard) -> Any:

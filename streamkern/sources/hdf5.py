@@ -13,14 +13,14 @@ from tlz import partition_all
 from streamkern.errors import DataError, ParameterError
 from streamkern.sources.base import Segment, Shard, Source, rounding_of
 from streamkern.sources.headers import CHUNK_CACHE_BYTES, FileRows, describe_rows, matching
-from streamkern.sources.label_columns import HDF5Labels, check_labels
+from streamkern.sources.label_columns import HDF5Labels
 from streamkern.sources.pieces import HDF5Reader, Piece
 from streamkern.sources.ranges import FRONTS, HELD_BYTES, fetch_fronts
 from streamkern.sources.stores import StoredFile, side_by_side
 from streamkern.urls import is_url
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from streamkern.sources.label_columns import LabelColumn
 
@@ -66,7 +66,8 @@ def open_hdf5(
     ------
     DataError
         If a file is missing or not HDF5, a dataset is absent or has a shape or dtype that is not
-        a table of numbers, there are no rows, or files differ in their number of columns.
+        a table of numbers, there are no rows, some of them are not there (were not written, or
+        are in a part of a virtual dataset that is missing), or files differ in their columns.
     ParameterError
         If there are storage options, but no URLs.
     """
@@ -83,7 +84,7 @@ def open_hdf5(
     files: list[FileRows] = []
     for some in partition_all(FRONTS, names):
         fetch_fronts([name for name in some if isinstance(name, StoredFile)])
-        files += [describe_rows(name, x, y, weights) for name in some]
+        files += [describe_rows(name, x, y, weights, column) for name in some]
     seen: set[object] = set()
     for file in files:
         place = file.path.place if isinstance(file.path, StoredFile) else file.path
@@ -105,9 +106,6 @@ def open_hdf5(
             )
     if not sum(file.n_rows for file in files):
         raise DataError(f"{first.path} has zero rows; at least one is needed.")
-    if column is not None:
-        for file in files:
-            check_labels(file.path, column, file.n_rows)
     return HDF5Source(tuple(files), x, y, weights, labels=column, folders=folders)
 
 
@@ -170,6 +168,11 @@ class HDF5Source(Source):
         largest = max(file.chunk_bytes for file in self.files)
         is_stored = any(isinstance(file.path, StoredFile) for file in self.files)
         return 2 * largest + HELD_BYTES if is_stored else largest
+
+    @property
+    def paths(self) -> list[str]:  # type: ignore[override]
+        """All files that rows are read from, through links and virtual datasets too."""
+        return [path for file in self.files for path in file.paths]
 
     @property
     def rounding(self) -> float:  # type: ignore[override]
@@ -268,8 +271,9 @@ def without_folders(data: dict[str, Any]) -> dict[str, Any]:
     """
     if data.get("folders") or "files" not in data:
         return data
-    return data | {"files": [file | _named(file["path"]) for file in data["files"]]}
+    return data | {"files": [file | _named(file["path"], file["parts"]) for file in data["files"]]}
 
 
-def _named(path: str) -> dict[str, Any]:
-    return {"path": path if is_url(path) else Path(path).name, "parts": ()}
+def _named(path: str, parts: Iterable[tuple[str, int, float]]) -> dict[str, Any]:
+    named = tuple((Path(part).name, size, time) for part, size, time in parts)
+    return {"path": path if is_url(path) else Path(path).name, "parts": named}

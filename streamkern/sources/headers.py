@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import glob
 import os
-import stat
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,13 +12,13 @@ from traceback import clear_frames
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import h5py
-import numpy as np
 
 from streamkern.errors import DataError
 from streamkern.recipes import RECIPE, Recipe
+from streamkern.sources.elsewhere import need_plain_file
 from streamkern.sources.ranges import RangeFile
 from streamkern.sources.stores import StoredFile, files_at
-from streamkern.sources.wholeness import filters_of, parts_of, whole_numbers_in
+from streamkern.sources.wholeness import Tables, filters_of
 from streamkern.urls import is_url
 
 if TYPE_CHECKING:
@@ -31,6 +30,14 @@ CHUNK_CACHE_BYTES = 8 << 20
 OUTAGES = {errno.EAGAIN, errno.EINTR, errno.ESTALE, errno.ETIMEDOUT}
 _PASSING = {errno.EIO, *OUTAGES}
 _WAITS = (0.05, 0.2, 0.8)
+# Of URLs that are paths.
+_LOCAL = ("file", "local")
+# What HDF5 says, and what that means.
+_KNOWN_REASONS = {
+    "truncated": "is a truncated HDF5 file: it is shorter than its header says; copy it again.",
+    "already open for": "is open in a program that writes to it (SWMR), or was when that died; let "
+    "it end, or run `h5clear -s` on the file.",
+}
 
 T = TypeVar("T")
 
@@ -39,8 +46,9 @@ class FileRows(NamedTuple):
     """The rows of one file, as its header describes them.
 
     Its path is a `StoredFile` where it is in a store, and `modified` then what the store says of
-    its content; else the time of its last change.  Its recipe is how a table became these rows,
-    as JSON, or empty.
+    its content; else the time of its last change.  Its parts are the other files that rows are in,
+    behind links and virtual datasets, with size and time.  Its recipe is how a table became these
+    rows, as JSON, or empty.
     """
 
     path: str
@@ -57,7 +65,7 @@ class FileRows(NamedTuple):
     recipe: str = ""
 
     def is_unchanged(self) -> bool:
-        """Say whether the file, and those that a virtual dataset is made of, are what they were."""
+        """Say whether the file, and all others that its rows are in, are what they were."""
         if isinstance(self.path, StoredFile):
             return self.path.is_unchanged()
         found = ((self.path, self.file_bytes, self.modified), *self.parts)
@@ -65,6 +73,14 @@ class FileRows(NamedTuple):
             return all(_size_and_time(path) == (size, time) for path, size, time in found)
         except OSError:
             return False
+
+    @property
+    def paths(self) -> list[str]:
+        """All files that the rows are read from, without those in stores."""
+        if isinstance(self.path, StoredFile):
+            protocol, path = self.path.place
+            return [path] if protocol in _LOCAL else []
+        return [self.path, *(path for path, *_ in self.parts)]
 
     @property
     def columns(self) -> str:
@@ -85,7 +101,7 @@ def _size_and_version(path: str) -> tuple[int, float | str]:
 def matching(pattern: str, storage_options: Mapping[str, Any] | None = None) -> list[str]:
     """Return the paths that a path, a URL or a glob pattern stands for, sorted."""
     protocol, mark, path = pattern.partition("://")
-    if mark and protocol in ("file", "local"):
+    if mark and protocol in _LOCAL:
         pattern = path
     elif is_url(pattern):
         return list(files_at(pattern, storage_options or {}))
@@ -111,8 +127,8 @@ def opened(where: str | RangeFile, cache_bytes: int = CHUNK_CACHE_BYTES) -> Iter
     def open_file() -> h5py.File:
         if path.is_dir():
             raise DataError(f"{where} is a folder, not an HDF5 file; name the files in it.")
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise DataError(f"{where} is a pipe or a device, not an HDF5 file; name a file.")
+        path.stat()
+        need_plain_file(path)
         return h5py.File(path, "r", locking="best-effort", rdcc_nbytes=cache_bytes)
 
     try:
@@ -163,8 +179,9 @@ def _why_not_opened(error: OSError, is_hdf5: Callable[[], bool]) -> str:
             f"cannot be locked ({os.strerror(error.errno or errno.EAGAIN)}); let the program that "
             f"writes to it end, or set HDF5_USE_FILE_LOCKING=FALSE where there is none."
         )
-    if "truncated" in said:
-        return "is a truncated HDF5 file: it is shorter than its header says; copy it again."
+    for words, sentence in _KNOWN_REASONS.items():
+        if words in said:
+            return sentence
     if not is_hdf5():
         return "is not an HDF5 file; `streamkern convert` makes one from CSV, Parquet or NumPy."
     return f"cannot be opened as HDF5 ({error}); copy it again."
@@ -177,14 +194,19 @@ def undamaged(path: str) -> Iterator[None]:
         yield
     except DataError:
         raise
-    except (KeyError, OSError, RuntimeError, TypeError, ValueError) as error:
+    except (ArithmeticError, KeyError, OSError, RuntimeError, TypeError, ValueError) as error:
         raise DataError(f"{path} has damaged headers ({error}); copy it again.") from error
 
 
-def describe_rows(path: str, x: str, y: str | None, weights: str | None = None) -> FileRows:
+def describe_rows(
+    path: str, x: str, y: str | None, weights: str | None = None, labels: str | None = None
+) -> FileRows:
     """Return what the header of a file says of its rows, or raise DataError if it has none."""
-    with opened(path) as file, undamaged(path):
-        X = whole_numbers_in(file, path, x)
+    need_plain_file(path)  # which errors call as the user does
+    whole = path if isinstance(path, StoredFile) else os.path.realpath(path)
+    with opened(whole) as file, undamaged(path):
+        tables = Tables(file, path)
+        X = tables.numbers(x)
         if X.ndim != 2:
             raise DataError(
                 f"{path}: {x} must be 2-D (rows, columns), but has shape {X.shape}; store it as a "
@@ -193,9 +215,8 @@ def describe_rows(path: str, x: str, y: str | None, weights: str | None = None) 
         if not X.shape[1]:
             raise DataError(f"{path}: {x} has no columns; at least one is needed.")
         target_shape: tuple[int, ...] = (0,)
-        chunk_bytes, parts = _chunk_bytes(X), parts_of(X, path)
         if y is not None:
-            target = whole_numbers_in(file, path, y, with_booleans=False)
+            target = tables.numbers(y, with_booleans=False)
             if target.ndim not in (1, 2) or 0 in target.shape[1:]:
                 raise DataError(
                     f"{path}: {y} must have shape (n,) or (n, q), but has {target.shape}; store "
@@ -207,32 +228,43 @@ def describe_rows(path: str, x: str, y: str | None, weights: str | None = None) 
                     f"equally long."
                 )
             target_shape = target.shape[1:]
-            chunk_bytes += _chunk_bytes(target)
-            parts |= parts_of(target, path)
         if weights is not None:
-            counted = whole_numbers_in(file, path, weights)
+            counted = tables.numbers(weights)
             if counted.shape != (len(X),):
                 raise DataError(
                     f"{path}: {weights} must hold one weight a row, with shape ({len(X)},), but "
                     f"has {counted.shape}; store one number per row of {x}."
                 )
-            chunk_bytes += _chunk_bytes(counted)
-            parts |= parts_of(counted, path)
-        chunk_rows = X.chunks[0] if X.chunks else 1
+        chunk_bytes = tables.chunk_bytes
+        if labels is not None:
+            _check_labels(tables.labels(labels), path, labels, len(X))
         size, modified = _size_and_version(path)
         return FileRows(
-            path=path if isinstance(path, StoredFile) else str(Path(path).resolve()),
+            path=whole,
             n_rows=len(X),
             n_features=X.shape[1],
             target_shape=target_shape,
             dtype=X.dtype.str[1:],
-            chunk_rows=chunk_rows,
+            chunk_rows=X.chunks[0] if X.chunks else 1,
             chunk_bytes=chunk_bytes,
             file_bytes=size,
             modified=modified,
             storage=_storage(X),
-            parts=tuple((str(part), *_size_and_time(part)) for part in sorted(parts)),
+            parts=tuple((part, *_size_and_time(part)) for part in sorted(tables.files)),
             recipe=_recipe(file, X.shape[1]) if x == "X" else "",
+        )
+
+
+def _check_labels(labels: h5py.Dataset, path: str, name: str, n_rows: int) -> None:
+    if labels.ndim not in (1, 2) or labels.shape[1:] not in ((), (1,)):
+        raise DataError(
+            f"{path}: {name} must have shape (n,) to hold labels, but has {labels.shape}; store "
+            f"one label a row."
+        )
+    if len(labels) != n_rows:
+        raise DataError(
+            f"{path}: there are {n_rows:,} rows but {name} has {len(labels):,}; they must be "
+            f"equally long."
         )
 
 
@@ -242,17 +274,11 @@ def _recipe(file: h5py.File, n_features: int) -> str:
         return ""
     dataset = file[RECIPE]
     size = dataset.dtype.itemsize
-    if dataset.shape or dataset.dtype.kind != "S" or dataset.id.get_storage_size() < size:
+    # Of a virtual dataset, which stores nothing, HDF5 would look for the shape in other files.
+    if dataset.id.get_storage_size() < size or dataset.shape or dataset.dtype.kind != "S":
         raise ValueError("a recipe that is no text of fixed length")
     text = bytes(dataset[()]).decode()
     return text if len(Recipe.from_json(text).feature_names) == n_features else ""
-
-
-def _chunk_bytes(dataset: h5py.Dataset) -> int:
-    """Return the decoded size of a row of storage chunks."""
-    if not dataset.chunks:
-        return 0
-    return int(dataset.chunks[0] * np.prod(dataset.shape[1:]) * dataset.dtype.itemsize)
 
 
 def _storage(dataset: h5py.Dataset) -> str:

@@ -12,7 +12,7 @@ from dask.base import tokenize
 
 from streamkern.errors import DataError
 from streamkern.sources.headers import OUTAGES, opened, patiently, undamaged
-from streamkern.sources.wholeness import is_text, whole_labels_in
+from streamkern.sources.wholeness import Tables, is_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -126,7 +126,8 @@ class HDF5LabelReader(LabelReader):
         for piece in self.pieces:
             with opened(piece.path) as file:
                 with undamaged(piece.path):
-                    dataset = whole_labels_in(file, piece.path, self.name)
+                    tables = Tables(file, piece.path, (piece.start, piece.stop))
+                    dataset = tables.labels(self.name)
                 if len(dataset) < piece.stop:
                     raise DataError(f"{piece.path} changed while it was in use; start again.")
                 for start in range(piece.start, piece.stop, _AT_ONCE):
@@ -201,19 +202,3 @@ class HDF5Labels(LabelColumn):
     def describe(self) -> dict[str, Any]:
         """Return the name of the dataset."""
         return {"y": self.name}
-
-
-def check_labels(path: str, name: str, n_rows: int) -> None:
-    """Raise DataError unless a file has a dataset of so many labels."""
-    with opened(path) as file, undamaged(path):
-        labels = whole_labels_in(file, path, name)
-        if labels.ndim not in (1, 2) or labels.shape[1:] not in ((), (1,)):
-            raise DataError(
-                f"{path}: {name} must have shape (n,) to hold labels, but has {labels.shape}; "
-                f"store one label a row."
-            )
-        if len(labels) != n_rows:
-            raise DataError(
-                f"{path}: there are {n_rows:,} rows but {name} has {len(labels):,}; they must be "
-                f"equally long."
-            )

@@ -16,7 +16,7 @@ from streamkern.sources.headers import OUTAGES, opened, patiently, undamaged
 from streamkern.sources.prefetch import Prefetch
 from streamkern.sources.ranges import Fetch, RangeFile
 from streamkern.sources.stores import StoredFile
-from streamkern.sources.wholeness import is_encoded, numbers_in
+from streamkern.sources.wholeness import Tables, is_encoded
 from streamkern.timing import timed
 
 if TYPE_CHECKING:
@@ -111,7 +111,8 @@ class HDF5Reader(Reader):
     def _tables(self, file: h5py.File, piece: Piece) -> list[h5py.Dataset]:
         """Return the datasets that are read, in the order of `_Held.parts`."""
         columns = (self.x, self.n_features), (self.y, self.n_targets), (self.weights, 1)
-        return [_table(file, piece, name, n_columns) for name, n_columns in columns if name]
+        tables = Tables(file, piece.path, (piece.start, piece.stop))
+        return [_table(tables, piece, name, n_columns) for name, n_columns in columns if name]
 
     def _read(self, dataset: h5py.Dataset, piece: Piece, rows: slice, out: Array) -> None:
         out = out if dataset.ndim == 2 else out[:, 0]
@@ -143,9 +144,9 @@ def _coming(
     return Prefetch(where, datasets, piece.stop, n_ahead)
 
 
-def _table(file: h5py.File, piece: Piece, name: str, n_columns: int) -> h5py.Dataset:
+def _table(tables: Tables, piece: Piece, name: str, n_columns: int) -> h5py.Dataset:
     with undamaged(piece.path):
-        found = numbers_in(file, piece.path, name)
+        found = tables.numbers(name)
     # Beyond the end h5py would repeat a single row as often as needed.
     if len(found) < piece.stop or math.prod(found.shape[1:]) != n_columns:
         raise DataError(f"{piece.path} changed while it was in use; start again.")

@@ -57,7 +57,7 @@ def check_output(
     force : bool
         An existing file may be replaced.
     inputs : iterable of path
-        Files that are read for the output, and so may not be replaced by it.
+        Files that are read for the output, and so may not be replaced by it, whatever the path.
     formats : sequence of str
         What can be written there, as in `check_format`.
     """
@@ -75,7 +75,7 @@ def check_output(
         raise OutputError(f"{path} is a folder; name a file to write.")
     if exists and not is_file:
         raise OutputError(f"{path} is not a plain file; name a file to write.")
-    if any(target == Path(name).resolve() for name in inputs):
+    if any(_are_one_file(target, name) for name in inputs):
         raise OutputError(f"{path} is an input of this job; name another file to write.")
     if exists and not force:
         raise OutputError(f"{path} exists already; give --force to replace it, or another name.")
@@ -85,6 +85,14 @@ def check_output(
     if not os.access(folder, os.W_OK | os.X_OK):
         raise OutputError(f"the folder {folder} cannot be written to; check its permissions.")
     return target
+
+
+def _are_one_file(target: Path, name: str | Path) -> bool:
+    """Say whether a path and another, which may be no path, lead to one file that there is."""
+    try:
+        return target.samefile(name)
+    except (OSError, ValueError):
+        return False
 
 
 def make_folder(path: str | Path) -> Path:

@@ -11,6 +11,7 @@ import hdf5plugin
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from h5py import h5t
 
 from streamkern.cli import main
 from streamkern.errors import DataError
@@ -173,6 +174,51 @@ def test_contents_name_every_kind_of_storage(tmp_path):
     assert (found["zstd"].chunks, found["zstd"].compression) == ((3, 2), "HDF5 zstd filter")
     assert found["empty"].shape == ()
     assert found["pairs"].dtype == "[('u', '<i2'), ('v', '<f4')]"
+
+
+@pytest.fixture
+def odd(tmp_path):
+    """A file with types that NumPy has not, and names that are not UTF-8."""
+    three = h5t.STD_I32LE.copy()
+    three.set_size(3)
+    kinds = {b"time": h5t.UNIX_D32LE, b"three": three, b"reference": h5t.STD_REF_OBJ}
+    kinds |= {b"caf\xe9": h5t.IEEE_F64BE, b"long": h5t.NATIVE_LDOUBLE, b"bits": h5t.STD_B16LE}
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for name, kind in kinds.items():
+            h5py.h5d.create(file.id, name, kind, h5py.h5s.create_simple((4, 2)))
+        file["y"] = np.zeros(4)
+    return tmp_path / "a.h5"
+
+
+def test_types_and_names_of_any_kind_are_listed(odd):
+    found = {item.name: (item.dtype, item.bytes) for item in describe_file(odd)}
+    assert found == {
+        "bits": ("uint16", 16),
+        "caf\udce9": (">f8", 64),
+        "long": ("float128", 128),
+        "reference": ("object", 64),
+        "three": ("integers of 24 bits", 24),
+        "time": ("times of 32 bits", 32),
+        "y": ("float64", 32),
+    }
+    shown = run(odd, "--json")
+    assert "it holds: bits, caf\\udce9, long" in shown.stderr
+    listed = json.loads(shown.stdout.splitlines()[-1])["files"][0]["datasets"]
+    assert [each["name"] for each in listed] == list(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("time", "must hold floats or integers, but its type is times of 32 bits"),
+        ("three", "must hold floats or integers, but its type is integers of 24 bits"),
+        ("caf\udce9", r"names of datasets must be UTF-8, but caf\udce9 is not; rename it"),
+    ],
+)
+def test_rows_of_such_types_and_names_are_refused_in_one_sentence(odd, name, why):
+    done = run(odd, "--x", name)
+    assert done.exit_code == 0
+    assert why in done.stderr
 
 
 def test_damaged_headers_are_one_sentence(tmp_path):

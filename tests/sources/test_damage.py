@@ -3,6 +3,7 @@
 import errno
 import os
 import shutil
+import zlib
 
 import dask
 import h5py
@@ -204,6 +205,52 @@ def test_a_small_file_that_claims_a_terabyte_is_refused(tmp_path, chunks):
         streamkern.open_hdf5(path)
 
 
+def filtered(path, stored, *codes, shape=(1000, 100)):
+    """Write one chunk as it is stored, in a dataset with these filters."""
+    made = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    made.set_chunk(shape)
+    for code in codes:
+        made.set_filter(code, h5py.h5z.FLAG_OPTIONAL, (4,))
+    with h5py.File(path, "w") as file:
+        space = h5py.h5s.create_simple(shape)
+        rows = h5py.h5d.create(file.id, b"X", h5py.h5t.NATIVE_DOUBLE, space, made)
+        rows.write_direct_chunk((0, 0), stored)
+        file["y"] = np.zeros(shape[0])
+    return path
+
+
+@pytest.mark.parametrize("within", [False, True], ids=["itself", "part of a virtual dataset"])
+@pytest.mark.parametrize("codes", [(1, 1), (1, 2, 1), (1, 32000)])
+def test_rows_that_are_compressed_more_than_once_are_refused(tmp_path, codes, within):
+    stored = zlib.compress(zlib.compress(bytes(10**8), 9), 9)
+    path = filtered(tmp_path / "a.h5", stored, *codes)
+    assert path.stat().st_size < 30_000
+    if within:
+        path = tmp_path / "v.h5"
+        layout = h5py.VirtualLayout((1000, 100), "f8")
+        layout[:] = h5py.VirtualSource("a.h5", "X", (1000, 100))
+        with h5py.File(path, "w") as file:
+            file.create_virtual_dataset("X", layout)
+            file["y"] = np.zeros(1000)
+    with pytest.raises(DataError, match=r"X is compressed more than once \(deflate, .*compress it"):
+        streamkern.open_hdf5(path)
+
+
+def test_a_chunk_that_is_larger_in_the_file_than_in_memory_is_refused(tmp_path):
+    path = filtered(tmp_path / "a.h5", zlib.compress(bytes(10**8), 9), 1, shape=(10, 100))
+    with pytest.raises(DataError, match="X has chunks of 8,000 bytes, one of which takes 97,"):
+        streamkern.open_hdf5(path)
+
+
+@pytest.mark.parametrize("options", [*CODECS.values(), {"compression": "lzf", "fletcher32": True}])
+def test_what_no_filter_makes_smaller_is_read(tmp_path, options):
+    X = np.frombuffer(np.random.default_rng(0).bytes(N * 3), "u1").reshape(N, 3)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("X", data=X, chunks=(1, 3), **options)
+        file["y"] = np.zeros(N)
+    assert streamkern.open_hdf5(tmp_path / "a.h5").n_samples == N
+
+
 def test_rows_in_files_that_are_not_hdf5_are_refused(tmp_path):
     path = tmp_path / "a.h5"
     with h5py.File(path, "w") as file:
@@ -234,5 +281,5 @@ def test_a_virtual_dataset_of_a_dataset_that_is_gone_is_refused(tmp_path, rows):
         file.move("X", "Z")
     with pytest.raises(DataError, match="changed while it was in use"):
         source.check_unchanged()
-    with pytest.raises(DataError, match=r"X is made of X in part\.h5, which has no such dataset"):
+    with pytest.raises(DataError, match=r"X are made of X in part\.h5: it has no such dataset"):
         streamkern.open_hdf5(tmp_path / "a.h5")

@@ -19,6 +19,7 @@ with h5py.File(sys.argv[1], "r+", locking=True):
     print("held", flush=True)
     sys.stdin.read()
 """
+HOLD_SWMR = HOLD.replace("locking=True):", "libver='latest') as file:\n    file.swmr_mode = True")
 READ = "import sys, streamkern; print(streamkern.open_hdf5(sys.argv[1]).n_samples)"
 
 
@@ -30,10 +31,10 @@ def path(tmp_path):
 
 
 @contextmanager
-def held(path):
+def held(path, hold=HOLD):
     """Have another process write to a file, as it may on a shared file system."""
     process = subprocess.Popen(
-        [sys.executable, "-c", HOLD, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", hold, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     with process:
         assert process.stdout.readline() == b"held\n"
@@ -65,3 +66,15 @@ def test_locking_is_what_the_environment_variable_of_hdf5_says(path, way):
         assert done.stdout == "7\n"
     else:
         assert "cannot be locked" in done.stderr
+
+
+def test_a_file_that_a_writer_has_open_for_swmr_is_refused_with_what_to_do(tmp_path):
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w", libver="latest") as file:
+        file["X"], file["y"] = np.zeros((7, 2)), np.zeros(7)
+    words = (
+        r"a\.h5 is open in a program that writes to it \(SWMR\).*; let it end, or run `h5clear -s`"
+    )
+    with held(path, HOLD_SWMR), pytest.raises(DataError, match=words):
+        open_hdf5(path)
+    assert open_hdf5(path).n_samples == 7
