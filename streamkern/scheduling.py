@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import threading
 import time
 import uuid
 from collections import deque
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, WeakSet
 
 import dask
+import dask.threaded
 from dask import delayed
 from dask.base import named_schedulers
 from dask.delayed import Delayed
@@ -38,6 +41,24 @@ _sent: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 _MOST_SENT = 10
 # Seconds between two looks at whether there are workers, and before something is sent again.
 _LOOK, _AGAIN = 2.0, 0.5
+
+
+def _begin_anew() -> None:
+    """Leave to a parent its pools and clients, whose threads a child that was forked has not."""
+    dask.threaded.default_pool = None
+    dask.threaded.pools.clear()
+    dask.threaded.pools_lock = threading.Lock()
+    if "distributed.client" in sys.modules:
+        from distributed.client import Client, _current_client  # noqa: PLC0415  where it is used
+
+        _current_client.set(None)
+        for client in list(Client._instances):  # noqa: SLF001
+            client.status = "closed"
+        if dask.config.get("scheduler", None) == "dask.distributed":
+            dask.config.set(scheduler=None)
+
+
+os.register_at_fork(after_in_child=_begin_anew)
 
 
 class _ForgottenError(ClusterError):
