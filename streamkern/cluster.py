@@ -28,6 +28,7 @@ from streamkern.clusterfile import (
     read_scheduler_file,
 )
 from streamkern.errors import ClusterError, ParameterError, first_line
+from streamkern.heartbeat import heartbeat_of
 from streamkern.monitor.plugin import Watch
 from streamkern.resources import LOST
 from streamkern.revival import Revival
@@ -197,7 +198,8 @@ def _reached(stack: ExitStack, address: str, deadline: float, timeout: float) ->
 
 
 def _watch(client: Client) -> None:
-    """Have the scheduler show jobs, where it can: it needs streamkern for it, and we do not."""
+    """Look after the scheduler, and have it show jobs, which it needs streamkern for."""
+    heartbeat_of(client)
     if dask.config.get("streamkern.monitoring", True):
         with suppress(Exception):
             client.register_plugin(Watch())

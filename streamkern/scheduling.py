@@ -25,6 +25,7 @@ from tlz import partition_all
 
 from streamkern.alignment import aligned
 from streamkern.errors import ClusterError, WorkersLostError
+from streamkern.heartbeat import heartbeat_of
 from streamkern.resources import LOST, current_client, local_scheduler, local_threads, reaching
 from streamkern.threads import blas_threads
 
@@ -90,8 +91,12 @@ def run(
         except _ForgottenError:
             if not _sent_again(client, root):
                 raise
+        except KeyboardInterrupt:
+            heartbeat_of(client).is_left = True
+            raise
         finally:
-            future.cancel()
+            with suppress(Exception):  # of a client that is closed
+                future.cancel()
     raise ClusterError(LOST)
 
 
@@ -203,6 +208,7 @@ def _submitted(client: Any, root: Any) -> Any:
 @contextmanager
 def _submitting(client: Any) -> Iterator[None]:
     """Hold to what graphs of this package need while they are sent."""
+    heartbeat_of(client)
     if client not in _known:
         from streamkern.downscaling import WorkersAtWork  # noqa: PLC0415  where a client is
 
@@ -230,7 +236,12 @@ def _result(future: Any, check: Callable[[], object] | None = None) -> Any:
         times = error.allowed_failures + 1
         tasks = str(error.task), *_given_up(future.client, times)
         raise WorkersLostError(tasks, times) from error
-    except CancelledError as error:
+    except (CancelledError, ClusterError) as error:
+        given_up = heartbeat_of(future.client).given_up
+        if given_up is not None:
+            raise ClusterError(given_up) from error
+        if isinstance(error, ClusterError):
+            raise
         raise _ForgottenError(LOST) from error
     except (NoWorkerError, NoValidWorkerError) as error:
         raise ClusterError(LOST) from error

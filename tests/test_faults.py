@@ -19,7 +19,7 @@ from troubles import SHARD_ROWS, SHARDS, P, Troubled, die, fill_memory, hang, on
 import streamkern
 from streamkern import revival
 from streamkern.engine import accumulate
-from streamkern.errors import ClusterError, WorkersLostError
+from streamkern.errors import ClusterError, StreamkernWarning, WorkersLostError
 from streamkern.features import Identity
 from streamkern.naming import naming_rows
 from streamkern.observing import observed
@@ -215,6 +215,54 @@ def test_a_pass_whose_scheduler_dies_stops_and_goes_on_elsewhere(cluster, tmp_pa
         result = moments(checkpoint=checkpoint)
     assert result.resumed_shards >= 4
     assert sums(result) == expected
+
+
+@pytest.fixture
+def standing_still(cluster):
+    """The address of a scheduler, and a function that stops it and then does something."""
+    address, _ = cluster
+    process = scheduler_process(address)
+
+    def stop_and(do=lambda: None):
+        process.suspend()
+        do()
+
+    yield address, stop_and
+    process.resume()
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_stands_still_is_told_of_and_given_up(standing_still):
+    address, stop_it = standing_still
+    begun = time.monotonic()
+    with (
+        dask.config.set({"streamkern.scheduler-timeout": "5s"}),
+        streamkern.connect(scheduler=address),
+        observed(When(stop_it)),
+        pytest.warns(StreamkernWarning, match=rf"{address} has not .* 0.5 s; given up after 5 s"),
+        pytest.raises(ClusterError, match=r"has not answered for 5 s; .*--checkpoint DIR keeps"),
+    ):
+        moments(seconds=0.3)
+    assert time.monotonic() - begun < 60
+
+
+@pytest.mark.slow
+def test_ctrl_c_is_heard_while_the_scheduler_stands_still(standing_still):
+    address, stop_and = standing_still
+    sent = []
+
+    def interrupt():
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    ctrl_c = threading.Timer(0.5, interrupt).start
+    with (
+        pytest.raises(KeyboardInterrupt),
+        streamkern.connect(scheduler=address),
+        observed(When(partial(stop_and, ctrl_c))),
+    ):
+        moments(seconds=0.3)
+    assert time.monotonic() - sent[0] < 15
 
 
 class Slow:

@@ -39,7 +39,7 @@ LAYERS = [
     {"statistics"},
     {"solve"},
     {"sparse", "deviation", "penalties"},
-    {"storage", "selection", "footprint", "plan", "resources", "downscaling"},
+    {"storage", "selection", "footprint", "plan", "resources", "downscaling", "heartbeat"},
     {"scheduling"},
     {"seats", "attempts", "naming", "observing"},
     {"series", "totals"},
