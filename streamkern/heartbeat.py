@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import warnings
 from contextlib import suppress
+from contextvars import Context
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -88,5 +89,6 @@ def heartbeat_of(client: Any) -> Heartbeat:
     found = _heartbeats.get(client)
     if found is None:
         found = _heartbeats[client] = Heartbeat()
-        client.loop.add_callback(found.watch, client)
+        # Where this client is the current one, it would not be forgotten when it is closed.
+        Context().run(client.loop.add_callback, found.watch, client)
     return found

@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import time
+from contextlib import ExitStack
 from functools import partial
 
 import dask
@@ -167,6 +168,29 @@ def cluster(tmp_path):
             yield json.loads(file.read_text())["address"], process
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("trouble", [stop, hang], ids=["stop", "hang"])
+def test_a_worker_without_a_nanny_that_stands_still_is_told_of_and_left_out(
+    tmp_path, expected, trouble
+):
+    options = ("--nthreads", 1, "--no-dashboard", "--host", "127.0.0.1", "--no-nanny")
+    with ExitStack() as stack:
+        file = stack.enter_context(running_scheduler(tmp_path))
+        worker = ("worker", "--scheduler-file", file, "--local-directory", tmp_path, *options)
+        for i in range(2):
+            process = stack.enter_context(dask_process(tmp_path / f"worker-{i}.log", *worker))
+            stack.callback(process.kill)
+        with (
+            dask.config.set({"streamkern.straggler-timeout": "2s"}),
+            streamkern.connect(scheduler_file=file) as client,
+        ):
+            client.wait_for_workers(2, timeout=60)
+            with pytest.warns(StreamkernWarning, match="worker at tcp.* stands still, and has no"):
+                result = moments(partial(once, str(tmp_path / "mark"), trouble), 0.05)
+            assert len(client.nthreads()) == 1
+    assert sums(result) == expected
+
+
 def killed(process):
     """End a process and all that it started."""
     for each in [*psutil.Process(process.pid).children(recursive=True), process]:
@@ -244,6 +268,7 @@ def test_a_scheduler_that_stands_still_is_told_of_and_given_up(standing_still):
     ):
         moments(seconds=0.3)
     assert time.monotonic() - begun < 60
+    assert dask.base.get_scheduler() is None  # and not a client that is closed
 
 
 @pytest.mark.slow

@@ -80,6 +80,7 @@ ALLOWED = {
     "dask": (
         "engine.py",
         "attempts.py",
+        "heartbeat.py",
         "mapping.py",
         "resources.py",
         "scheduling.py",
