@@ -109,6 +109,18 @@ def between_callbacks() -> Iterator[None]:
 
 
 @contextmanager
+def handlers_kept() -> Iterator[None]:
+    """Undo what a library does to the handlers of signals when it is imported."""
+    usual = {number: signal.getsignal(number) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in usual.items():
+            if signal.getsignal(number) is not handler:
+                signal.signal(number, handler)
+
+
+@contextmanager
 def held() -> Iterator[None]:
     """Let a first signal to stop wait until what must not be half done is done."""
     _Held.depth += 1
@@ -119,6 +131,14 @@ def held() -> Iterator[None]:
         if not _Held.depth and _Held.number is not None:
             number, _Held.number = _Held.number, None
             os.kill(os.getpid(), number)
+
+
+def is_asked_to_stop() -> bool:
+    """Say whether a signal to stop waits, held or blocked."""
+    waits = signal.SIGINT in signal.sigpending()
+    return _Held.number is not None or (
+        waits and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
+    )
 
 
 def end_at_once() -> None:
