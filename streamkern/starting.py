@@ -113,5 +113,5 @@ def _running(commands: set[str]) -> list[psutil.Process]:
     for child in psutil.Process().children():
         with suppress(psutil.Error):
             if commands & {Path(word).name for word in child.cmdline()}:
-                found += [*child.children(recursive=True), child]
+                found += [child, *child.children(recursive=True)]
     return found

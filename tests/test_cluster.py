@@ -21,7 +21,7 @@ from conftest import running_scheduler, wait_until
 from streamkern import connect
 from streamkern.clusterfile import read_cluster_file
 from streamkern.errors import ClusterError, ParameterError
-from streamkern.stopping import Stopped, stoppable
+from streamkern.stopping import Stopped, stoppable, stopping
 
 REPOSITORY = Path(__file__).parents[1]
 NOBODY = "tcp://127.0.0.1:9"
@@ -586,6 +586,7 @@ def heard(seconds, number, **options):
     threading.Timer(seconds, send).start()
     with pytest.raises(Stopped), stoppable():
         enter(**options)
+    stopping.clear()  # of which every thread of this process hears
     return time.monotonic() - sent[0]
 
 

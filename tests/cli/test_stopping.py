@@ -21,7 +21,7 @@ from click.testing import CliRunner
 from conftest import wait_until
 
 from streamkern.cli.options import common
-from streamkern.stopping import Stopped, end_at_once, stoppable
+from streamkern.stopping import Stopped, end_at_once, stoppable, stopping
 from streamkern.storage import disk
 
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}
@@ -238,6 +238,7 @@ def usual_handlers():
     usual = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
+    stopping.clear()  # of which every thread of this process hears
     for number, handler in usual.items():
         signal.signal(number, handler)
 
