@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 import threading
@@ -26,7 +27,14 @@ from tlz import partition_all
 from streamkern.alignment import aligned
 from streamkern.errors import ClusterError, WorkersLostError
 from streamkern.heartbeat import heartbeat_of
-from streamkern.resources import LOST, current_client, local_scheduler, local_threads, reaching
+from streamkern.resources import (
+    LOST,
+    check_installed,
+    current_client,
+    local_scheduler,
+    local_threads,
+    reaching,
+)
 from streamkern.threads import blas_threads
 
 if TYPE_CHECKING:
@@ -42,6 +50,8 @@ _sent: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 _MOST_SENT = 10
 # Seconds between two looks at whether there are workers, and before something is sent again.
 _LOOK, _AGAIN = 2.0, 0.5
+# Seconds that workers have to say whether they have this package.
+_ASK = 10.0
 
 
 def _begin_anew() -> None:
@@ -214,6 +224,7 @@ def _submitting(client: Any) -> Iterator[None]:
 
         with reaching():
             client.register_plugin(WorkersAtWork(client.id))
+            _check_workers(client)
         _known.add(client)
     with (
         reaching(),
@@ -226,6 +237,18 @@ def _submitting(client: Any) -> Iterator[None]:
         yield
 
 
+def _check_workers(client: Any) -> None:
+    """Raise ClusterError if a worker has not this package, since it would end at the first task."""
+
+    def is_missing() -> bool:
+        return importlib.util.find_spec("streamkern") is None
+
+    with suppress(TimeoutError):  # of workers that stand still
+        found = client.sync(client._run, is_missing, on_error="ignore", callback_timeout=_ASK)  # noqa: SLF001
+        for worker in (worker for worker, missing in found.items() if missing):
+            check_installed(ImportError(f"no streamkern at {worker}"))
+
+
 def _result(future: Any, check: Callable[[], object] | None = None) -> Any:
     from distributed import KilledWorker  # noqa: PLC0415  where a client is
     from distributed.scheduler import NoValidWorkerError, NoWorkerError  # noqa: PLC0415
@@ -236,6 +259,9 @@ def _result(future: Any, check: Callable[[], object] | None = None) -> Any:
         times = error.allowed_failures + 1
         tasks = str(error.task), *_given_up(future.client, times)
         raise WorkersLostError(tasks, times) from error
+    except ImportError as error:
+        check_installed(error)
+        raise
     except (CancelledError, ClusterError) as error:
         given_up = heartbeat_of(future.client).given_up
         if given_up is not None:

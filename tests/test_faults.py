@@ -191,6 +191,22 @@ def test_a_worker_without_a_nanny_that_stands_still_is_told_of_and_left_out(
     assert sums(result) == expected
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("lacking", ["scheduler", "worker"])
+def test_a_cluster_without_streamkern_is_told_to_install_it(tmp_path, lacking):
+    (tmp_path / "lacking.py").write_text("import sys\nsys.modules['streamkern'] = None\n")
+    without = {lacking: ("--preload", tmp_path / "lacking.py")}
+    options = "--nthreads", 1, "--no-dashboard", "--host", "127.0.0.1", *without.get("worker", ())
+    with (
+        running_scheduler(tmp_path, *without.get("scheduler", ())) as file,
+        dask_process(tmp_path / "worker.log", "worker", "--scheduler-file", file, *options),
+        streamkern.connect(scheduler_file=file),
+        dask.config.set({"distributed.scheduler.no-workers-timeout": "2s"}),
+        pytest.raises(ClusterError, match=r"has no streamkern .*; install it there: pip install"),
+    ):
+        moments()
+
+
 def killed(process):
     """End a process and all that it started."""
     for each in [*psutil.Process(process.pid).children(recursive=True), process]:
