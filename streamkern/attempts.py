@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
+import warnings
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import dask
 from dask.utils import parse_timedelta
 
-from streamkern.errors import ClusterError
+from streamkern.errors import ClusterError, StreamkernWarning
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,6 +36,7 @@ class Attempts:
         self._done: set[int] = set()
         self._begun: dict[int, tuple[float, str]] = {}
         self._slowest = 0.0
+        self._last_heard = time.monotonic()
 
     @property
     def n_retried(self) -> int:
@@ -43,7 +45,7 @@ class Attempts:
 
     def heard(self, event: Event) -> None:
         """Hear that a shard was begun, or is done, on a worker."""
-        now = time.monotonic()
+        self._last_heard = now = time.monotonic()
         if event["kind"] == "shard begun":
             self._counts[event["shard"]] += 1
             self._begun[event["shard"]] = now, event["worker"]
@@ -73,6 +75,10 @@ class Attempts:
         limit = time.monotonic() - max(seconds, usual)
         return {worker for begun, worker in list(self._begun.values()) if begun < limit}
 
+    def stands_still(self, seconds: float) -> bool:
+        """Say whether nothing was heard for some seconds."""
+        return time.monotonic() - self._last_heard > seconds
+
     def forget(self, worker: str) -> None:
         """Forget what was begun on a worker that is gone."""
         for shard, (_, where) in list(self._begun.items()):
@@ -84,8 +90,9 @@ class Attempts:
 def restarting_stragglers(client: Any, job: str, attempts: Attempts) -> Iterator[None]:
     """Start workers anew that are late with a shard of a job, so that another one takes it over.
 
-    That is a worker whose reader hangs, or whose machine is far slower than the others.  It has a
-    nanny to start it, and is at nothing but this job.  The Dask configuration
+    That is a worker whose reader hangs, or whose machine is far slower than the others, and that is
+    at nothing but this job.  One that has no nanny to start it is removed where there are others,
+    as is one without a nanny that stands still.  The Dask configuration
     `streamkern.straggler-timeout`, by default a minute, is the least time that a shard is given;
     it doubles with every restart.
 
@@ -113,12 +120,52 @@ def restarting_stragglers(client: Any, job: str, attempts: Attempts) -> Iterator
 
 def _watch(client: Any, job: str, attempts: Attempts, over: threading.Event) -> None:
     patience = parse_timedelta(dask.config.get(_PATIENCE, "60s"))
+    silent: set[str] = set()
     while not over.wait(min(patience / 5, 5.0)):
         try:
+            silent = _removed(client, job, attempts, silent, patience)
             if _restarted(client, job, attempts, patience):
                 patience *= 2
         except Exception:  # noqa: BLE001, S112  whoever waits for the pass learns of it too
             continue
+
+
+def _removed(
+    client: Any, job: str, attempts: Attempts, before: set[str], seconds: float
+) -> set[str]:
+    """Remove the workers without nannies that are late, or silent at two looks, if others stay.
+
+    Returns those that are silent now: after one look it may be the scheduler that stood still.
+    """
+    late = attempts.late(seconds)
+    if not late and not attempts.stands_still(seconds):
+        return set()
+
+    async def remove(dask_scheduler: Any) -> tuple[list[str], list[str]]:
+        alone = {each.address: each for each in dask_scheduler.workers.values() if not each.nanny}
+        silent = [name for name, each in alone.items() if time.time() - each.last_seen > seconds]
+        hanging = [
+            name
+            for name in late & alone.keys()
+            if all(job in str(task.key) for task in alone[name].processing)
+        ]
+        found = sorted({*hanging, *before.intersection(silent)})
+        if len(found) < len(dask_scheduler.workers):
+            for name in found:
+                await dask_scheduler.remove_worker(name, stimulus_id=f"streamkern-{job}")
+        return found, silent
+
+    found, silent = client.run_on_scheduler(remove)
+    for worker in found:
+        attempts.forget(worker)
+        with suppress(StreamkernWarning):  # where warnings are errors
+            warnings.warn(
+                f"the worker at {worker} stands still, and has no nanny to start it anew; others "
+                f"go on with its work, where there are any.",
+                StreamkernWarning,
+                stacklevel=1,
+            )
+    return set(silent)
 
 
 def _restarted(client: Any, job: str, attempts: Attempts, patience: float) -> bool:

@@ -13,7 +13,8 @@ import signal
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,13 +30,15 @@ from streamkern.clusterfile import (
     read_scheduler_file,
 )
 from streamkern.errors import ClusterError, ParameterError, first_line
+from streamkern.heartbeat import heartbeat_of
 from streamkern.monitor.plugin import Watch
 from streamkern.resources import LOST
 from streamkern.revival import Revival
-from streamkern.stopping import held
+from streamkern.starting import end_submissions, started
+from streamkern.stopping import handlers_kept, held
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 _LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
 _NO_WORKERS = "distributed.scheduler.no-workers-timeout"
@@ -166,7 +169,7 @@ def connect(
             "threads_per_worker": 1,
             "processes": True,
         }
-        client = _started(stack, lambda: LocalCluster(**options), "a LocalCluster")
+        client = _started(stack, partial(LocalCluster, **options), "a LocalCluster")
         _wait_for_worker(client, timeout, "the LocalCluster")
         yield client
 
@@ -214,7 +217,8 @@ def _reached(stack: ExitStack, address: str, deadline: float, timeout: float) ->
 
 
 def _watch(client: Client) -> None:
-    """Have the scheduler show jobs, where it can: it needs streamkern for it, and we do not."""
+    """Look after the scheduler, and have it show jobs, which it needs streamkern for."""
+    heartbeat_of(client)
     if dask.config.get("streamkern.monitoring", True):
         with suppress(Exception):
             client.register_plugin(Watch())
@@ -261,17 +265,16 @@ def _wait_for_worker(client: Client, seconds: float, where: str, remedy: str = "
         raise ClusterError(LOST) from error
 
 
-def _started(
-    stack: ExitStack, start: Callable[[], Any], what: str, *, adaptive: bool = False
-) -> Client:
+def _started(stack: ExitStack, start: partial[Any], what: str, *, adaptive: bool = False) -> Client:
     # Nannies change this process's environment, which moreover outranks what they are told.
     names = {*_BLAS, *(dask.config.get(_SPAWN) or {}), "PYTHONHASHSEED"}
     before = {name: os.environ.pop(name, None) for name in names}
     stack.callback(_restore, before)
     try:
         with held(), _not_interrupted():
-            cluster = start()
-            stack.enter_context(_never_half_closed(cluster))
+            cluster = started(start.func, *start.args, **start.keywords)
+            stack.enter_context(_never_half_closed(closing(cluster)))
+            stack.callback(end_submissions, cluster)
         client = stack.enter_context(_never_half_closed(Client(cluster)))
     except Exception as error:
         raise ClusterError(
@@ -331,7 +334,7 @@ def _from_file(stack: ExitStack, file: ClusterFile, timeout: float) -> Client:
         call.arguments = _local_defaults() | call.arguments
     what = f"the {file.name} of {file.path}"
     adaptive = file.adapt is not None
-    client = _started(stack, lambda: start(*call.args, **call.kwargs), what, adaptive=adaptive)
+    client = _started(stack, partial(start, *call.args, **call.kwargs), what, adaptive=adaptive)
     if file.scale is not None:
         client.cluster.scale(file.scale)
     if file.adapt is not None:
@@ -375,7 +378,8 @@ def _options(file: ClusterFile, start: Any) -> dict[str, Any]:
 def _cluster_class(file: ClusterFile) -> Any:
     package = file.module.split(".")[0]
     try:
-        found = getattr(importlib.import_module(file.module), file.name, None)
+        with handlers_kept():  # which dask_jobqueue replaces by its own
+            found = getattr(importlib.import_module(file.module), file.name, None)
     except ImportError as error:
         raise ClusterError(
             f"{file.path} needs {file.module}, which cannot be imported ({first_line(error)}); "

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import dask
 from dask.base import named_schedulers
 
-from streamkern.errors import ClusterError, StreamkernError
+from streamkern._version import __version__
+from streamkern.errors import ClusterError, StreamkernError, first_line
 from streamkern.memory import available_bytes
 
 if TYPE_CHECKING:
@@ -130,6 +131,16 @@ def reaching() -> Iterator[None]:
     except Exception as error:
         from distributed.client import ClosedClientError  # noqa: PLC0415  where a client is
 
+        check_installed(error)
         if isinstance(error, (OSError, RuntimeError, ClosedClientError)):
             raise ClusterError(LOST) from error
         raise
+
+
+def check_installed(error: BaseException) -> None:
+    """Raise ClusterError if an error of a scheduler or worker says that it lacks this package."""
+    if isinstance(error, ImportError) and "streamkern" in str(error):
+        raise ClusterError(
+            f"the scheduler or a worker has no streamkern {__version__} ({first_line(error)}); "
+            f"install it there: pip install streamkern=={__version__}."
+        ) from error

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
 import sys
+import threading
 import time
 import uuid
 from collections import deque
@@ -14,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, WeakSet
 
 import dask
+import dask.threaded
 from dask import delayed
 from dask.base import named_schedulers
 from dask.delayed import Delayed
@@ -22,7 +26,15 @@ from tlz import partition_all
 
 from streamkern.alignment import aligned
 from streamkern.errors import ClusterError, WorkersLostError
-from streamkern.resources import LOST, current_client, local_scheduler, local_threads, reaching
+from streamkern.heartbeat import heartbeat_of
+from streamkern.resources import (
+    LOST,
+    check_installed,
+    current_client,
+    local_scheduler,
+    local_threads,
+    reaching,
+)
 from streamkern.threads import blas_threads
 
 if TYPE_CHECKING:
@@ -38,6 +50,26 @@ _sent: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 _MOST_SENT = 10
 # Seconds between two looks at whether there are workers, and before something is sent again.
 _LOOK, _AGAIN = 2.0, 0.5
+# Seconds that workers have to say whether they have this package.
+_ASK = 10.0
+
+
+def _begin_anew() -> None:
+    """Leave to a parent its pools and clients, whose threads a child that was forked has not."""
+    dask.threaded.default_pool = None
+    dask.threaded.pools.clear()
+    dask.threaded.pools_lock = threading.Lock()
+    if "distributed.client" in sys.modules:
+        from distributed.client import Client, _current_client  # noqa: PLC0415  where it is used
+
+        _current_client.set(None)
+        for client in list(Client._instances):  # noqa: SLF001
+            client.status = "closed"
+        if dask.config.get("scheduler", None) == "dask.distributed":
+            dask.config.set(scheduler=None)
+
+
+os.register_at_fork(after_in_child=_begin_anew)
 
 
 class _ForgottenError(ClusterError):
@@ -69,8 +101,12 @@ def run(
         except _ForgottenError:
             if not _sent_again(client, root):
                 raise
+        except KeyboardInterrupt:
+            heartbeat_of(client).is_left = True
+            raise
         finally:
-            future.cancel()
+            with suppress(Exception):  # of a client that is closed
+                future.cancel()
     raise ClusterError(LOST)
 
 
@@ -182,11 +218,13 @@ def _submitted(client: Any, root: Any) -> Any:
 @contextmanager
 def _submitting(client: Any) -> Iterator[None]:
     """Hold to what graphs of this package need while they are sent."""
+    heartbeat_of(client)
     if client not in _known:
         from streamkern.downscaling import WorkersAtWork  # noqa: PLC0415  where a client is
 
         with reaching():
             client.register_plugin(WorkersAtWork(client.id))
+            _check_workers(client)
         _known.add(client)
     with (
         reaching(),
@@ -199,6 +237,18 @@ def _submitting(client: Any) -> Iterator[None]:
         yield
 
 
+def _check_workers(client: Any) -> None:
+    """Raise ClusterError if a worker has not this package, since it would end at the first task."""
+
+    def is_missing() -> bool:
+        return importlib.util.find_spec("streamkern") is None
+
+    with suppress(TimeoutError):  # of workers that stand still
+        found = client.sync(client._run, is_missing, on_error="ignore", callback_timeout=_ASK)  # noqa: SLF001
+        for worker in (worker for worker, missing in found.items() if missing):
+            check_installed(ImportError(f"no streamkern at {worker}"))
+
+
 def _result(future: Any, check: Callable[[], object] | None = None) -> Any:
     from distributed import KilledWorker  # noqa: PLC0415  where a client is
     from distributed.scheduler import NoValidWorkerError, NoWorkerError  # noqa: PLC0415
@@ -209,7 +259,15 @@ def _result(future: Any, check: Callable[[], object] | None = None) -> Any:
         times = error.allowed_failures + 1
         tasks = str(error.task), *_given_up(future.client, times)
         raise WorkersLostError(tasks, times) from error
-    except CancelledError as error:
+    except ImportError as error:
+        check_installed(error)
+        raise
+    except (CancelledError, ClusterError) as error:
+        given_up = heartbeat_of(future.client).given_up
+        if given_up is not None:
+            raise ClusterError(given_up) from error
+        if isinstance(error, ClusterError):
+            raise
         raise _ForgottenError(LOST) from error
     except (NoWorkerError, NoValidWorkerError) as error:
         raise ClusterError(LOST) from error

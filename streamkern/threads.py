@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from contextlib import contextmanager
 from functools import cache
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _lock = threading.Lock()
+# A child must not be forked while another thread holds it.
+os.register_at_fork(
+    before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+)
 _inside = 0
 _limit: Any = None
 

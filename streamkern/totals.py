@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import threading
 from collections import Counter
 from typing import TYPE_CHECKING
@@ -12,6 +13,10 @@ if TYPE_CHECKING:
 
 _totals: Counter[str] = Counter()
 _lock = threading.Lock()
+# A child must not be forked while another thread holds it.
+os.register_at_fork(
+    before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+)
 # Whether this process was asked to expose them.
 _asked = threading.Event()
 

@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from conftest import running_scheduler, wait_until
 from streamkern import connect
 from streamkern.clusterfile import read_cluster_file
 from streamkern.errors import ClusterError, ParameterError
+from streamkern.stopping import Stopped, stoppable, stopping
 
 REPOSITORY = Path(__file__).parents[1]
 NOBODY = "tcp://127.0.0.1:9"
@@ -740,3 +742,54 @@ def test_an_error_in_a_cluster_file_does_not_repeat_its_line(tmp_path):
     with pytest.raises(ParameterError, match=r"is not plain YAML .* in line 2") as error:
         read_cluster_file(path)
     assert "sesame" not in str(error.value)
+
+
+def heard(seconds, number, **options):
+    """How long after a signal, sent so many seconds from now, connecting is given up."""
+    sent = []
+
+    def send():
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), number)
+
+    threading.Timer(seconds, send).start()
+    with pytest.raises(Stopped), stoppable():
+        enter(**options)
+    stopping.clear()  # of which every thread of this process hears
+    return time.monotonic() - sent[0]
+
+
+@pytest.mark.cluster
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_a_cluster_starts_is_heard_and_nothing_is_left(number, cluster_file):
+    pytest.importorskip("asyncssh", reason="SSHCluster needs the package asyncssh")
+    before = set(psutil.Process().children(recursive=True))
+    with closing(socket.create_server(("127.0.0.1", 0))) as silent:
+        own = {"hosts": ["127.0.0.1"] * 2, "connect_options": {"port": silent.getsockname()[1]}}
+        path = cluster_file(class_="SSHCluster")
+        with dask.config.set({"streamkern.cluster-options.SSHCluster": own}):
+            assert heard(3, number, cluster=path, timeout=60) < 10
+    assert set(psutil.Process().children(recursive=True)) <= before
+
+
+@pytest.mark.cluster
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [3, 100], ids=["slowly", "never"])
+def test_a_job_that_is_being_submitted_when_a_signal_comes_is_cancelled(
+    seconds, cluster_file, tmp_path, monkeypatch
+):
+    pytest.importorskip("dask_jobqueue", reason="SLURMCluster needs the package dask-jobqueue")
+    commands = {
+        "sbatch": f"sleep {seconds}; echo Submitted batch job 17",
+        "scancel": f"echo $* >> {tmp_path}/cancelled",
+    }
+    for name, text in commands.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o700)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    kwargs = {"cores": 1, "memory": "1GB", "n_workers": 1}
+    path = cluster_file(module="dask_jobqueue", class_="SLURMCluster", kwargs=kwargs)
+    assert heard(4, signal.SIGINT, cluster=path, timeout=60) < 20
+    assert (tmp_path / "cancelled").exists() == (seconds == 3)
+    assert not [each for each in psutil.Process().children() if "sbatch" in str(each.cmdline())]

@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import time
+from contextlib import ExitStack
 from functools import partial
 
 import dask
@@ -19,7 +20,7 @@ from troubles import SHARD_ROWS, SHARDS, P, Troubled, die, fill_memory, hang, on
 import streamkern
 from streamkern import revival
 from streamkern.engine import accumulate
-from streamkern.errors import ClusterError, WorkersLostError
+from streamkern.errors import ClusterError, StreamkernWarning, WorkersLostError
 from streamkern.features import Identity
 from streamkern.naming import naming_rows
 from streamkern.observing import observed
@@ -167,6 +168,45 @@ def cluster(tmp_path):
             yield json.loads(file.read_text())["address"], process
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("trouble", [stop, hang], ids=["stop", "hang"])
+def test_a_worker_without_a_nanny_that_stands_still_is_told_of_and_left_out(
+    tmp_path, expected, trouble
+):
+    options = ("--nthreads", 1, "--no-dashboard", "--host", "127.0.0.1", "--no-nanny")
+    with ExitStack() as stack:
+        file = stack.enter_context(running_scheduler(tmp_path))
+        worker = ("worker", "--scheduler-file", file, "--local-directory", tmp_path, *options)
+        for i in range(2):
+            process = stack.enter_context(dask_process(tmp_path / f"worker-{i}.log", *worker))
+            stack.callback(process.kill)
+        with (
+            dask.config.set({"streamkern.straggler-timeout": "2s"}),
+            streamkern.connect(scheduler_file=file) as client,
+        ):
+            client.wait_for_workers(2, timeout=60)
+            with pytest.warns(StreamkernWarning, match="worker at tcp.* stands still, and has no"):
+                result = moments(partial(once, str(tmp_path / "mark"), trouble), 0.05)
+            assert len(client.nthreads()) == 1
+    assert sums(result) == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lacking", ["scheduler", "worker"])
+def test_a_cluster_without_streamkern_is_told_to_install_it(tmp_path, lacking):
+    (tmp_path / "lacking.py").write_text("import sys\nsys.modules['streamkern'] = None\n")
+    without = {lacking: ("--preload", tmp_path / "lacking.py")}
+    options = "--nthreads", 1, "--no-dashboard", "--host", "127.0.0.1", *without.get("worker", ())
+    with (
+        running_scheduler(tmp_path, *without.get("scheduler", ())) as file,
+        dask_process(tmp_path / "worker.log", "worker", "--scheduler-file", file, *options),
+        streamkern.connect(scheduler_file=file),
+        dask.config.set({"distributed.scheduler.no-workers-timeout": "2s"}),
+        pytest.raises(ClusterError, match=r"has no streamkern .*; install it there: pip install"),
+    ):
+        moments()
+
+
 def killed(process):
     """End a process and all that it started."""
     for each in [*psutil.Process(process.pid).children(recursive=True), process]:
@@ -215,6 +255,55 @@ def test_a_pass_whose_scheduler_dies_stops_and_goes_on_elsewhere(cluster, tmp_pa
         result = moments(checkpoint=checkpoint)
     assert result.resumed_shards >= 4
     assert sums(result) == expected
+
+
+@pytest.fixture
+def standing_still(cluster):
+    """The address of a scheduler, and a function that stops it and then does something."""
+    address, _ = cluster
+    process = scheduler_process(address)
+
+    def stop_and(do=lambda: None):
+        process.suspend()
+        do()
+
+    yield address, stop_and
+    process.resume()
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_stands_still_is_told_of_and_given_up(standing_still):
+    address, stop_it = standing_still
+    begun = time.monotonic()
+    with (
+        dask.config.set({"streamkern.scheduler-timeout": "5s"}),
+        streamkern.connect(scheduler=address),
+        observed(When(stop_it)),
+        pytest.warns(StreamkernWarning, match=rf"{address} has not .* 0.5 s; given up after 5 s"),
+        pytest.raises(ClusterError, match=r"has not answered for 5 s; .*--checkpoint DIR keeps"),
+    ):
+        moments(seconds=0.3)
+    assert time.monotonic() - begun < 60
+    assert dask.base.get_scheduler() is None  # and not a client that is closed
+
+
+@pytest.mark.slow
+def test_ctrl_c_is_heard_while_the_scheduler_stands_still(standing_still):
+    address, stop_and = standing_still
+    sent = []
+
+    def interrupt():
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    ctrl_c = threading.Timer(0.5, interrupt).start
+    with (
+        pytest.raises(KeyboardInterrupt),
+        streamkern.connect(scheduler=address),
+        observed(When(partial(stop_and, ctrl_c))),
+    ):
+        moments(seconds=0.3)
+    assert time.monotonic() - sent[0] < 15
 
 
 class Slow:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from streamkern.errors import StreamkernError, StreamkernWarning, first_line
-from streamkern.stopping import Stopped, end_at_once, stoppable
+from streamkern.stopping import end_at_once, raised, stoppable
 from streamkern.wording import printable
 
 if TYPE_CHECKING:
@@ -121,19 +121,19 @@ def common(command: Command) -> Command:
                 warnings.simplefilter("default", StreamkernWarning)
                 warnings.showwarning = _as_note(say)
                 command(*args, say=say, **kwargs)
-        except StreamkernError as error:
-            fail(str(error), error.exit_status)
-        except KeyboardInterrupt as error:
-            status = 130
-            if isinstance(error, Stopped):
-                status = error.exit_status
-                end_at_once()
-            fail(_interrupted(kwargs.get("checkpoint")), status)
-        except MemoryError:
-            fail("out of memory; take fewer components, or shut other programs.", 1)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
-        except Exception as error:  # noqa: BLE001  a user gets a sentence, whatever happens
+        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  a sentence, whatever happens
+            stopped = raised()
+            if stopped is not None:  # of which others may have made an error of their own
+                end_at_once()
+                fail(_interrupted(kwargs.get("checkpoint")), stopped.exit_status)
+            if isinstance(error, KeyboardInterrupt):
+                fail(_interrupted(kwargs.get("checkpoint")), 130)
+            if isinstance(error, StreamkernError):
+                fail(str(error), error.exit_status)
+            if isinstance(error, MemoryError):
+                fail("out of memory; take fewer components, or shut other programs.", 1)
             fail(
                 f"unexpected {type(error).__name__} ({first_line(error)}); run again with --debug "
                 f"and report what it prints.",

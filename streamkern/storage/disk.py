@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import h5py
 
+from streamkern.stopping import between_callbacks, not_interrupted
 from streamkern.storage.outputs import check_format, replacing
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class Disk(FileIO):
         super().__init__(path, "w+")
         self.error: OSError | None = None
 
+    @not_interrupted
     def write(self, data: Buffer) -> int:
         """Write all of `data`, or remember why not."""
         view = memoryview(data).cast("B")
@@ -39,6 +41,7 @@ class Disk(FileIO):
             self.error = self.error or error
         return len(view)
 
+    @not_interrupted
     def truncate(self, size: int | None = None) -> int:
         """Set the size, or remember why not."""
         try:
@@ -69,7 +72,7 @@ def new_hdf5(path: str | Path, *, force: bool = False) -> Iterator[tuple[h5py.Fi
     check_format(path, "HDF5")
     with replacing(path, force=force) as temporary, Disk(temporary) as disk:
         try:
-            with h5py.File(disk, "w") as file:
+            with between_callbacks(), h5py.File(disk, "w") as file:
                 yield file, disk
         finally:
             # Of a disk that is full HDF5 may complain in words of its own.

@@ -9,15 +9,20 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import count
 from pathlib import Path
 
+import click
 import h5py
 import numpy as np
 import psutil
 import pytest
+from click.testing import CliRunner
 from conftest import wait_until
 
-from streamkern.stopping import Stopped, end_at_once, stoppable
+from streamkern.cli.options import common
+from streamkern.stopping import Stopped, end_at_once, stoppable, stopping
+from streamkern.storage import disk
 
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}
 N = 400_000
@@ -225,3 +230,74 @@ def test_a_signal_is_not_lost_where_python_lets_no_exception_out():
         "        Deaf()"
     )
     assert run_stoppable(code) == "stopped by 15\n"
+
+
+@pytest.fixture
+def usual_handlers():
+    """Python's own handlers of signals, and those of the tests afterwards."""
+    usual = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    stopping.clear()  # of which every thread of this process hears
+    for number, handler in usual.items():
+        signal.signal(number, handler)
+
+
+@pytest.fixture
+def while_hdf5_writes(monkeypatch):
+    """Sends this process a signal in the middle of what HDF5 calls to write some bytes."""
+
+    def send(number):
+        def called(data):
+            if next(calls) == 1:  # where HDF5 makes an error of its own of an exception
+                os.kill(os.getpid(), number)
+            return memoryview(data)
+
+        calls = count()
+        monkeypatch.setattr(disk, "memoryview", called, raising=False)
+
+    return send
+
+
+def write_and_wait(folder):
+    with disk.new_hdf5(folder / "new.h5") as (file, _):
+        file["x"] = np.zeros(1000)
+        file.flush()
+        time.sleep(20)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.usefixtures("usual_handlers")
+def test_a_signal_while_hdf5_writes_is_heard_when_that_is_done(number, while_hdf5_writes, tmp_path):
+    while_hdf5_writes(number)
+    with pytest.raises(Stopped), stoppable():
+        write_and_wait(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("usual_handlers")
+def test_ctrl_c_in_a_program_of_ones_own_is_heard_when_hdf5_has_written(
+    while_hdf5_writes, tmp_path
+):
+    while_hdf5_writes(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        write_and_wait(tmp_path)
+    assert not list(tmp_path.iterdir())
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.usefixtures("usual_handlers")
+def test_a_signal_of_which_others_make_their_own_error_is_told_as_what_it_is(number):
+    @click.command()
+    @common
+    def swallowing(**_):
+        try:
+            os.kill(os.getpid(), number)
+            time.sleep(20)
+        except KeyboardInterrupt as error:
+            raise RuntimeError("of a library") from error
+
+    done = CliRunner().invoke(swallowing)
+    assert done.exit_code == STATUS[number]
+    assert done.output.startswith("Error: interrupted; the output was not written")
