@@ -20,6 +20,7 @@ import dask
 from dask.utils import parse_bytes, parse_timedelta
 from distributed import Client, LocalCluster, Security, SpecCluster, SSHCluster, rpc
 from distributed.deploy import Cluster
+from distributed.deploy.utils import nprocesses_nthreads
 
 from streamkern.clusterfile import (
     ClusterFile,
@@ -28,6 +29,7 @@ from streamkern.clusterfile import (
     read_scheduler_file,
 )
 from streamkern.errors import ClusterError, ParameterError, first_line
+from streamkern.memory import usable_cores, worker_bytes
 from streamkern.monitor.plugin import Watch
 from streamkern.resources import LOST
 from streamkern.revival import Revival
@@ -144,8 +146,9 @@ def connect(
         if cluster is not None:
             yield _from_file(stack, read_cluster_file(Path(cluster)), timeout)
             return
-        options = _local_defaults() | {
-            "n_workers": n_workers or max(dask.system.CPU_COUNT // blas_threads, 1),
+        n_workers = n_workers or max(usable_cores() // blas_threads, 1)
+        options = _local_defaults(n_workers) | {
+            "n_workers": n_workers,
             "threads_per_worker": 1,
             "processes": True,
         }
@@ -154,15 +157,24 @@ def connect(
         yield client
 
 
-def _local_defaults() -> dict[str, Any]:
+def _local_defaults(n_workers: int) -> dict[str, Any]:
     bokeh = importlib.util.find_spec("bokeh") is not None
     return {
+        "memory_limit": worker_bytes(n_workers),
         "host": "127.0.0.1",
         "dashboard_address": "127.0.0.1:0" if bokeh else None,
         # What goes wrong in a task comes back as an exception; and that its client has gone is
         # critical to a scheduler, even where both end.
         "silence_logs": logging.CRITICAL + 1,
     }
+
+
+def _n_local_workers(options: dict[str, Any]) -> int:
+    """Return how many workers a LocalCluster has, as it decides itself where it is not told."""
+    given, threads = options.get("n_workers"), options.get("threads_per_worker")
+    if not given and options.get("processes") is not False:
+        given = dask.system.CPU_COUNT // threads if threads else nprocesses_nthreads()[0]
+    return max(given or 1, 1)
 
 
 def _reached(stack: ExitStack, address: str, deadline: float, timeout: float) -> Client:
@@ -317,7 +329,7 @@ def _from_file(stack: ExitStack, file: ClusterFile, timeout: float) -> Client:
             f"{file.path}: {file.name} does not take these args and kwargs ({error}); correct them."
         ) from error
     if start is LocalCluster:
-        call.arguments = _local_defaults() | call.arguments
+        call.arguments = _local_defaults(_n_local_workers(call.arguments)) | call.arguments
     what = f"the {file.name} of {file.path}"
     adaptive = file.adapt is not None
     client = _started(stack, lambda: start(*call.args, **call.kwargs), what, adaptive=adaptive)

@@ -117,6 +117,9 @@ def common(command: Command) -> Command:
         say = Say(as_json=as_json, quiet=quiet, log_json=log_json)
         fail = functools.partial(_fail, say, debug=debug)
         try:
+            from streamkern.memory import check_addresses
+
+            check_addresses()
             with stoppable(), warnings.catch_warnings():
                 warnings.simplefilter("default", StreamkernWarning)
                 warnings.showwarning = _as_note(say)
