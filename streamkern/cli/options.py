@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import sys
 import traceback
 import warnings
@@ -13,7 +12,7 @@ import click
 
 from streamkern.errors import StreamkernError, StreamkernWarning, first_line
 from streamkern.stopping import Stopped, end_at_once, stoppable
-from streamkern.wording import printable
+from streamkern.wording import json_text, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -80,7 +79,7 @@ class Say:
     def result(self, values: dict[str, Any]) -> None:
         """Print the result for programs, as the last line."""
         if self.as_json:
-            click.echo(json.dumps(values, default=_plain, allow_nan=False))
+            click.echo(json_text(values))
 
     def note(self, text: str) -> None:
         """Print a note on standard error, for everyone."""
@@ -97,10 +96,6 @@ class Say:
             write_event(kind.lower(), {"text": text})
         else:
             click.echo(f"{kind}: {printable(text)}", err=True)
-
-
-def _plain(value: Any) -> Any:
-    return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 def common(command: Command) -> Command:

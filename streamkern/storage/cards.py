@@ -14,6 +14,7 @@ import numpy as np
 from streamkern.errors import ModelFileError, first_line
 from streamkern.features import MAPS
 from streamkern.storage.untrusted import DAMAGE, finite_array, fixed, mark, text
+from streamkern.wording import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,7 +58,7 @@ def write_card(file: h5py.File, kind: Kind, card: dict[str, Any], feature_map: F
     file.attrs["format"] = fixed(kind.format)
     file.attrs["format_version"] = kind.version
     card = {**card, "map": feature_map.name, "map_parameters": feature_map.parameters()}
-    file["card"] = fixed(json.dumps(card, indent=1, default=plain))
+    file["card"] = fixed(json_text(card, indent=1, default=plain))
     write_map(file, feature_map)
 
 
