@@ -13,7 +13,6 @@ import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dask
@@ -34,9 +33,11 @@ from streamkern.monitor.plugin import Watch
 from streamkern.resources import LOST
 from streamkern.revival import Revival
 from streamkern.stopping import held
+from streamkern.storage import local_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 _LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
 _NO_WORKERS = "distributed.scheduler.no-workers-timeout"
@@ -127,7 +128,7 @@ def connect(
     address = scheduler
     if cluster is None and scheduler is None:
         if scheduler_file is not None:
-            address = read_scheduler_file(Path(scheduler_file))
+            address = read_scheduler_file(local_path(scheduler_file))
         elif n_workers is None:
             address = os.environ.get("DASK_SCHEDULER_ADDRESS") or None
     with ExitStack() as stack:
@@ -144,7 +145,7 @@ def connect(
             return
         stack.enter_context(dask.config.set(_settings(blas_threads)))
         if cluster is not None:
-            yield _from_file(stack, read_cluster_file(Path(cluster)), timeout)
+            yield _from_file(stack, read_cluster_file(local_path(cluster)), timeout)
             return
         n_workers = n_workers or max(usable_cores() // blas_threads, 1)
         options = _local_defaults(n_workers) | {

@@ -19,9 +19,7 @@ def printable(text: str) -> str:
     )
 
 
-def json_text(
-    value: Any, *, indent: int | None = None, default: Callable[[Any], Any] = str
-) -> str:
+def json_text(value: Any, *, indent: int | None = None, default: Callable[[Any], Any] = str) -> str:
     """Return plain values and arrays as JSON, which has null for numbers that are not finite.
 
     What is neither is passed to `default`.

@@ -12,6 +12,7 @@ import click
 
 from streamkern.errors import StreamkernError, StreamkernWarning, first_line
 from streamkern.stopping import Stopped, end_at_once, stoppable
+from streamkern.urls import without_secrets
 from streamkern.wording import json_text, printable
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ class Say:
         self._aside("Error", text)
 
     def _aside(self, kind: str, text: str) -> None:
+        text = without_secrets(text)
         if self.log_json:
             from streamkern.monitor.lines import write_event
 
@@ -164,7 +166,7 @@ def _as_note(say: Say) -> Callable[..., None]:
 
 def _fail(say: Say, sentence: str, status: int, *, debug: bool) -> NoReturn:
     if debug:
-        traceback.print_exc()
+        click.echo(without_secrets(traceback.format_exc()), err=True)
     say.error(sentence)
     sys.exit(status)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import h5py
@@ -13,11 +12,13 @@ import numpy as np
 
 from streamkern.errors import ModelFileError, first_line
 from streamkern.features import MAPS
+from streamkern.storage.outputs import local_path
 from streamkern.storage.untrusted import DAMAGE, finite_array, fixed, mark, text
 from streamkern.wording import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from streamkern.features import FeatureMap
 
@@ -84,7 +85,7 @@ def opened_card(path: str | Path, kind: Kind) -> Iterator[tuple[h5py.File, dict[
     ModelFileError
         If there is none, or it is of another kind, or damaged, or from a newer format.
     """
-    where = Path(path)
+    where = local_path(path)
     try:
         if not where.is_file():
             raise ModelFileError(f"{where} does not exist or is not a file; check the path.")

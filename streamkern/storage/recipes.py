@@ -9,6 +9,7 @@ import h5py
 from streamkern.errors import DataError, ModelFileError, first_line
 from streamkern.recipes import RECIPE, Recipe, recipe_of
 from streamkern.storage.cards import KINDS, opened_card
+from streamkern.storage.outputs import local_path
 from streamkern.storage.untrusted import DAMAGE, mark, text
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def read_recipe(path: str | Path) -> Recipe:
     ModelFileError
         If it is a model or moments without one, or damaged.
     """
+    path = local_path(path)
     try:
         with h5py.File(path, "r", locking="best-effort") as file:
             kind = KINDS.get(str(mark(file, "format")))
