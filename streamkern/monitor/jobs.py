@@ -6,6 +6,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 from streamkern.monitor.passes import Pass
@@ -17,6 +18,60 @@ if TYPE_CHECKING:
 
 # Jobs that are over are kept, up to so many.
 _KEPT = 20
+# No figure is larger.
+_MOST = 1e18
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and abs(value) <= _MOST
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, Integral) and 0 <= value <= _MOST
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_perhaps_text(value: Any) -> bool:
+    return value is None or isinstance(value, str)
+
+
+def _are_numbers(values: Any) -> bool:
+    return isinstance(values, dict) and all(map(_is_number, values.values()))
+
+
+def _is_curve(curve: Any) -> bool:
+    parts = curve and (curve["criterion"], *zip(curve["alphas"], curve["values"], strict=True))
+    return not parts or all(_is_number(alpha) for alpha, _ in parts[1:])
+
+
+# What fields of events must be, for figures to be made of them.
+_FIELDS: dict[str, Callable[[Any], bool]] = {
+    **dict.fromkeys(("kind", "job", "pass", "name", "label", "worker"), _is_text),
+    **dict.fromkeys(("client", "dashboard", "error"), _is_perhaps_text),
+    **dict.fromkeys(("rows", "shards", "shard", "leading", "n_components"), _is_count),
+    **dict.fromkeys(("row_bytes", "row_flops", "worker_bytes"), _is_number),
+    **dict.fromkeys(("elapsed", "attainable", "peak_bytes"), _is_number),
+    "seconds": _are_numbers,
+    "alpha_curve": _is_curve,
+}
+_OF_KIND = {"validated": {"error": _is_number}, "merged": {"seconds": _is_number}}
+
+
+def _understood(event: Event) -> Event:
+    """Return an event whose texts can be encoded, or raise TypeError if a field is malformed."""
+    found = {
+        key: value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
+        for key, value in event.items()
+    }
+    for key, check in (_FIELDS | _OF_KIND.get(found["kind"], {})).items():
+        if key in found and not check(found[key]):
+            raise TypeError(f"{key} is {found[key]!r}")
+    if found["kind"] == "solved" and not {"alpha", "cv_rmse", "alpha_curve"} <= found.keys():
+        raise KeyError(found["kind"])
+    return found
 
 
 @dataclass
@@ -119,8 +174,14 @@ class Jobs:
         event : dict
         ago : float
             Seconds since it happened.
+
+        Raises
+        ------
+        TypeError, KeyError, ValueError, AttributeError
+            If it is malformed, or lacks something; what is known of jobs stays as it was.
         """
         with self.lock:
+            event = _understood(event)
             now, kind = self.clock() - ago, event["kind"]
             if kind == "job begun":
                 when = datetime.now() - timedelta(seconds=ago)
