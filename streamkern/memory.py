@@ -25,8 +25,6 @@ _SELF = Path("/proc/self")
 _UNLIMITED = 1 << 62
 # A client with its scheduler, before it receives anything.
 _CLIENT_BYTES = 256 << 20
-# Limits of this process, and what its status calls the part that is taken.
-_OWN_LIMITS = ((resource.RLIMIT_AS, "VmSize"), (resource.RLIMIT_DATA, "VmData"))
 # Addresses that a thread takes beside what it holds: its stack, its part of the heap, and a buffer
 # of each OpenBLAS, NumPy's and SciPy's, which ends the process where it gets none.
 _THREAD_BYTES = (8 + 64 + 2 * 32) << 20
@@ -70,12 +68,8 @@ def check_addresses() -> None:
 
 def _addresses_left() -> int:
     """Return the virtual memory that this process may still map."""
-    left = [_UNLIMITED]
-    for kind, name in _OWN_LIMITS:
-        limit, taken = resource.getrlimit(kind)[0], _status(name)
-        if limit != resource.RLIM_INFINITY and taken:
-            left.append(limit - taken)
-    return min(left)
+    limit, taken = resource.getrlimit(resource.RLIMIT_AS)[0], _status("VmSize")
+    return limit - taken if limit != resource.RLIM_INFINITY and taken else _UNLIMITED
 
 
 def _group_memory() -> Iterator[tuple[int, int]]:

@@ -20,58 +20,40 @@ if TYPE_CHECKING:
 _KEPT = 20
 # No figure is larger.
 _MOST = 1e18
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and abs(value) <= _MOST
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, Integral) and 0 <= value <= _MOST
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _is_perhaps_text(value: Any) -> bool:
-    return value is None or isinstance(value, str)
-
-
-def _are_numbers(values: Any) -> bool:
-    return isinstance(values, dict) and all(map(_is_number, values.values()))
-
-
-def _is_curve(curve: Any) -> bool:
-    parts = curve and (curve["criterion"], *zip(curve["alphas"], curve["values"], strict=True))
-    return not parts or all(_is_number(alpha) for alpha, _ in parts[1:])
-
-
 # What fields of events must be, for figures to be made of them.
-_FIELDS: dict[str, Callable[[Any], bool]] = {
-    **dict.fromkeys(("kind", "job", "pass", "name", "label", "worker"), _is_text),
-    **dict.fromkeys(("client", "dashboard", "error"), _is_perhaps_text),
-    **dict.fromkeys(("rows", "shards", "shard", "leading", "n_components"), _is_count),
-    **dict.fromkeys(("row_bytes", "row_flops", "worker_bytes"), _is_number),
-    **dict.fromkeys(("elapsed", "attainable", "peak_bytes"), _is_number),
-    "seconds": _are_numbers,
-    "alpha_curve": _is_curve,
+_FIELDS: dict[str, Any] = {
+    **dict.fromkeys(("kind", "job", "pass", "name", "label", "worker"), str),
+    **dict.fromkeys(("client", "dashboard", "error"), (str, type(None))),
+    **dict.fromkeys(("rows", "shards", "shard", "leading", "n_components"), Integral),
+    **dict.fromkeys(("row_bytes", "row_flops", "worker_bytes"), Real),
+    **dict.fromkeys(("elapsed", "attainable", "peak_bytes"), Real),
+    "seconds": dict,
 }
-_OF_KIND = {"validated": {"error": _is_number}, "merged": {"seconds": _is_number}}
+_OF_KIND = {"validated": {"error": Real}, "merged": {"seconds": Real}}
 
 
 def _understood(event: Event) -> Event:
-    """Return an event whose texts can be encoded, or raise TypeError if a field is malformed."""
-    found = {
+    """Return an event whose texts can be encoded, or raise an error if a field is malformed."""
+    found: dict[str, Any] = {
         key: value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
         for key, value in event.items()
     }
-    for key, check in (_FIELDS | _OF_KIND.get(found["kind"], {})).items():
-        if key in found and not check(found[key]):
+    for key, kind in (_FIELDS | _OF_KIND.get(found["kind"], {})).items():
+        if key in found and not _fits(found[key], kind):
             raise TypeError(f"{key} is {found[key]!r}")
     if found["kind"] == "solved" and not {"alpha", "cv_rmse", "alpha_curve"} <= found.keys():
         raise KeyError(found["kind"])
+    curve = found.get("alpha_curve")
+    if curve and (not curve["criterion"] or len(curve["alphas"]) != len(curve["values"])):
+        raise TypeError(curve)
     return found
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    """Say whether a value is of a kind, and its numbers, or itself, no larger than figures are."""
+    if isinstance(value, dict):
+        return kind is dict and all(_fits(each, Real) for each in value.values())
+    return isinstance(value, kind) and (not isinstance(value, Real) or -_MOST <= value <= _MOST)
 
 
 @dataclass

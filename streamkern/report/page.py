@@ -49,8 +49,8 @@ _NO_ROWS = (
     "“streamkern fit --report”, or “streamkern.write_report” with the rows, shows them."
 )
 _NONE_LEFT = (
-    "Every row determines its own prediction, so the model without it does not tell of it. A larger "
-    "penalty or fewer features would change that."
+    "Every row determines its own prediction, so that the model without it tells nothing of it. A "
+    "larger penalty or fewer features would change that."
 )
 
 

@@ -270,7 +270,7 @@ MALFORMED = [
     {"kind": "pass begun", "job": "j", "pass": "m", "label": "m", "rows": "all"},
     {"kind": "pass begun", "job": "j", "pass": "m", "label": "m", "rows": 1, "row_flops": "1"},
     {"kind": "pass begun", "job": "j", "pass": "m", "label": "m", "rows": 1, "row_bytes": [1]},
-    {"kind": "resumed", "pass": "p", "rows": -1, "shards": 1},
+    {"kind": "resumed", "pass": "p", "rows": None, "shards": 1},
     {"kind": "shard begun", "pass": "p", "shard": {}, "worker": "a"},
     {"kind": "shard done", "pass": "p", "shard": 1, "worker": None, "rows": 1},
     {"kind": "shard done", "pass": "p", "shard": 1, "worker": "a", "rows": float("nan")},
