@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # Jobs that are over are kept, up to so many.
 _KEPT = 20
 # No figure is larger.
-_MOST = 1e18
+_MOST: Any = 1e18
 # What fields of events must be, for figures to be made of them.
 _FIELDS: dict[str, Any] = {
     **dict.fromkeys(("kind", "job", "pass", "name", "label", "worker"), str),
