@@ -1,8 +1,10 @@
 """Files from strangers: python jobs/fuzz.py --files 10000.
 
 Whole files of models, moments, saved sums, rows and clusters are damaged at random and read by
-programs of limited memory, as `predict`, `solve` and `fit` read them.  Every file must be read, or
-refused with a sentence: anything else is counted and printed, with the seed that makes it again.
+programs of limited memory, as `predict`, `solve` and `fit` read them.  A third of the HDF5 files
+are not damaged but restructured, with links and filters.  Every file must be read, or refused with
+a sentence, and rows of zeros are in none of them: anything else is counted and printed, with the
+seed that makes it again.
 """
 
 from __future__ import annotations
@@ -18,12 +20,13 @@ import sys
 import tempfile
 import time
 import warnings
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy as np
+from restructure import BESIDE, prepare, restructure
 
 import streamkern
 from streamkern.clusterfile import read_cluster_file
@@ -65,10 +68,21 @@ def fit(path: Path) -> None:
     RidgeModel(n_components=8, alpha=1.0).fit(streamkern.open_hdf5(path))
 
 
+def fit_whole(path: Path) -> None:
+    """Fit to rows none of which was zero when they were written."""
+    fit(path)
+    source = streamkern.open_hdf5(path)
+    for shard in source.shards(1 << 20):
+        for block in source.reader(shard).blocks(1 << 20):
+            if not block.X.any(axis=1).all():
+                raise AssertionError("rows of zeros")
+
+
 READERS: dict[str, Callable[[Path], Any]] = {
     "model": predict,
     "moments": solve,
     "rows": fit,
+    "whole rows": fit_whole,
     "sums": read_plain,
     "cluster": read_cluster_file,
 }
@@ -140,7 +154,7 @@ def read_files() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     warnings.simplefilter("ignore")
     for line in sys.stdin:
-        kind, _, name = line.strip().partition(" ")
+        kind, _, name = line.strip().partition(": ")
         try:
             READERS[kind](Path(name))
         except StreamkernError as error:
@@ -176,7 +190,7 @@ class ReadingProcess:
             )
         assert self.process.stdin is not None  # noqa: S101  for the type checker
         assert self.process.stdout is not None  # noqa: S101
-        self.process.stdin.write(f"{kind} {path}\n")
+        self.process.stdin.write(f"{kind}: {path}\n")
         self.process.stdin.flush()
         ready, _, _ = select.select([self.process.stdout], [], [], SECONDS)
         line = self.process.stdout.readline() if ready else ""
@@ -200,8 +214,8 @@ def main() -> None:
         read_files()
         return
     begun, bad = time.monotonic(), 0
-    kinds = given.kinds.split(",")
-    counts: dict[str, Counter[str]] = {kind: Counter() for kind in kinds}
+    kinds = [kind for kind in given.kinds.split(",") if kind != "whole rows"]
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         made = seeds(folder)
@@ -209,17 +223,23 @@ def main() -> None:
         for number in range(given.files):
             kind = kinds[number % len(kinds)]
             chance = random.Random(f"{given.seed} {number}")  # noqa: S311  not for secrets
-            path = folder / "file"
-            path.write_bytes(damaged(chance.choice(made[kind]), chance, text=kind == "cluster"))
+            path, whole = folder / "file", chance.choice(made[kind])
+            what = "damaged"
+            if kind != "cluster" and chance.random() < 1 / 3:
+                prepare(folder, whole)
+                path.write_bytes(whole)
+                what = restructure(path, chance)
+                kind = "whole rows" if kind == "rows" else kind
+            else:
+                path.write_bytes(damaged(whole, chance, text=kind == "cluster"))
             found = reading.found(kind, path)
             counts[kind][found.partition(":")[0]] += 1
-            path.unlink()
-            left = [entry.name for entry in folder.iterdir()]
+            left = {entry.name for entry in folder.iterdir()} - {path.name, *BESIDE}
             if left:
                 found = f"wrote {left}"
             if found not in {"read", "refused"}:
-                bad += not found.startswith("crashed")
-                print(f"file {number} ({kind}): {found}", flush=True)
+                bad += what != "damaged" or not found.startswith("crashed")
+                print(f"file {number} ({kind}, {what}): {found}", flush=True)
         if reading.process is not None:
             reading.process.kill()
     for kind, counted in counts.items():

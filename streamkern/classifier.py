@@ -28,6 +28,7 @@ from streamkern.observing import job
 from streamkern.ridgeoptions import RidgeOptions
 from streamkern.sources import Classes, LabelledSource, labelled_rows
 from streamkern.storage import holds_moments, read_model
+from streamkern.storage.untrusted import WRONG_VALUES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -307,7 +308,7 @@ def restored_classifier(model_class: type[_Model], file: ModelFile, path: str | 
         described = file.card["classifier"]
         rule = ClassRule.from_dict(described)
         if rule.classes.n_targets != ridge.predictor_.coef.shape[1]:
-            raise ValueError(f"{len(rule.classes)} classes")  # noqa: TRY301
+            raise ValueError(f"{len(rule.classes)} classes")
         factors = factors_of(described["class_factors"], rule.classes)
         model = model_class(
             **{name: getattr(ridge, name) for name in names},
@@ -315,7 +316,7 @@ def restored_classifier(model_class: type[_Model], file: ModelFile, path: str | 
             calibration=checked_method(described["option_calibration"]),
         )
         model._take(ridge, rule, factors)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except WRONG_VALUES as error:
         raise ModelFileError(f"{path} is a damaged model ({error}); copy it again.") from error
     return model
 

@@ -8,6 +8,7 @@ import importlib.util
 import inspect
 import logging
 import os
+import shutil
 import signal
 import socket
 import time
@@ -42,6 +43,11 @@ if TYPE_CHECKING:
 _LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
 _NO_WORKERS = "distributed.scheduler.no-workers-timeout"
 _OPTIONS = "streamkern.cluster-options"
+# What a file adds to, rather than replaces, of the configuration of a site.
+_OF_SITE = (
+    *("scheduler-options", "worker-extra-args", "job-extra-directives"),
+    *("interface", "local-directory"),
+)
 _SPAWN = "distributed.nanny.pre-spawn-environ"
 _BLAS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _TRIM, _HEAPS = "MALLOC_TRIM_THRESHOLD_", "MALLOC_ARENA_MAX"
@@ -68,6 +74,7 @@ _OURS = {
 def connect(
     *,
     cluster: str | Path | None = None,
+    trust_cluster_file: bool = False,
     scheduler: str | None = None,
     scheduler_file: str | Path | None = None,
     n_workers: int | None = None,
@@ -85,13 +92,17 @@ def connect(
     cluster : path, optional
         A YAML file with `version: 1`, `module`, `class`, and optionally `args`, `kwargs`, `scale`
         (workers or jobs to ask for), `adapt` (`minimum`, `maximum`) and `config` (merged into the
-        Dask configuration while connected).  Classes outside Dask's own packages, options that
-        name code or environment variables, and values with shell syntax are refused; your own
-        Dask configuration may hold them, as `streamkern.cluster-options.CLASS`.
+        Dask configuration while connected).  Classes outside Dask's own packages are refused, and
+        so are options that are not about sizes, resources, names and times: your own Dask
+        configuration may hold them, as `streamkern.cluster-options.CLASS`.
+    trust_cluster_file : bool
+        Take all options of `cluster`.  Whoever chose a host, image, address, folder or program in
+        it can run code in your account.
     scheduler : str, optional
-        The address of a running scheduler, such as tcp://10.0.0.1:8786.
+        The address of a running scheduler, such as tcp://10.0.0.1:8786.  Whoever answers there can
+        run code in your account.
     scheduler_file : path, optional
-        What `dask scheduler --scheduler-file` wrote.
+        What `dask scheduler --scheduler-file` wrote: an address, of which the same is true.
     n_workers : int, optional
         Worker processes of a LocalCluster, which listens on this machine's loopback only.
     blas_threads : int
@@ -124,6 +135,11 @@ def connect(
             raise ParameterError(f"{name} must be 1 or more, not {value}; give another number.")
     if not timeout > 0:
         raise ParameterError(f"timeout must be positive, not {timeout}; give seconds.")
+    if trust_cluster_file and cluster is None:
+        raise ParameterError(
+            "to trust a cluster file one must be given, but none is; name it, or leave "
+            "--trust-cluster-file (trust_cluster_file) out."
+        )
     deadline = time.monotonic() + timeout
     address = scheduler
     if cluster is None and scheduler is None:
@@ -145,7 +161,8 @@ def connect(
             return
         stack.enter_context(dask.config.set(_settings(blas_threads)))
         if cluster is not None:
-            yield _from_file(stack, read_cluster_file(local_path(cluster)), timeout)
+            file = read_cluster_file(local_path(cluster), trusted=trust_cluster_file)
+            yield _from_file(stack, file, timeout)
             return
         n_workers = n_workers or max(usable_cores() // blas_threads, 1)
         options = _local_defaults(n_workers) | {
@@ -315,16 +332,10 @@ def _not_interrupted() -> Iterator[None]:
 
 def _from_file(stack: ExitStack, file: ClusterFile, timeout: float) -> Client:
     patience = parse_timedelta(file.config.get(_NO_WORKERS) or timeout)
-    own = dask.config.get(f"{_OPTIONS}.{file.name}", None) or {}
-    own = {key.replace("-", "_"): value for key, value in own.items()}
     stack.enter_context(dask.config.set(file.config))
     start = _cluster_class(file)
-    signature = inspect.signature(start)
     try:
-        call = signature.bind(*file.args, **file.kwargs)
-        # Again, now that options given by position have names.
-        file.refuse_code(call.arguments, "args")
-        call = signature.bind(*file.args, **own | file.kwargs)
+        call = inspect.signature(start).bind(*file.args, **_options(file, start))
     except TypeError as error:
         raise ParameterError(
             f"{file.path}: {file.name} does not take these args and kwargs ({error}); correct them."
@@ -347,6 +358,31 @@ def _from_file(stack: ExitStack, file: ClusterFile, timeout: float) -> Client:
             f" with scale or n_workers, or, where jobs queue, set {_NO_WORKERS} in its config",
         )
     return client
+
+
+def _options(file: ClusterFile, start: Any) -> dict[str, Any]:
+    """Return what a file says, with what the user's own configuration says beside it."""
+    own = {}
+    if job := getattr(start, "job_cls", None):
+        # A scheduler that waits for jobs listens on the network.
+        if not shutil.which(job.submit_command):
+            raise ClusterError(
+                f"{file.path} needs {job.submit_command}, which is not on this machine; run the "
+                f"command where jobs are submitted."
+            )
+        site = dask.config.get(f"jobqueue.{job.config_name}", {})
+        own = {key: site[key] for key in _OF_SITE if site.get(key)}
+    own |= dask.config.get(f"{_OPTIONS}.{file.name}", None) or {}
+    own = {key.replace("-", "_"): value for key, value in own.items()}
+    options = own | file.kwargs
+    for key in own.keys() & file.kwargs.keys():
+        if isinstance(own[key], dict):
+            options[key] = own[key] | (file.kwargs[key] or {})
+        elif not file.trusted and isinstance(own[key], list):
+            options[key] = [*own[key], *file.kwargs[key]]
+        elif not file.trusted and key in ("interface", "local_directory"):
+            options[key] = own[key]
+    return options
 
 
 def _cluster_class(file: ClusterFile) -> Any:

@@ -1,8 +1,8 @@
 """Files that say where a job runs, checked before anything in them is used.
 
 A cluster file is shared and copied, so it may start clusters but not run code.  It is read with a
-safe loader, its module must be in a known package, and its options must be harmless
-(`clusteroptions.py`).  Whoever needs others has a Dask configuration of their own to set them in.
+safe loader, its module must be in a known package, and its options must be among those that anybody
+may choose (`clusteroptions.py`), unless the user trusts whoever wrote it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from streamkern.clusteroptions import refuse_code
+from streamkern.clusteroptions import refuse_untrusted
 from streamkern.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -44,9 +44,21 @@ class _Loader(yaml.SafeLoader):
     }
 
 
+def _whole(loader: _Loader, node: yaml.ScalarNode) -> int:
+    number: int = loader.construct_yaml_int(node)
+    if number.bit_length() > 31:  # and too many digits to be shown
+        raise yaml.constructor.ConstructorError(
+            problem="found too large a number", problem_mark=node.start_mark
+        )
+    return number
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _whole)
+
+
 @dataclass(frozen=True)
 class ClusterFile:
-    """What a cluster file says, well-formed and harmless.
+    """What a cluster file says, well-formed, and harmless or trusted.
 
     Parameters
     ----------
@@ -61,6 +73,8 @@ class ClusterFile:
         `minimum` and `maximum` of workers.
     config : dict
         Values of the Dask configuration, by dotted key.
+    trusted : bool
+        Whether the user vouches for all of it.
     """
 
     path: Path
@@ -71,24 +85,23 @@ class ClusterFile:
     scale: int | None = None
     adapt: dict[str, int] | None = None
     config: dict[str, Any] = field(default_factory=dict)
-
-    def refuse_code(self, options: Any, where: str) -> None:
-        """Raise ParameterError if options, or those nested in them, could run code."""
-        refuse_code(self.path, self.name, options, where)
+    trusted: bool = False
 
 
-def read_cluster_file(path: Path) -> ClusterFile:
+def read_cluster_file(path: Path, *, trusted: bool = False) -> ClusterFile:
     """Read and check a cluster file.
 
     Parameters
     ----------
     path : Path
+    trusted : bool
+        Whether whoever wrote it may run code as the user, so that its options are not checked.
 
     Raises
     ------
     ParameterError
         If the file is missing, is not YAML of the expected form, names a module outside the known
-        packages, or holds an option that can run code.
+        packages, or holds an option that takes trust.
     """
     content = _mapping_in(path)
     unknown = sorted(str(key) for key in content if key not in _KEYS)
@@ -134,10 +147,10 @@ def read_cluster_file(path: Path) -> ClusterFile:
         scale,
         _limits(path, content.get("adapt"), scale),
         dict(_dotted(content.get("config") or {})),
+        trusted,
     )
-    file.refuse_code(file.args, "args")
-    file.refuse_code(file.kwargs, "kwargs")
-    file.refuse_code(file.config, "config")
+    if not trusted:
+        refuse_untrusted(path, name, file.args, file.kwargs, file.config)
     return file
 
 
@@ -188,15 +201,17 @@ def _mapping_in(path: Path) -> dict[Any, Any]:
         raise ParameterError(f"{path} cannot be read ({error}); name a cluster file.") from error
     try:
         # A few lines of aliases can stand for more values than memory holds.
-        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):
-            raise ParameterError(f"{path} uses YAML aliases; write the values out.")
-        content = yaml.load(text, _Loader)  # noqa: S506  a safe one
-    except (yaml.YAMLError, RecursionError) as error:
+        has_aliases = any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text))
+        content = None if has_aliases else yaml.load(text, _Loader)  # noqa: S506  a safe one
+    # PyYAML lets errors through of values that are not what they look like, or are tagged.
+    except (yaml.YAMLError, RecursionError, ValueError, LookupError, AttributeError) as error:
         # Not the line itself, which may hold a password.
         mark = getattr(error, "problem_mark", None)
         place = f" in line {mark.line + 1}" if mark else ""
         problem = f"{getattr(error, 'problem', None) or type(error).__name__}{place}"
         raise ParameterError(f"{path} is not plain YAML ({problem}); correct it.") from error
+    if has_aliases:
+        raise ParameterError(f"{path} uses YAML aliases; write the values out.")
     if not isinstance(content, dict):
         raise ParameterError(
             f"{path} must be a mapping with version, module and class, not "

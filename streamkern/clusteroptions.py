@@ -1,42 +1,75 @@
-"""Which options a cluster file may give: how much, how many and where, but nothing that runs code.
+"""What a cluster file may say by itself: how much, how many, how long, and plain names.
 
-Options through which Dask would import a module, set an environment variable or run a command are
-refused by name.  The others may be written, as they are, into a job script or a command line, so
-their values must be plain: words, numbers, and paths with variables in them.  Directives of job
-schedulers and options of workers begin with a dash; they must be among those that ask for
-resources, accounts and places.
+Whoever names a host, an image, an address, a folder or a program in a file can run code in the
+account of its reader.  So each cluster class has a table of options about sizes, resources, names
+and times, with the form that a value must have; of security, a file may ask for more.  All else is
+for files whose author the user trusts, and for the user's own Dask configuration.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamkern.errors import ParameterError
+from streamkern.wording import printable
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-_RUNS_CODE = re.compile(
-    r"(\w+_)?(bootstrap|class|cls|command|jupyter|link|module|python|services|shebang|template)"
-    r"|(\w+_)?env(iron\w*|_\w+)?|preload\w*|pre_import|job_script_\w+|logging\w*"
-    r"|(\w+_)?extra(_args)?|allowed_imports|auth|config|custom_cluster_spec|docker_args"
-    r"|extensions|pkcs11_provider|plugins|policies|remote_dask_worker|routes|security_loader"
-    r"|job_extra_directives|cluster_options"
+
+class _Form(NamedTuple):
+    """What a value must look like, in words and as a pattern of its text."""
+
+    words: str
+    pattern: str
+
+
+# Values reach job scripts and command lines as they are, so none holds what a shell acts on.
+_COUNT = _Form("a whole number", r"\d+")
+_AMOUNT = _Form("a number, or one with a unit", r"\d[\d.:+-]*(?: ?[A-Za-z]+)?|auto")
+_SWITCH = _Form("true or false", "True|False")
+_SETTING = _Form("a number, one with a unit, true or false", f"{_AMOUNT.pattern}|True|False")
+_NAME = _Form("a plain name", r"\w[\w.,+-]*")
+_ACCOUNT = _Form("a plain name", r"\w[\w.,+/@-]*")
+_BELOW = _Form("a folder below the working one", r"\w[\w.-]*(?:/\w[\w.-]*)*/?")
+# Who can write where workers spill can have them run code; these are where they spill anyway.
+_SCRATCH = _Form("/tmp or $TMPDIR", r"/tmp|\$TMPDIR|\$\{TMPDIR\}")  # noqa: S108  as named
+_LOOPBACK = _Form("127.0.0.1, localhost or ::1", r"127\.0\.0\.1|localhost|::1")
+# Of a port alone Dask makes one on all interfaces.
+_PAGE = _Form("null or a port of 127.0.0.1", r"None|(?:127\.0\.0\.1|localhost):\d+")
+_TLS = _Form("tls", "tls(?:://)?")
+_TRUE = _Form("true", "True")
+_TLS_1_3 = _Form("1.3", r"1\.3")
+
+_AMOUNT_OF = (
+    "accelerator|arch|chunk|core|cpu|cput|depend|exclusive|feature|features|file|gpu|gpus"
+    "|group_list|h_rt|h_vmem|host|mem|mem_free|mpiprocs|naccesspolicy|ncpus|ngpus|nodes|ompthreads"
+    "|pcput|place|pmem|ppn|pvmem|qos|s_rt|s_vmem|select|umask|virtual_free|vmem|walltime"
 )
-# No shell makes two words, or a word with a dash before it, of what has this form.
-_PLAIN = re.compile(
-    r"(?!-)(?:[\w.,:=@%+/~^\[\]-]|(?<=[\w.,:]) (?=\w)|\{\w+\}"
-    r"|\$(?!IFS\b)\w+(?![\w-])|\$\{(?!IFS\})\w+\}(?!-))*"
+_EACH = rf"(?:(?:{_AMOUNT_OF})=)?[\w.-]+"
+_RESOURCES = _Form("resources such as select=1:ncpus=4", rf"/?(?!-){_EACH}(?:[:,+/]{_EACH})*")
+_ARGUMENT = _Form(
+    "--no-dashboard, --lifetime, --lifetime-stagger, --nanny-port, --worker-port or --resources,"
+    " and their numbers",
+    r"--no-dashboard|(?:--(?:lifetime|lifetime-stagger|nanny-port|worker-port|resources)=?)?"
+    r"(?:\w+=)?(?:\d[\w.:]*)?",
 )
-# Programs that run beside a job, and files that are copied for it.
-_BESIDE = re.compile(r"(pro|epi)logue|stage(in|out)")
 
 _WORD = r"(?:[^\s\"'\\`$#]+|\"[^\"\\`$\r\n]*\"|'[^'\"\\`$\r\n]*')"
-_DIRECTIVE = re.compile(rf"(--?[A-Za-z][\w-]*?)(?:(?:=| +|(?=\d)){_WORD})?")
-_PBS = "-A -a -c -h -j -k -l -M -m -N -P -p -q -r -V -W"
-_DIRECTIVES = {
-    "SLURMCluster": "-A -B -b -C -c -d -F -G -H -J -k -L -M -m -N -n -O -p -q -S -s -t -w -x"
+
+
+def _directives(pattern: str) -> list[_Form]:
+    return [_Form("directives that ask for resources, accounts and queues, one each", pattern)]
+
+
+def _known(options: str) -> list[_Form]:
+    named = "|".join(options.split())
+    return _directives(rf"(?:{named})(?:(?:=| +|(?<=-[A-Za-z])(?=\d)){_WORD})?")
+
+
+_SLURM = _known(
+    "-A -B -b -C -c -d -F -G -H -J -k -L -M -m -N -n -O -p -q -S -s -t -w -x"
     " --account --acctg-freq --begin --clusters --comment --constraint --contiguous --core-spec"
     " --cores-per-socket --cpu-freq --cpus-per-gpu --cpus-per-task --deadline --delay-boot"
     " --dependency --distribution --exclude --exclusive --extra-node-info --gpu-bind --gpu-freq"
@@ -46,95 +79,140 @@ _DIRECTIVES = {
     " --nodes --ntasks --ntasks-per-core --ntasks-per-gpu --ntasks-per-node --ntasks-per-socket"
     " --overcommit --oversubscribe --partition --power --priority --profile --qos --requeue"
     " --reservation --signal --sockets-per-node --spread-job --switches --thread-spec"
-    " --threads-per-core --time --time-min --tmp --use-min-nodes --wckey",
-    "PBSCluster": _PBS,
-    "MoabCluster": _PBS,
-    "LSFCluster": "-app -alloc_flags -b -B -c -C -cn_cu -cn_mem -D -F -G -g -gpu -H -hl -J -Lp -M"
-    " -m -N -n -nnodes -P -p -ptl -q -R -r -rn -S -sla -sp -T -t -U -u -ul -v -W -We -w -x",
-}
-_OF_WORKERS = {
-    *("--dashboard-address", "--lifetime", "--lifetime-stagger", "--nanny-port", "--no-dashboard"),
-    *("--resources", "--worker-port"),
-}
+    " --threads-per-core --time --time-min --tmp --use-min-nodes --wckey"
+)
+_LSF = _known(
+    "-app -alloc_flags -b -B -c -C -cn_cu -cn_mem -D -F -G -g -gpu -H -hl -J -Lp -M -m -N -n"
+    " -nnodes -P -p -ptl -q -R -r -rn -S -sla -sp -T -t -U -u -ul -v -W -We -w -x"
+)
+_PBS = _directives(
+    rf"-[lW] ?{_RESOURCES.pattern}|-q ?{_NAME.pattern}|-[AachjkMmNPprV](?: ?[\w.@:,+/-]+)?"
+)
 
 
-def refuse_code(path: Path, cluster: str, options: Any, where: str) -> None:
-    """Raise ParameterError if options, or those nested in them, could run code.
+def _of(form: _Form, names: str) -> dict[str, Any]:
+    return dict.fromkeys(names.split(), form)
+
+
+_SCHEDULER = (
+    _of(_COUNT, "port allowed_failures")
+    | _of(_AMOUNT, "idle_timeout worker_ttl")
+    | {"host": _LOOPBACK, "dashboard_address": _PAGE, "protocol": _TLS}
+)
+_WORKER = (
+    _of(_COUNT, "n_workers nthreads")
+    | _of(_AMOUNT, "memory_limit death_timeout lifetime lifetime_stagger")
+    | {"lifetime_restart": _SWITCH, "protocol": _TLS}
+)
+_LOCAL = (
+    _WORKER
+    | _of(_COUNT, "threads_per_worker scheduler_port")
+    | _of(_PAGE, "dashboard_address worker_dashboard_address")
+    | {"name": _NAME, "processes": _SWITCH, "host": _LOOPBACK, "security": _TRUE}
+    | {"scheduler_kwargs": _SCHEDULER}
+)
+_JOBS = (
+    _of(_COUNT, "n_workers cores processes")
+    | _of(_AMOUNT, "memory walltime death_timeout")
+    | _of(_NAME, "name job_name queue interface")
+    | {"project": _ACCOUNT, "nanny": _SWITCH, "protocol": _TLS}
+    | {"local_directory": _SCRATCH, "log_directory": _BELOW}
+    | {"scheduler_options": _SCHEDULER, "worker_extra_args": [_ARGUMENT]}
+)
+_SPECIFIED = _JOBS | {"resource_spec": _RESOURCES}
+_POD = _of(_AMOUNT, "cpu memory ephemeral-storage nvidia.com/gpu amd.com/gpu")
+_CLASSES = {
+    "LocalCluster": _LOCAL,
+    "LocalCUDACluster": _LOCAL | {"device_memory_limit": _AMOUNT},
+    "SSHCluster": {"scheduler_options": _SCHEDULER, "worker_options": _WORKER},
+    "SLURMCluster": _JOBS
+    | {"account": _ACCOUNT, "job_cpu": _COUNT, "job_mem": _AMOUNT, "job_extra_directives": _SLURM},
+    "PBSCluster": _SPECIFIED | {"account": _ACCOUNT, "job_extra_directives": _PBS},
+    "MoabCluster": _SPECIFIED | {"account": _ACCOUNT, "job_extra_directives": _PBS},
+    "LSFCluster": _JOBS
+    | {"ncpus": _COUNT, "mem": _AMOUNT, "lsf_units": _NAME, "use_stdin": _SWITCH}
+    | {"job_extra_directives": _LSF},
+    "SGECluster": _SPECIFIED,
+    "OARCluster": _SPECIFIED,
+    "HTCondorCluster": _JOBS | {"disk": _AMOUNT},
+    # Not the namespace: a cluster that is there is joined, whoever it belongs to.
+    "KubeCluster": _of(_AMOUNT, "idle_timeout resource_timeout")
+    | {"name": _NAME, "n_workers": _COUNT, "quiet": _SWITCH}
+    | {"resources": {"requests": _POD, "limits": _POD}},
+}
+_OF_ANY = {"n_workers": _COUNT}
+_CONFIG = _of(
+    _SETTING,
+    "distributed.adaptive.interval distributed.adaptive.target-duration"
+    " distributed.adaptive.wait-count distributed.comm.retry.count"
+    " distributed.comm.retry.delay.max distributed.comm.retry.delay.min"
+    " distributed.comm.timeouts.connect distributed.comm.timeouts.tcp"
+    " distributed.deploy.lost-worker-timeout distributed.scheduler.allowed-failures"
+    " distributed.scheduler.idle-timeout distributed.scheduler.no-workers-timeout"
+    " distributed.scheduler.work-stealing distributed.scheduler.work-stealing-interval"
+    " distributed.scheduler.worker-saturation distributed.scheduler.worker-ttl"
+    " distributed.worker.lifetime.duration distributed.worker.lifetime.restart"
+    " distributed.worker.lifetime.stagger distributed.worker.memory.max-spill"
+    " distributed.worker.memory.monitor-interval distributed.worker.memory.pause"
+    " distributed.worker.memory.recent-to-old-time distributed.worker.memory.spill"
+    " distributed.worker.memory.target distributed.worker.memory.terminate"
+    " distributed.worker.memory.transfer distributed.worker.profile.cycle"
+    " distributed.worker.profile.enabled distributed.worker.profile.interval"
+    " streamkern.shard-attempts streamkern.straggler-timeout",
+) | {"distributed.comm.require-encryption": _TRUE, "distributed.comm.tls.min-version": _TLS_1_3}
+
+
+def refuse_untrusted(
+    path: Path, cluster: str, args: list[Any], kwargs: dict[str, Any], config: dict[str, Any]
+) -> None:
+    """Raise ParameterError if a file says more than it may by itself.
 
     Parameters
     ----------
     path : Path
-        The file that they are from.
+        The file.
     cluster : str
-        The class that they are for.
-    options : object
-        As YAML yields them.
-    where : str
-        What they are called in that file.
+        The class that it names.
+    args, kwargs : list, dict
+        What that is to be called with, as YAML yields them.
+    config : dict
+        Values of the Dask configuration, by dotted key.
     """
-    if isinstance(options, dict):
-        for key, value in options.items():
-            name = str(key).replace("-", "_").lower()
-            inner = f"{where}.{key}"
-            if name == "job_extra_directives":
-                _refuse_directives(path, cluster, value, inner)
-            elif name == "worker_extra_args":
-                _refuse_arguments(path, cluster, value, inner)
-            elif any(_RUNS_CODE.fullmatch(part) for part in name.split(".")):
-                raise ParameterError(
-                    f"{path}: {inner} is not allowed in a cluster file, because it can run code; "
-                    f"{_remedy(cluster, where)}."
-                )
-            else:
-                refuse_code(path, cluster, value, inner)
-    elif isinstance(options, list | tuple):
-        for value in options:
-            refuse_code(path, cluster, value, where)
-    elif isinstance(options, str):
-        _refuse_syntax(path, options, where)
-
-
-def _refuse_syntax(path: Path, value: str, where: str) -> None:
-    plain = _PLAIN.match(value)
-    end = plain.end() if plain else 0
-    beside = _BESIDE.search(value) if "=" in value else None
-    if end < len(value) or beside:
-        found = beside[0] if beside else value[end]
-        raise ParameterError(
-            f"{path}: {where} must be a plain value, but holds {found!r}, which a shell or a job "
-            f"scheduler would act on; remove it."
-        )
-
-
-def _refuse_directives(path: Path, cluster: str, directives: Any, where: str) -> None:
-    """Raise ParameterError unless every directive is one that asks for resources or a place."""
-    known = _DIRECTIVES.get(cluster, "").split()
-    for directive in directives if isinstance(directives, list | tuple) else [directives]:
-        text = str(directive)
-        match = _DIRECTIVE.fullmatch(text)
-        if not match or match[1] not in known or _BESIDE.search(text):
-            raise ParameterError(
-                f"{path}: {where} may hold directives that ask for resources, accounts and places, "
-                f"one each, but {text!r} is not allowed in a cluster file; "
-                f"{_remedy(cluster, where)}."
-            )
-
-
-def _refuse_arguments(path: Path, cluster: str, arguments: Any, where: str) -> None:
-    """Raise ParameterError unless the options of workers say only when and where they serve."""
-    for argument in arguments if isinstance(arguments, list | tuple) else [arguments]:
-        name, _, value = str(argument).partition("=")
-        if not name.startswith("-"):
-            value = str(argument)
-        elif name not in _OF_WORKERS:
-            raise ParameterError(
-                f"{path}: {where} may hold {', '.join(sorted(_OF_WORKERS))}, but {name!r} is not "
-                f"allowed in a cluster file; {_remedy(cluster, where)}."
-            )
-        _refuse_syntax(path, value, where)
-
-
-def _remedy(cluster: str, where: str) -> str:
-    """Say where something may be set that a cluster file may not give."""
     own = "set it in your own Dask configuration, ~/.config/dask"
-    return own if where.startswith("config") else f"{own}, as streamkern.cluster-options.{cluster}"
+    remedy = f"{own}, as streamkern.cluster-options.{cluster}"
+    if args:
+        raise _refused(path, "args", f"give options by their names in kwargs, or {remedy}")
+    _check(path, kwargs, _CLASSES.get(cluster, _OF_ANY), "kwargs", remedy)
+    _check(path, config, _CONFIG, "config", own)
+
+
+def _check(
+    path: Path, options: dict[str, Any], allowed: dict[str, Any], where: str, remedy: str
+) -> None:
+    for key, value in options.items():
+        form, name = allowed.get(key), f"{where}.{printable(str(key))[:60]}"
+        if isinstance(form, dict) and isinstance(value, dict):
+            _check(path, value, form, name, remedy)
+        elif isinstance(form, list) and isinstance(value, list):
+            for each in value:
+                _check_value(path, each, form[0], name, remedy)
+        elif isinstance(form, _Form):
+            _check_value(path, value, form, name, remedy)
+        else:
+            raise _refused(path, name, remedy)
+
+
+def _check_value(path: Path, value: Any, form: _Form, where: str, remedy: str) -> None:
+    plain = value is None or isinstance(value, str | int | float)
+    if not plain or not re.fullmatch(form.pattern, str(value)):
+        # Without the value, which may be a password.
+        raise _refused(path, f"this value of {where}", f"write {form.words}, or {remedy}")
+
+
+def _refused(path: Path, what: str, remedy: str) -> ParameterError:
+    return ParameterError(
+        f"{path}: {what} is not allowed in a cluster file, because whoever chooses it could run "
+        f"code in your account or open the cluster to others; {remedy}, or, if you trust whoever "
+        f"wrote the file with your account, say --trust-cluster-file (in Python "
+        f"trust_cluster_file=True)."
+    )

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,6 +15,7 @@ from streamkern.recipes import RECIPE, Recipe, RecipeOptions, discover
 from streamkern.recipes.columns import Numbers
 from streamkern.recipes.tally import Tally
 from streamkern.storage import RowWriter, check_format, check_output, local_path, read_recipe
+from streamkern.storage.outputs import temporary_path
 from streamkern.tables import check_targets, open_table, split_columns
 from streamkern.wording import listed
 
@@ -235,17 +235,18 @@ def encoded_tables(
     OutputError
         If the files cannot be written there.
     """
-    try:
-        made = TemporaryDirectory(prefix=".streamkern-", dir=folder)
-    except OSError as error:
-        raise OutputError(
-            f"{folder} cannot be written to ({error.strerror}), where the rows of tables are kept "
-            f"for as long as the job takes; name another folder as TMPDIR."
-        ) from error
-    with made as where:
+    with ExitStack() as kept:
+        try:
+            where = kept.enter_context(temporary_path(folder))
+            where.mkdir(mode=0o700)
+        except OSError as error:
+            raise OutputError(
+                f"{folder} cannot be written to ({error.strerror}), where the rows of tables are "
+                f"kept for as long as the job takes; name another folder as TMPDIR."
+            ) from error
         paths, unlabelled, tally = [], 0, Tally()
         for number, table in enumerate(map(Path, tables)):
-            path = Path(where) / str(number) / f"{table.name}.h5"
+            path = where / str(number) / f"{table.name}.h5"
             path.parent.mkdir()
             found = write_encoded(table, path, recipe, tally, with_targets, force=False)
             unlabelled += found.get("unlabelled_rows", 0)

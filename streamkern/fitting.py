@@ -21,6 +21,7 @@ from streamkern.plan import SAMPLE_ROWS
 from streamkern.recipes.names import input_names
 from streamkern.scheduling import run, task
 from streamkern.selection import progressive_error
+from streamkern.sources.hdf5 import without_folders
 from streamkern.statistics import ByFold, Moments, RowFolds, RowIndex, block_folds, shard_folds
 from streamkern.survey import survey
 from streamkern.threads import blas_threads
@@ -204,7 +205,7 @@ def moments_pass(
             )
     seconds = seen.passed.seconds + time.perf_counter() - begun
     report = _report(source, plan, seen.passed, passes, seconds)
-    data = source.describe()
+    data = without_folders(source.describe())
     names = input_names({"data": data})
     report |= {
         **({} if names is None else {"feature_names": names}),

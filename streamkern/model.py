@@ -24,6 +24,7 @@ from streamkern.ridgeoptions import RidgeOptions
 from streamkern.solved import solved_ridge
 from streamkern.sources import as_source
 from streamkern.storage import holds_moments, read_model
+from streamkern.storage.untrusted import WRONG_VALUES
 from streamkern.tuned import Choice
 
 if TYPE_CHECKING:
@@ -381,7 +382,7 @@ def restored(model_class: type[_Model], file: ModelFile, path: str | Path) -> _M
         model.equations_, model.penalty_curve_ = file.equations, None
         model._take(file.predictor)
         model._note_inputs(model.feature_map_.n_features, file.card.get("feature_names"))
-    except (KeyError, TypeError, ValueError) as error:
+    except WRONG_VALUES as error:
         raise ModelFileError(f"{path} is a damaged model ({error}); copy it again.") from error
     return model
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _ENDING = ".moments.h5"
 # What files of moments are called that were written here; others in the folder are left alone.
 _WRITTEN = re.compile(r"-[0-9a-f]{8}\.moments\.h5$")
+_APART = {"files", "folders", "rows"}
 # Options that the moments of all files have in common.
 _COMMON = (
     *("kernel", "n_components", "feature_map", "paired", "metric", "standardize"),
@@ -181,8 +182,9 @@ def _identity(data: dict[str, Any]) -> tuple[Any, ...]:
             "its own."
         )
     file = data["files"][0]
-    datasets = {name: value for name, value in data.items() if name not in ("files", "rows")}
-    return datasets, str(file["path"]), file["file_bytes"], file["modified"]
+    datasets = {name: value for name, value in data.items() if name not in _APART}
+    # Which folder it is in is in the name of the moments.
+    return datasets, Path(file["path"]).name, file["file_bytes"], file["modified"]
 
 
 def _check_options(like: DataMoments, model: Any, ridge: RidgeModel, place: Path) -> None:

@@ -579,6 +579,10 @@ CLUSTER_FILES = {
     "hostile tag": ("!!python/object/apply:os.system ['touch owned']\n", []),
     "not YAML": ("version: [1\n", []),
     "a list": ("- 1\n- 2\n", []),
+    "a host": (
+        "version: 1\nmodule: distributed\nclass: SSHCluster\nkwargs: {hosts: [me, you]}\n",
+        ["kwargs.hosts", "--trust-cluster-file"],
+    ),
 }
 
 
@@ -590,6 +594,11 @@ def test_a_wrong_cluster_file_is_wrong_usage(folder, case):
     assert "cluster.yaml" in sentence
     for word in words:
         assert word in sentence
+
+
+def test_trust_without_a_cluster_file_is_wrong_usage(folder):
+    sentence = fit_refused(folder, "good.h5", "--trust-cluster-file", status=2)
+    assert "name it, or leave --trust-cluster-file" in sentence
 
 
 def test_a_missing_cluster_file_is_refused(folder):

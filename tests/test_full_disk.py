@@ -1,5 +1,6 @@
 """A disk that is full, at everything that writes: the target is whole, absent, or the old one."""
 
+import os
 import re
 from pathlib import Path
 
@@ -78,6 +79,33 @@ def test_what_cannot_be_written_is_one_sentence_and_leaves_what_was(folder, name
     assert {Path(each).name for each in left} <= {"job.json", "lock"}
     assert not left or name == "fit with a checkpoint"
     assert {each: after[each] for each in before} == before
+
+
+OTHERS = {
+    "report": ("fit", *FIT, "--out", "new.h5", "--report", "out.html"),
+    "CSV": ("predict", "model.h5", "data.h5", "--out", "out.csv"),
+    "Parquet": ("predict", "model.h5", "data.h5", "--out", "out.parquet"),
+    "pca": ("pca", "A.h5", "--out", "out.h5"),
+    "export": ("export", "model.h5", "--out", "out.onnx"),
+}
+
+
+@pytest.mark.parametrize("name", [*WRITERS, *OTHERS])
+def test_what_another_job_wrote_meanwhile_is_kept(folder, monkeypatch, name):
+    link = os.link
+
+    def late(path, target):
+        if target.name.startswith("out."):
+            target.write_bytes(b"first")
+        link(path, target)
+
+    monkeypatch.setattr(os, "link", late)
+    result = invoke(*{**WRITERS, **OTHERS}[name], "--quiet")
+    assert result.exit_code == 1, result.output
+    assert "was made by another job meanwhile, and is kept; give another name" in result.stderr
+    (kept,) = folder.glob("out.*")
+    assert kept.read_bytes() == b"first"
+    assert not list(folder.glob(".*"))
 
 
 def test_a_checkpoint_on_a_disk_that_was_full_goes_on_when_there_is_room(folder, monkeypatch):

@@ -68,8 +68,13 @@ def cluster_file(certificates, tmp_path):
     return path
 
 
+def connected(path):
+    """A connection to the cluster of a file, which says whose certificates count."""
+    return streamkern.connect(cluster=path, trust_cluster_file=True)
+
+
 def test_a_cluster_of_a_file_is_encrypted_and_runs(cluster_file):
-    with streamkern.connect(cluster=cluster_file) as client:
+    with connected(cluster_file) as client:
         assert client.scheduler.address.startswith("tls://127.0.0.1:")
         assert all(address.startswith("tls://") for address in client.scheduler_info()["workers"])
         assert client.submit(sum, [1, 2]).result() == 3
@@ -78,13 +83,13 @@ def test_a_cluster_of_a_file_is_encrypted_and_runs(cluster_file):
 def test_the_file_of_the_repository_encrypts_too(certificates, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "certificates").symlink_to(certificates)
-    with streamkern.connect(cluster=adjusted("tls.yaml", tmp_path, {"n_workers": 1})) as client:
+    with connected(adjusted("tls.yaml", tmp_path, {"n_workers": 1})) as client:
         assert client.scheduler.address.startswith("tls://127.0.0.1:")
         assert client.submit(sum, [1, 2]).result() == 3
 
 
 def test_who_has_no_certificate_or_that_of_a_stranger_is_refused(cluster_file, certificates):
-    with streamkern.connect(cluster=cluster_file) as client:
+    with connected(cluster_file) as client:
         address = client.scheduler.address
         with (
             dask.config.set(tls(certificates)),
@@ -110,7 +115,7 @@ def test_no_secret_is_in_what_a_job_writes_or_says(cluster_file, certificates, t
     X = np.random.default_rng(0).standard_normal((500, 3))
     with h5py.File(tmp_path / "data.h5", "w") as file:
         file["X"], file["y"] = X, X[:, 0]
-    place = ("--cluster", cluster_file, "--checkpoint", tmp_path / "saved")
+    place = ("--cluster", cluster_file, "--trust-cluster-file", "--checkpoint", tmp_path / "saved")
     command = ("fit", tmp_path / "data.h5", "--components", "16", "--out", tmp_path / "model.h5")
     program = Path(sys.executable).with_name("streamkern")
     done = subprocess.run(

@@ -28,6 +28,7 @@ from streamkern.scored_classes import ScoredClasses
 from streamkern.scoring import scored
 from streamkern.statistics import StagedErrors
 from streamkern.storage import EnsembleFile, write_ensemble
+from streamkern.storage.untrusted import WRONG_VALUES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -229,12 +230,12 @@ def restored_ensemble(
         if len(rule.classes) != file.ensemble.n_classes or model.algorithm != (
             file.ensemble.algorithm
         ):
-            raise ValueError(f"{len(rule.classes)} classes")  # noqa: TRY301
+            raise ValueError(f"{len(rule.classes)} classes")
         model._boosting()
         factors = factors_of(card["report"]["class_factors"], rule.classes)
         model.report_ = card["report"]
         model._take(file.ensemble, rule, factors)
         model._note_inputs(file.ensemble.n_features, card.get("feature_names"))
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except WRONG_VALUES as error:
         raise ModelFileError(f"{path} is a damaged model ({error}); copy it again.") from error
     return model

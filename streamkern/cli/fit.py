@@ -29,7 +29,7 @@ from streamkern.cli.options import (
     force_option,
     place_options,
 )
-from streamkern.cli.reporting import report_option, write_report
+from streamkern.cli.reporting import folders_option, report_option, write_report
 from streamkern.wording import listed
 
 # Inputs that are named.
@@ -49,6 +49,7 @@ _NAMED = 5
 @bad_rows_option
 @checkpoint_option
 @place_options
+@folders_option
 @report_option
 @click.option("--dry-run", is_flag=True, help="Print the plan, and read no rows.")
 @force_option

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -346,6 +347,7 @@ def prepared(
 
     labels, names = options.get("classify", False), (options["x"], options["y"])
     source = open_hdf5(options["data"], *names, weights=options["weights"], labels=labels)
+    source = replace(source, folders=options.get("folders", False))
     if not options.get("like"):
         check_folds(checked, source)
     place = Place.of(options)

@@ -27,6 +27,7 @@ from streamkern.cli.options import (
     force_option,
     place_options,
 )
+from streamkern.cli.reporting import folders_option
 from streamkern.kernels import length_scale_of
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 @bad_rows_option
 @checkpoint_option
 @place_options
+@folders_option
 @click.option("--dry-run", is_flag=True, help="Print the plan, and read no rows.")
 @force_option
 @common

@@ -197,7 +197,17 @@ def place_options(command: Command) -> Command:
     for option in (
         click.option("--workers", type=click.IntRange(min=1), help="Start so many local workers."),
         click.option("--scheduler-file", metavar="FILE", help="Join the cluster of this file."),
-        click.option("--scheduler", metavar="ADDRESS", help="Join the cluster at this address."),
+        click.option(
+            "--scheduler",
+            metavar="ADDRESS",
+            help="Join the cluster at this address; who answers there can run code as you.",
+        ),
+        click.option(
+            "--trust-cluster-file",
+            is_flag=True,
+            help="Take every option of the file of --cluster: who chose a host, image, address or"
+            " program in it can run code as you.",
+        ),
         click.option("--cluster", metavar="FILE.yaml", help="Start the cluster of this file."),
     ):
         command = option(command)

@@ -23,10 +23,12 @@ class Place:
     Parameters
     ----------
     cluster, scheduler, scheduler_file : str, optional
+    trust_cluster_file : bool
     workers : int, optional
     """
 
     cluster: str | None = None
+    trust_cluster_file: bool = False
     scheduler: str | None = None
     scheduler_file: str | None = None
     workers: int | None = None
@@ -38,8 +40,8 @@ class Place:
 
     @property
     def is_named(self) -> bool:
-        """Whether the user said where to run."""
-        options = (self.cluster, self.scheduler, self.scheduler_file, self.workers)
+        """Whether the user said where to run, or that a file is to be trusted, and named none."""
+        options = (self.is_elsewhere, self.trust_cluster_file, self.workers)
         return any(options) or bool(os.environ.get("DASK_SCHEDULER_ADDRESS"))
 
     @property
@@ -72,6 +74,7 @@ class Place:
                 with (
                     connect(
                         cluster=self.cluster,
+                        trust_cluster_file=self.trust_cluster_file,
                         scheduler=self.scheduler,
                         scheduler_file=self.scheduler_file,
                         n_workers=self.workers

@@ -20,12 +20,25 @@ if TYPE_CHECKING:
     from streamkern.sources import Source
 
 
+# Options whose values may look like absolute paths.
+_DATASETS = {"x", "y", "weights"}
+
+
 def report_option(command: Any) -> Any:
     """Give a command a report to write."""
     return click.option(
         "--report",
         metavar="FILE.html",
         help="Write what was fitted, how well it does on rows left out, and what it took.",
+    )(command)
+
+
+def folders_option(command: Any) -> Any:
+    """Give a command the choice of whether what it writes names folders."""
+    return click.option(
+        "--folders",
+        is_flag=True,
+        help="Say in models and reports in which folders the files are, not their names alone.",
     )(command)
 
 
@@ -70,7 +83,7 @@ def write_report(say: Say, model: Any, options: dict[str, Any], source: Source |
 def command_line() -> str:
     """Return the command that is running, as a shell reads it: what was given, and no more.
 
-    What may be secret in a URL is left out.
+    What may be secret in a URL is left out, and the folders of absolute paths unless wanted.
     """
     context = click.get_current_context()
     words, arguments = ["streamkern", context.info_name or ""], []
@@ -80,6 +93,8 @@ def command_line() -> str:
             continue
         value = context.params[name]
         values = [str(each) for each in (value if isinstance(value, tuple) else (value,))]
+        if name not in _DATASETS and not context.params.get("folders"):
+            values = [Path(each).name if Path(each).is_absolute() else each for each in values]
         if isinstance(parameter, click.Argument):
             arguments += values
         elif isinstance(parameter, click.Option) and parameter.is_flag:

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from streamkern.cli.options import Say, common
+from streamkern.errors import ModelFileError, StreamkernError, first_line
 from streamkern.wording import listed
 
 # Columns that are named.
@@ -23,15 +24,22 @@ def show(say: Say, model: str) -> None:
     read.
     """
     from streamkern.storage import holds_components, holds_ensemble, holds_moments
+    from streamkern.storage.untrusted import WRONG_VALUES
 
     if holds_moments(model):
-        _show_moments(say, model)
+        shown = _show_moments
     elif holds_components(model):
-        _show_components(say, model)
+        shown = _show_components
     elif holds_ensemble(model):
-        _show_boosted(say, model)
+        shown = _show_boosted
     else:
-        _show_model(say, model)
+        shown = _show_model
+    try:
+        shown(say, model)
+    except StreamkernError:
+        raise
+    except WRONG_VALUES as error:
+        raise ModelFileError(f"{model} is damaged ({first_line(error)}); copy it again.") from error
 
 
 def _show_model(say: Say, path: str) -> None:

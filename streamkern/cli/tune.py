@@ -31,7 +31,7 @@ from streamkern.cli.options import (
     force_option,
     place_options,
 )
-from streamkern.cli.reporting import report_option, write_report
+from streamkern.cli.reporting import folders_option, report_option, write_report
 from streamkern.errors import ParameterError
 from streamkern.kernels import separated
 
@@ -53,6 +53,7 @@ from streamkern.kernels import separated
 @bad_rows_option
 @checkpoint_option
 @place_options
+@folders_option
 @report_option
 @click.option("--dry-run", is_flag=True, help="Print the plan, and read no rows.")
 @force_option

@@ -23,7 +23,7 @@ from streamkern.cli.options import (
     force_option,
     place_options,
 )
-from streamkern.cli.reporting import check_report, report_option, write_report
+from streamkern.cli.reporting import check_report, folders_option, report_option, write_report
 
 
 @click.command()
@@ -42,6 +42,7 @@ from streamkern.cli.reporting import check_report, report_option, write_report
 @click.option("--no-intercept", is_flag=True, help="Fit through the origin.")
 @bad_rows_option
 @place_options
+@folders_option
 @report_option
 @force_option
 @common
@@ -70,7 +71,7 @@ def window(say: Say, **options: Any) -> None:
     series = open_hdf5(
         options["data"], *names, weights=options["weights"], labels=options["classify"]
     )
-    source = last_files(series, options["n_files"])
+    source = replace(last_files(series, options["n_files"]), folders=options["folders"])
     inputs = [file.path for file in source.files]
     check_output(options["out"], force=options["force"], inputs=inputs, formats=["HDF5"])
     check_report(options, inputs)

@@ -31,6 +31,7 @@ from streamkern.scheduling import is_task, kept, run, shared, task
 from streamkern.sources import LabelledSource, as_source, labelled_rows
 from streamkern.statistics import ByFold, Triangle
 from streamkern.storage import MOMENTS, MomentsFile, damaged, read_moments, write_moments
+from streamkern.storage.untrusted import WRONG_VALUES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -296,7 +297,11 @@ def _restored(path: str | Path, file: MomentsFile) -> DataMoments:
             check_names(report["feature_names"], report["n_features"])
         missing = _REPORTED - report.keys() or _SECONDS - report["seconds"].keys()
         if missing or "kind" not in report["data"]:
-            raise ValueError(f"the report lacks {min(missing or {'data'})}")  # noqa: TRY301
+            raise ValueError(f"the report lacks {min(missing or {'data'})}")
+        numbers = [*(report[name] for name in _NUMBERS), *report["seconds"].values()]
+        numbers += [*report["dropped_columns"], *report.get("nearly_constant_columns", [])]
+        if not all(isinstance(number, (int, float)) for number in numbers):
+            raise ValueError("what are no numbers in the report")
         return DataMoments(
             folds=file.folds,
             n_folds=file.folds.rule.n_folds,
@@ -307,16 +312,16 @@ def _restored(path: str | Path, file: MomentsFile) -> DataMoments:
             options=FitOptions(kernel_from(kernel["name"], kernel["parameters"]), **options),
             index=file.index,
         )
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except WRONG_VALUES as error:
         raise damaged(path, MOMENTS, error) from error
 
 
 # What a solve repeats of the report.
-_REPORTED = {
-    *("rows", "n_features", "n_targets", "seconds", "rows_per_second", "peak_worker_bytes"),
-    *("projected_worker_bytes", "skipped_rows", "retried_shards", "resumed_shards", "n_folds"),
-    *("fold_by", "precision", "dropped_columns", "data"),
+_NUMBERS = {
+    *("rows", "n_features", "n_targets", "rows_per_second", "peak_worker_bytes", "n_folds"),
+    *("projected_worker_bytes", "skipped_rows", "retried_shards", "resumed_shards"),
 }
+_REPORTED = {*_NUMBERS, "seconds", "fold_by", "precision", "dropped_columns", "data"}
 _SECONDS = {"total", "columns", "pass"}
 
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # Rows are cast to double and back, which takes more of the cache than features do.
 _DOUBLES = 4
+# That a file may claim: no array in it has as many numbers as a row.
+_MOST_FEATURES = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -240,5 +242,7 @@ class Standardized(FeatureMap):
         p = int(parameters["n_features"])
         if columns.dtype.kind not in "iu" or (columns < 0).any() or (columns >= p).any():
             raise ParameterError(f"columns must be from 0 to {p - 1}; the file is damaged.")
+        if p > _MOST_FEATURES:
+            raise ParameterError(f"expected no {p:,} inputs; the file is damaged.")
         standardizer = Standardizer(columns, mean, deviation, p, linear)
         return cls(standardizer, inner)

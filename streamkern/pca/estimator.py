@@ -22,6 +22,7 @@ from streamkern.pca.components import (
 from streamkern.prediction import predicted_rows
 from streamkern.principal import checked_number
 from streamkern.sources import as_source
+from streamkern.storage.untrusted import WRONG_VALUES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -257,6 +258,6 @@ def restored_pca(
         pca = RandomFeaturePCA(kernel_from(kernel["name"], kernel["parameters"]), **card["options"])
         pca._take(found, card["report"])
         pca._note_inputs(found.feature_map.n_features, card.get("feature_names"))
-    except (KeyError, TypeError, ValueError) as error:
+    except WRONG_VALUES as error:
         raise ModelFileError(f"{path} is a damaged PCA ({error}); copy it again.") from error
     return pca

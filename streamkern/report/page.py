@@ -113,8 +113,8 @@ def write_report(
         is_classifier = isinstance(model, ClassifierModel)
         title = "Kernel classification" if is_classifier else "Kernel ridge regression"
     call = python_call(model, source) if command is None else command
-    folder = "" if command is None else str(Path.cwd())
     report = model.report_  # that of a classifier says how it is calibrated
+    folder = str(Path.cwd()) if command and report["data"].get("folders") else ""
     texts = {"title": title, "call": call, "folder": folder}
     texts["why_not"] = _NO_ROWS if source is None else _NONE_LEFT
     html = rendered(ridge, report, found, **texts, begun=begun)

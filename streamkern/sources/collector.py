@@ -7,6 +7,7 @@ upon an object of h5py, whose end waits for the lock of HDF5, which waits for th
 from __future__ import annotations
 
 import gc
+import os
 import threading
 import time
 from typing import Any
@@ -45,3 +46,14 @@ def resume() -> None:
         _pauses -= 1
         if not _pauses and _was_enabled:
             gc.enable()
+
+
+def _begin_anew() -> None:
+    """End, in a child that was forked, the pauses of threads that it has not."""
+    global _lock, _pauses, _collecting
+    if _pauses and _was_enabled:
+        gc.enable()
+    _lock, _pauses, _collecting = threading.RLock(), 0, None
+
+
+os.register_at_fork(after_in_child=_begin_anew)

@@ -35,6 +35,7 @@ def open_hdf5(
     weights: str | None = None,
     storage_options: Mapping[str, Any] | None = None,
     labels: bool = False,
+    folders: bool = False,
 ) -> HDF5Source:
     """Describe rows stored in HDF5 files, without reading any.
 
@@ -54,6 +55,8 @@ def open_hdf5(
         does not find by itself.  They go to the workers, and nowhere else.
     labels : bool
         `y` holds labels of classes (n,), for a classifier: text, booleans or whole numbers.
+    folders : bool
+        What is fitted to the rows says in which folders their files are, not their names alone.
 
     Returns
     -------
@@ -105,7 +108,7 @@ def open_hdf5(
     if column is not None:
         for file in files:
             check_labels(file.path, column, file.n_rows)
-    return HDF5Source(tuple(files), x, y, weights, labels=column)
+    return HDF5Source(tuple(files), x, y, weights, labels=column, folders=folders)
 
 
 @dataclass(frozen=True)
@@ -123,6 +126,8 @@ class HDF5Source(Source):
         Whether rows that cannot be read are NaN.
     labels : str, optional
         The dataset of labels, where that is known not to be one of targets.
+    folders : bool
+        Whether `without_folders` leaves folders in.
     """
 
     files: tuple[FileRows, ...]
@@ -131,6 +136,7 @@ class HDF5Source(Source):
     weighted_by: str | None = None
     is_tolerant: bool = False
     labels: str | None = None
+    folders: bool = False
 
     @property
     def n_samples(self) -> int:  # type: ignore[override]
@@ -250,5 +256,20 @@ class HDF5Source(Source):
             "weights": self.weighted_by,
             "rows": self.n_samples,
             "files": files,
+            **({"folders": True} if self.folders else {}),
             **({"recipe": json.loads(recipe)} if recipe else {}),
         }
+
+
+def without_folders(data: dict[str, Any]) -> dict[str, Any]:
+    """Return what `describe` says, with names of files in the place of paths unless asked for.
+
+    Models and reports go to people who should not learn how the disks of others are laid out.
+    """
+    if data.get("folders") or "files" not in data:
+        return data
+    return data | {"files": [file | _named(file["path"]) for file in data["files"]]}
+
+
+def _named(path: str) -> dict[str, Any]:
+    return {"path": path if is_url(path) else Path(path).name, "parts": ()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import glob
 import os
+import stat
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -110,7 +111,8 @@ def opened(where: str | RangeFile, cache_bytes: int = CHUNK_CACHE_BYTES) -> Iter
     def open_file() -> h5py.File:
         if path.is_dir():
             raise DataError(f"{where} is a folder, not an HDF5 file; name the files in it.")
-        path.stat()
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise DataError(f"{where} is a pipe or a device, not an HDF5 file; name a file.")
         return h5py.File(path, "r", locking="best-effort", rdcc_nbytes=cache_bytes)
 
     try:

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import h5py
 import numpy as np
 
 from streamkern.errors import ModelFileError, first_line
 from streamkern.features import MAPS
 from streamkern.storage.outputs import local_path
-from streamkern.storage.untrusted import DAMAGE, finite_array, fixed, mark, text
+from streamkern.storage.untrusted import (
+    DAMAGE,
+    check_contents,
+    finite_array,
+    fixed,
+    json_of,
+    mark,
+    opened,
+    text,
+)
 from streamkern.wording import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    import h5py
 
     from streamkern.features import FeatureMap
 
@@ -89,13 +98,14 @@ def opened_card(path: str | Path, kind: Kind) -> Iterator[tuple[h5py.File, dict[
     try:
         if not where.is_file():
             raise ModelFileError(f"{where} does not exist or is not a file; check the path.")
-        file = h5py.File(where, "r", locking="best-effort")
+        file = opened(where)
     except OSError as error:
         raise ModelFileError(_why_not_opened(where, kind, error)) from error
     with file:
         try:
             _check_kind(where, file, kind)
-            yield file, json.loads(text(file, "card"))
+            check_contents(file)
+            yield file, json_of(text(file, "card"))
         except ModelFileError:
             raise
         except DAMAGE as error:
@@ -150,7 +160,7 @@ def holds_ensemble(path: str | Path) -> bool:
 
 def _holds(path: str | Path, kind: Kind) -> bool:
     try:
-        with h5py.File(path, "r", locking="best-effort") as file:
+        with opened(path) as file:
             return mark(file, "format") == kind.format
     except DAMAGE:
         return False

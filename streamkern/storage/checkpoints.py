@@ -26,6 +26,7 @@ from streamkern.errors import CheckpointError, StreamkernWarning, first_line
 from streamkern.storage.cards import plain
 from streamkern.storage.outputs import make_folder, replacing
 from streamkern.storage.plain import is_whole, read_plain, write_plain
+from streamkern.storage.untrusted import json_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,6 +39,10 @@ _DIGITS, _TOKEN = 5, 12
 
 def _files(folder: str | Path, kind: str, pattern: str = "*") -> list[Path]:
     return list(Path(folder).glob(f"{pattern}-{kind}-{'[0-9]' * _DIGITS}{_ENDING}"))
+
+
+def _temporary(where: Path) -> list[Path]:
+    return [path for ending in ("partial", "lock") for path in where.glob(f".*.{ending}")]
 
 
 @dataclass(frozen=True)
@@ -158,7 +163,7 @@ def opened_checkpoint(folder: str | Path, job: dict[str, Any]) -> Iterator[Check
             with replacing(manifest) as temporary:
                 temporary.write_text(text)
         if alone:
-            for left in where.glob(".*.partial"):  # of processes that were killed
+            for left in _temporary(where):  # of processes that were killed
                 left.unlink(missing_ok=True)
         _remove_damaged(where)
         yield Checkpoint(str(where.resolve()), hashlib.sha256(text.encode()).hexdigest())
@@ -187,7 +192,8 @@ def remove_checkpoint(folder: str | Path) -> None:
     if not where.is_dir():
         return
     with suppress(CheckpointError), _locked(where):
-        for path in (*_files(where, _GROUP), *_files(where, _TOTAL), where / _JOB, where / _LOCK):
+        ours = (*_files(where, _GROUP), *_files(where, _TOTAL), *_temporary(where))
+        for path in (*ours, where / _JOB, where / _LOCK):
             path.unlink(missing_ok=True)
         with suppress(OSError):
             where.rmdir()
@@ -232,10 +238,13 @@ def _is_that(path: Path, descriptor: int) -> bool:
 
 def _read_job(manifest: Path) -> dict[str, Any]:
     try:
-        job = json.loads(manifest.read_text())
+        if not manifest.is_file():
+            raise ValueError("not a plain file")  # noqa: TRY301  the same damage
+        job = json_of(manifest.read_text())
         if not isinstance(job, dict):
             raise ValueError(f"{type(job).__name__}")  # noqa: TRY301, TRY004  the same damage
-    except (OSError, ValueError) as error:
+        json.dumps(job)  # what is nested without end is found here
+    except (OSError, RecursionError, ValueError) as error:
         raise CheckpointError(
             f"{manifest} is damaged ({first_line(error)}); remove the folder, or name another."
         ) from error

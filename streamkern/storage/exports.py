@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import h5py
 
-from streamkern.storage.outputs import check_output, replacing
+from streamkern.storage.outputs import check_output, replacing, temporary_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -39,8 +38,9 @@ def exported(path: str | Path, *, force: bool = False) -> Iterator[Path]:
     if write is None:
         yield target
         return
-    with TemporaryDirectory(prefix=".streamkern-", dir=folder) as made:
-        written = Path(made) / "rows.h5"
+    with temporary_path(folder) as made:
+        made.mkdir(mode=0o700)
+        written = made / "rows.h5"
         yield written
         with replacing(target, force=force) as temporary, h5py.File(written) as file:
             _write_table(file, temporary, write)

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import errno
+import fcntl
+import glob
 import os
+import shutil
+import socket
+import stat
 import uuid
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -118,7 +123,8 @@ def replacing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
     """Give a temporary path beside `path`, which takes its place when all is written.
 
     Until the last moment `path` stays as it was; after an error or an interruption the temporary
-    file is gone.
+    file is gone.  A file that is replaced passes on its mode, and its owner and group where this
+    user may set them.  Without `force` a file that another job made meanwhile is kept.
 
     Raises
     ------
@@ -126,18 +132,112 @@ def replacing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
         If the file cannot be written; an OSError of the writer is turned into one.
     """
     target = check_output(path, force=force)
-    temporary = target.with_name(f".{uuid.uuid4().hex}.partial")
     try:
-        yield temporary
-        with temporary.open("rb+") as file:
-            os.fsync(file.fileno())
-        temporary.replace(target)
+        old = target.stat() if target.exists() else None
+        with temporary_path(target.parent) as temporary:
+            if old is not None:  # what it holds may not be for everyone
+                os.close(os.open(temporary, os.O_CREAT | os.O_EXCL, 0o600))
+            yield temporary
+            with temporary.open("rb+") as file:
+                os.fsync(file.fileno())
+            if old is not None:
+                _pass_on(old, temporary)
+            if force:
+                temporary.replace(target)
+            else:
+                _publish(temporary, target)
     except OutputError:
         raise
     except OSError as error:
         raise OutputError(_why(target, error)) from error
+
+
+@contextmanager
+def temporary_path(folder: Path) -> Iterator[Path]:
+    """Give a new path in a folder, for a file or a folder that is gone afterwards.
+
+    The lock beside it ends with this process.  So the next job on this machine can tell what
+    nobody owns any more, and removes it; what belongs to other machines it leaves alone, since
+    not every network file system tells of locks that are held elsewhere.
+    """
+    ours = f".streamkern-{socket.gethostname()}-"
+    for lock in folder.glob(f"{glob.escape(ours)}*.lock"):
+        _remove_abandoned(lock)
+    path, descriptor = _new_path(folder, ours)
+    try:
+        yield path
     finally:
-        temporary.unlink(missing_ok=True)
+        _remove(path)
+        if descriptor is not None:
+            path.with_suffix(".lock").unlink(missing_ok=True)
+            os.close(descriptor)
+
+
+def _new_path(folder: Path, beginning: str) -> tuple[Path, int | None]:
+    """Return a new path, and its lock unless the file system has none."""
+    while True:
+        path = folder / f"{beginning}{uuid.uuid4().hex}.partial"
+        lock = path.with_suffix(".lock")
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(descriptor)
+            if not isinstance(error, BlockingIOError):
+                lock.unlink(missing_ok=True)
+                return path, None
+        else:
+            return path, descriptor
+
+
+def _remove_abandoned(lock: Path) -> None:
+    """Remove a temporary path and its lock, unless the job that made them is alive."""
+    with suppress(OSError):
+        descriptor = os.open(lock, os.O_RDWR | os.O_NOFOLLOW)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _remove(lock.with_suffix(".partial"))
+            lock.unlink()
+        finally:
+            os.close(descriptor)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _pass_on(old: os.stat_result, path: Path) -> None:
+    """Give a file the group, mode and owner of another, as far as this user may."""
+    mode = stat.S_IMODE(old.st_mode)
+    if path.stat().st_gid != old.st_gid:
+        try:
+            os.chown(path, -1, old.st_gid)
+        except OSError:
+            mode &= ~stat.S_IRWXG  # which were for another group
+    with suppress(OSError):  # a file system without modes
+        path.chmod(mode)
+        if path.stat().st_uid != old.st_uid:
+            os.chown(path, old.st_uid, -1)
+
+
+def _publish(path: Path, target: Path) -> None:
+    """Let a file appear as `target`, or raise OutputError if there is one by now."""
+    try:
+        try:
+            os.link(path, target)
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without hard links
+            os.close(os.open(target, os.O_CREAT | os.O_EXCL))
+            path.replace(target)
+    except FileExistsError as error:
+        raise OutputError(
+            f"{target} was made by another job meanwhile, and is kept; give another name, or "
+            f"--force to replace it."
+        ) from error
 
 
 def _why(target: Path, error: OSError) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 from streamkern.errors import CheckpointError, first_line
 from streamkern.statistics.triangle import Triangle
 from streamkern.storage.disk import new_hdf5
-from streamkern.storage.untrusted import DAMAGE, array, fixed, mark, member
+from streamkern.storage.untrusted import DAMAGE, array, check_contents, fixed, mark, opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -54,9 +54,10 @@ def read_plain(path: str | Path) -> Any:
     """
     where = Path(path)
     try:
-        with h5py.File(where, "r", locking="best-effort") as file:
+        with opened(where) as file:
             if mark(file, "format") != _FORMAT:
                 raise ValueError(f"format {mark(file, 'format')}")
+            check_contents(file)
             value = _read(file["value"])
             if mark(file, "checksum") != _checksum(value):
                 raise ValueError("wrong checksum")
@@ -74,7 +75,8 @@ def is_whole(path: str | Path) -> bool:
         If that cannot be found out now: the system would not read the file.
     """
     try:
-        with h5py.File(path, "r", locking="best-effort") as file:
+        with opened(path) as file:
+            check_contents(file)
             return mark(file, "format") == _FORMAT and mark(file, "checksum") == _checksum_in(file)
     except OSError as error:
         if error.errno:
@@ -119,7 +121,7 @@ def _read(item: h5py.Group | h5py.Dataset) -> Any:
     kind = mark(item, "kind")
     if kind == "nothing":
         return None
-    values = {name: _read(member(item, name)) for name in item}
+    values = {name: _read(item[name]) for name in item}
     if kind == "triangle":
         return Triangle.of_panels(values["panels"])
     if kind == "list":

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import h5py
-
 from streamkern.errors import DataError, ModelFileError, first_line
 from streamkern.recipes import RECIPE, Recipe, recipe_of
 from streamkern.storage.cards import KINDS, opened_card
 from streamkern.storage.outputs import local_path
-from streamkern.storage.untrusted import DAMAGE, mark, text
+from streamkern.storage.untrusted import DAMAGE, mark, opened, text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,9 +37,9 @@ def read_recipe(path: str | Path) -> Recipe:
     """
     path = local_path(path)
     try:
-        with h5py.File(path, "r", locking="best-effort") as file:
+        with opened(path) as file:
             kind = KINDS.get(str(mark(file, "format")))
-            if kind is None and RECIPE in file:
+            if kind is None and file.get(RECIPE, getlink=True) is not None:
                 return Recipe.from_json(text(file, RECIPE))
     except DAMAGE as error:
         raise DataError(

@@ -1,11 +1,16 @@
 """Values of HDF5 files that anyone may have written: never code, never more than the file holds.
 
 Texts are of fixed length.  HDF5 keeps those of variable length in a heap, and one that was tampered
-with sends HDF5 (2.0.0, H5HG__cache_heap_deserialize) into an endless loop.
+with sends HDF5 (2.0.0, H5HG__cache_heap_deserialize) into an endless loop.  No filters: two of
+them make a gigabyte of a kilobyte.
 """
 
 from __future__ import annotations
 
+import json
+import math
+import stat
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import h5py
@@ -14,17 +19,85 @@ import numpy as np
 if TYPE_CHECKING:
     from streamkern._typing import Array
 
-# What reading a file that was tampered with can meet.
-DAMAGE = (
-    AttributeError,
-    KeyError,
-    OSError,
-    RecursionError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
+# What values of other types and sizes than expected can lead to, and reading them besides.
+WRONG_VALUES = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+DAMAGE = (*WRONG_VALUES, OSError)
 _MARK_BYTES = 256
+# Of an integer: seeds may have many.
+_MOST_DIGITS = 100
+
+
+def opened(path: str | Path) -> h5py.File:
+    """Open a plain file for reading; to open a pipe would be to wait for who writes to it.
+
+    Raises
+    ------
+    OSError
+        If it is anything else, or not HDF5.
+    """
+    if not stat.S_ISREG(Path(path).stat().st_mode):
+        raise OSError(f"{path} is not a plain file")
+    return h5py.File(path, "r", locking="best-effort")
+
+
+def check_contents(file: h5py.File) -> None:
+    """Raise ValueError unless a file holds all that it names, once; nothing is decoded for that.
+
+    So there are no links, nothing has two names, and arrays have no more bytes than the file.
+    """
+    room, groups = file.id.get_filesize(), [h5py.h5g.open(file.id, b"/")]
+    seen = {h5py.h5o.get_info(groups[0]).addr}
+    while groups:
+        group = groups.pop()
+        for name in group:
+            if group.links.get_info(name).type != h5py.h5l.TYPE_HARD:
+                raise ValueError(f"{name!r} is a link")
+            item = h5py.h5o.open(group, name)
+            address = h5py.h5o.get_info(item).addr
+            if address in seen:
+                raise ValueError(f"{_name(item)} has another name")
+            seen.add(address)
+            if isinstance(item, h5py.h5g.GroupID):
+                groups.append(item)
+            else:
+                room -= _claimed_bytes(item, room)
+
+
+def _claimed_bytes(dataset: h5py.h5d.DatasetID, most: int) -> int:
+    """Return how many bytes reading a dataset takes, or raise ValueError unless it has them."""
+    made, kind = dataset.get_create_plist(), dataset.get_type()
+    if made.get_layout() == h5py.h5d.VIRTUAL or made.get_external_count():
+        raise ValueError(f"{_name(dataset)} is in other files")
+    if made.get_nfilters():
+        raise ValueError(f"{_name(dataset)} has filters")
+    chunk = made.get_chunk() if made.get_layout() == h5py.h5d.CHUNKED else (0,)
+    claimed: int = max(math.prod(dataset.shape or ()), math.prod(chunk)) * kind.get_size()
+    if claimed > most:
+        raise ValueError(f"{_name(dataset)} claims {claimed:,} bytes that were not written")
+    return claimed
+
+
+def _name(item: Any) -> str:
+    return bytes(h5py.h5i.get_name(item)).decode(errors="replace")
+
+
+def json_of(text: str) -> Any:
+    """Return the plain values of a JSON text.
+
+    Raises
+    ------
+    RecursionError
+        If they are nested without end.
+    ValueError
+        If it is none, or has integers that no seed has.
+    """
+    return json.loads(text, parse_int=_integer)
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS:
+        raise ValueError(f"an integer of {len(digits)} digits")
+    return int(digits)
 
 
 def fixed(text: str) -> Array:
@@ -84,10 +157,7 @@ def array(dataset: h5py.Dataset, kinds: str = "fiu") -> Array:
     """
     if dataset.dtype.kind not in kinds:
         raise ValueError(f"{dataset.name} holds {dataset.dtype}, not numbers")
-    if dataset.is_virtual or dataset.external:
-        raise ValueError(f"{dataset.name} is in other files")
-    if dataset.nbytes > dataset.id.get_storage_size():  # as little as the file has
-        raise ValueError(f"{dataset.name} claims {dataset.nbytes:,} bytes that were not written")
+    _claimed_bytes(dataset.id, dataset.id.get_storage_size())  # as little as the file has
     found: Array = dataset[()]
     return found
 

@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+import click
 import h5py
 import numpy as np
 import psutil
@@ -384,6 +385,14 @@ def test_a_fit_on_workers_is_interrupted_with_one_sentence_and_nothing_left_behi
     assert (status, output, alive) == (130, "", [])
     assert files(folder) == sorted(before)
     assert message == "Error: interrupted; the output was not written.\n"
+
+
+def test_what_starts_a_cluster_can_be_told_to_trust_its_file():
+    with click.Context(main) as context:
+        commands = [main.get_command(context, name) for name in main.list_commands(context)]
+    options = [{option.name for option in command.params} for command in commands]
+    assert sum("cluster" in names for names in options) >= 10
+    assert all(("cluster" in names) == ("trust_cluster_file" in names) for names in options)
 
 
 @pytest.mark.parametrize(

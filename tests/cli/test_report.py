@@ -79,6 +79,39 @@ def test_a_solution_has_a_report_without_rows(folder):
     assert command_of(found) == "streamkern solve --out model.h5 --report report.html --quiet m.h5"
 
 
+@pytest.mark.parametrize("command", ["fit", "moments", "window"])
+@pytest.mark.parametrize("asked", [[], ["--folders"]], ids=["names", "folders"])
+def test_what_is_written_names_files_and_their_folders_only_where_they_are_wanted(
+    folder, command, asked
+):
+    wanted, data, out = folder / "secret", folder / "secret" / "data.h5", folder / "model.h5"
+    wanted.mkdir()
+    with h5py.File(wanted / "rows.h5", "w") as file:
+        file["X"], file["y"] = rows()
+    with h5py.File(data, "w") as file:  # whose parts are files too
+        for name, shape in (("X", (300, 3)), ("y", (300,))):
+            layout = h5py.VirtualLayout(shape, "f8")
+            layout[:] = h5py.VirtualSource("rows.h5", name, shape)
+            file.create_virtual_dataset(name, layout)
+    report = ("--report", folder / "report.html", "--quiet")
+    made = (data, "--components", 32, *asked)
+    if command == "moments":
+        streamkern("moments", *made, "--out", folder / "m.h5", "--quiet")
+        streamkern("solve", folder / "m.h5", "--out", out, *report)
+    else:
+        kept = ("--last", 1, "--keep", folder / "kept") if command == "window" else ()
+        streamkern(command, *made, *kept, "--out", out, *report)
+    written = [path for path in folder.rglob("*") if path.is_file() and wanted not in path.parents]
+    for path in written:
+        content = path.read_bytes()
+        if path.name == "data.h5":
+            continue
+        assert b"data.h5" in content
+        assert (bytes(wanted) in content) == bool(asked)
+        assert asked or bytes(folder) not in content
+    assert len(written) == {"fit": 3, "moments": 4, "window": 4}[command]
+
+
 def test_the_command_makes_the_same_model_again(folder):
     odd = folder / 'it\'s a $HOME `x` "y"\nz\\.h5'
     (folder / "data.h5").rename(odd)

@@ -16,8 +16,10 @@ CLUSTERS = [name for name in NAMES if name.endswith(".yaml") and name != "kubern
 
 
 @pytest.mark.parametrize("name", CLUSTERS)
-def test_a_cluster_file_is_taken(name):
-    file = read_cluster_file(FILES / name)
+def test_a_cluster_file_is_taken_by_itself_or_says_that_it_takes_trust(name):
+    trusted = "--trust-cluster-file" in (FILES / name).read_text()
+    file = read_cluster_file(FILES / name, trusted=trusted)
+    assert trusted == (name in ("kubernetes.yaml", "ssh.yaml", "tls.yaml"))
     workers = file.kwargs.get("worker_options", file.kwargs)
     assert file.scale or file.adapt or workers["n_workers"]
     threads = workers.get("threads_per_worker", workers.get("nthreads", workers.get("cores")))

@@ -61,7 +61,7 @@ HEADERS = {
 
 def script_of(path, scheduler="tcp://head:8786"):
     """The script of a worker of a cluster file."""
-    file = read_cluster_file(path)
+    file = read_cluster_file(path, trusted=path.parent != FILES)
     job = getattr(dask_jobqueue, file.name).job_cls
     return job(scheduler=scheduler, name="w", **file.kwargs).job_script()
 

@@ -81,8 +81,8 @@ def created(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[di
 
 
 def test_what_the_cluster_file_asks_of_the_operator_is_what_it_takes(created, tmp_path, rows):
-    file = read_cluster_file(FILES / "kubernetes.yaml")
-    fit = fit_started(tmp_path, rows, "--cluster", file.path)
+    file = read_cluster_file(FILES / "kubernetes.yaml", trusted=True)
+    fit = fit_started(tmp_path, rows, "--cluster", file.path, "--trust-cluster-file")
     output, errors = fit.communicate(timeout=120)
     assert fit.returncode == 1
     assert re.match(r"Error: the KubeCluster of .* could not be started \(not found\)", errors)

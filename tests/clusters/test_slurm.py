@@ -141,7 +141,7 @@ def cluster_file(folder, **changes):
 
 
 def test_a_fit_on_slurm_jobs_gives_the_same_bits_and_leaves_no_job(tmp_path, rows, expected, slurm):
-    place = ("--cluster", cluster_file(tmp_path))
+    place = ("--cluster", cluster_file(tmp_path), "--trust-cluster-file")
     report_of(fit_started(tmp_path, rows, *place, env=slurm))
     assert bits(tmp_path / "model.h5") == expected
     assert len(list(tmp_path.glob("logs/dask-worker-*.err"))) == 2
@@ -172,7 +172,7 @@ def test_a_job_that_is_cancelled_is_submitted_anew(tmp_path, rows, expected, slu
     model = streamkern.RandomFeatureRidge(n_components=N_COMPONENTS, alpha=0.1)
     with (
         dask.config.set({"distributed.deploy.lost-worker-timeout": "1s"}),
-        streamkern.connect(cluster=cluster_file(tmp_path)),
+        streamkern.connect(cluster=cluster_file(tmp_path), trust_cluster_file=True),
     ):
         wait_until(lambda: len(jobs(slurm, "--states=RUNNING")) == 2, "two jobs that run")
         first = jobs(slurm)
@@ -186,7 +186,13 @@ def test_a_job_that_is_cancelled_is_submitted_anew(tmp_path, rows, expected, slu
 
 
 def test_a_fit_on_slurm_jobs_that_was_stopped_goes_on(tmp_path, rows, expected, slurm):
-    place = ("--cluster", cluster_file(tmp_path), "--checkpoint", tmp_path / "saved")
+    place = (
+        "--cluster",
+        cluster_file(tmp_path),
+        "--trust-cluster-file",
+        "--checkpoint",
+        tmp_path / "saved",
+    )
     fit = fit_started(tmp_path, rows, *place, env=slurm)
     wait_until(lambda: list(tmp_path.glob("saved/*moments*")) or fit.poll() is not None, "a group")
     fit.send_signal(signal.SIGTERM)
@@ -199,7 +205,7 @@ def test_a_fit_on_slurm_jobs_that_was_stopped_goes_on(tmp_path, rows, expected, 
 
 
 def test_the_jobs_run_on_slurm(tmp_path, rows, slurm):
-    place = ("--cluster", cluster_file(tmp_path))
+    place = ("--cluster", cluster_file(tmp_path), "--trust-cluster-file")
     out = ("--out", "model.h5", "--components", 64)
     job = (sys.executable, FILES.parent / "train.py", rows, *place, *out)
     assert "model.h5 written" in output_of(started(tmp_path, *job, env=slurm))

@@ -76,8 +76,8 @@ def login(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Login]:
         sshd.wait(10)
 
 
-def cluster_file(folder, login, **top):
-    """The file of the repository, with this machine in the place of every other."""
+def place_of(folder, login, **top):
+    """The file of the repository, with this machine in the place of every other, and its trust."""
     connect = {
         "port": login.port,
         "username": getpass.getuser(),
@@ -90,7 +90,7 @@ def cluster_file(folder, login, **top):
         "worker_options": {"n_workers": 2, "nthreads": 1, "memory_limit": "3GB"},
         "scheduler_options": {"port": 0, "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"},
     }
-    return adjusted("ssh.yaml", folder, kwargs, **top)
+    return "--cluster", adjusted("ssh.yaml", folder, kwargs, **top), "--trust-cluster-file"
 
 
 def remote_processes():
@@ -105,13 +105,13 @@ def remote_processes():
 def test_a_fit_over_ssh_gives_the_same_bits_and_leaves_nothing_behind(
     tmp_path, rows, expected, login
 ):
-    report_of(fit_started(tmp_path, rows, "--cluster", cluster_file(tmp_path, login)))
+    report_of(fit_started(tmp_path, rows, *place_of(tmp_path, login)))
     assert bits(tmp_path / "model.h5") == expected
     wait_until(lambda: not remote_processes(), "the end of what ran over SSH")
 
 
 def test_the_jobs_run_over_ssh(tmp_path, rows, login):
-    place = ("--cluster", cluster_file(tmp_path, login))
+    place = place_of(tmp_path, login)
     out = ("--out", "model.h5", "--components", 64)
     job = (sys.executable, FILES.parent / "train.py", rows, *place, *out)
     assert "model.h5 written" in output_of(started(tmp_path, *job))
@@ -120,7 +120,7 @@ def test_the_jobs_run_over_ssh(tmp_path, rows, login):
 
 
 def test_a_fit_over_ssh_that_was_stopped_goes_on(tmp_path, rows, expected, login):
-    place = ("--cluster", cluster_file(tmp_path, login), "--checkpoint", tmp_path / "saved")
+    place = (*place_of(tmp_path, login), "--checkpoint", tmp_path / "saved")
     fit = fit_started(tmp_path, rows, *place)
     wait_until(lambda: list(tmp_path.glob("saved/*moments*")) or fit.poll() is not None, "a group")
     fit.send_signal(signal.SIGTERM)
@@ -134,7 +134,7 @@ def test_a_fit_over_ssh_that_was_stopped_goes_on(tmp_path, rows, expected, login
 
 def test_what_a_program_leaves_that_is_killed_ends_when_it_is_idle(tmp_path, rows, login):
     soon = {"distributed.scheduler.idle-timeout": "20s"}
-    place = ("--cluster", cluster_file(tmp_path, login, config=soon))
+    place = place_of(tmp_path, login, config=soon)
     fit = fit_started(tmp_path, rows, *place, "--checkpoint", tmp_path / "saved")
     wait_until(lambda: list(tmp_path.glob("saved/*moments*")) or fit.poll() is not None, "a group")
     fit.kill()
@@ -144,7 +144,7 @@ def test_what_a_program_leaves_that_is_killed_ends_when_it_is_idle(tmp_path, row
 
 def test_who_has_another_key_is_not_let_in(tmp_path, rows, login):
     stranger = login._replace(key=login.key.with_name("stranger"))
-    fit = fit_started(tmp_path, rows, "--cluster", cluster_file(tmp_path, stranger))
+    fit = fit_started(tmp_path, rows, *place_of(tmp_path, stranger))
     _, errors = fit.communicate(timeout=60)
     assert fit.returncode == 1
     assert errors.startswith("Error: the SSHCluster of ")
@@ -161,7 +161,7 @@ def test_the_users_own_configuration_may_name_the_python_of_other_machines(
     own = {"streamkern": {"cluster-options": {"SSHCluster": {"remote_python": str(python)}}}}
     (tmp_path / "dask").mkdir()
     (tmp_path / "dask" / "own.yaml").write_text(yaml.safe_dump(own))
-    place = ("--cluster", cluster_file(tmp_path, login))
+    place = place_of(tmp_path, login)
     environment = os.environ | {"DASK_CONFIG": str(tmp_path / "dask")}
     report_of(fit_started(tmp_path, rows, *place, env=environment))
     assert (tmp_path / "used").exists()

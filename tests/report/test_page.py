@@ -347,7 +347,7 @@ def test_the_call_makes_the_same_model(tune, kernel, tmp_path, path):
     X, y = rows()
     with h5py.File(tmp_path / "it's.h5", "w") as file:
         file["in puts"], file["y"] = X, y
-    source = open_hdf5(tmp_path / "it's.h5", "in puts")
+    source = open_hdf5(tmp_path / "it's.h5", "in puts", folders=True)
     model = RandomFeatureRidge(kernel, n_components=32, alpha=[0.1, 1.0], random_state=3)
     made = {True: model.tune, False: model.fit}[tune](source)
     found = written(made, path, source)

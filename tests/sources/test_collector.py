@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import subprocess
 import sys
 import threading
@@ -86,3 +87,17 @@ def test_a_collection_that_is_under_way_is_waited_for():
     assert gc.isenabled()
     collecting.join()
     pausing.join()
+
+
+def test_a_child_that_is_forked_in_a_pause_collects():
+    from streamkern.sources import collector
+
+    collector.pause()
+    try:
+        child = os.fork()
+        if not child:
+            os._exit(0 if gc.isenabled() else 1)
+        assert os.waitpid(child, 0)[1] == 0
+    finally:
+        collector.resume()
+    assert gc.isenabled()

@@ -112,7 +112,8 @@ def test_damaged_files_and_those_of_killed_processes_are_removed_and_said(tmp_pa
     with opened_checkpoint(tmp_path, JOB) as checkpoint:
         checkpoint.of_pass("moments", "token").write_group(0, [0])
         checkpoint.of_pass("moments", "token").write_group(1, [1])
-    (tmp_path / ".0123.partial").write_bytes(b"half")
+    for ending in ("partial", "lock"):
+        (tmp_path / f".0123.{ending}").write_bytes(b"half")
     (half,) = tmp_path.glob("moments-*-group-00001.h5")
     half.write_bytes(b"half")
     opening = opened_checkpoint(tmp_path, JOB)
@@ -122,6 +123,21 @@ def test_damaged_files_and_those_of_killed_processes_are_removed_and_said(tmp_pa
     saved = checkpoint.of_pass("moments", "token")
     assert [saved.holds(number) for number in range(2)] == [True, False]
     assert inside(tmp_path) == ["job.json", "lock", f"{saved.name}-group-00000.h5"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 200_000, '{"a":' * 900 + "1" + "}" * 900, '{"seed": 1' + "0" * 400 + "}", "[]", "1e400"],
+    ids=["unclosed", "deep", "giant", "list", "number"],
+)
+def test_a_description_of_a_job_that_is_none_is_refused(tmp_path, text):
+    with opened_checkpoint(tmp_path, JOB):
+        pass
+    (tmp_path / "job.json").write_text(text)
+    with pytest.raises(CheckpointError) as error, opened_checkpoint(tmp_path, JOB):
+        pytest.fail("it was taken for that of this job")
+    assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 500
 
 
 def test_sums_of_other_jobs_and_of_other_passes_are_not_found(tmp_path):
@@ -179,6 +195,7 @@ def test_removing_a_checkpoint_leaves_what_is_not_its_own(tmp_path):
         checkpoint.of_pass("columns", "token").write_total(0, [0])
         checkpoint.of_pass("columns", "token").write_group(1, [0])
     (folder / "notes.txt").write_text("mine")
+    (folder / ".0123.partial").touch()  # of a worker that was killed
     remove_checkpoint(folder)
     assert inside(folder) == ["notes.txt"]
     (folder / "notes.txt").unlink()

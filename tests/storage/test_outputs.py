@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -48,6 +51,134 @@ def test_force_replaces_at_the_last_moment(tmp_path):
         assert (tmp_path / "a").read_bytes() == b"old"
     assert (tmp_path / "a").read_bytes() == b"new"
     assert inside(tmp_path) == ["a"]
+
+
+def no_links(*_, **__):
+    raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+
+def no_locks(*_):
+    raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+
+@pytest.mark.parametrize("has_links", [True, False], ids=["links", "no links"])
+def test_of_two_jobs_to_one_new_path_the_second_is_refused(tmp_path, monkeypatch, has_links):
+    if not has_links:
+        monkeypatch.setattr(os, "link", no_links)
+
+    def write():
+        with replacing(tmp_path / "a") as temporary:
+            with replacing(tmp_path / "a") as other:
+                other.write_bytes(b"first")
+            temporary.write_bytes(b"second")
+
+    with pytest.raises(OutputError, match="a was made by another job meanwhile, and is kept"):
+        write()
+    assert (tmp_path / "a").read_bytes() == b"first"
+    assert inside(tmp_path) == ["a"]
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664, 0o444])
+def test_a_file_that_is_replaced_passes_on_its_mode_and_a_new_one_heeds_the_umask(tmp_path, mode):
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.touch()
+    old.chmod(mode)
+    if os.geteuid() == 0:
+        os.chown(old, 1234, 2345)
+    before = old.stat()
+    umask = os.umask(0o027)
+    try:
+        for path in (old, new):
+            with replacing(path, force=True) as temporary:
+                temporary.write_bytes(b"secret")
+                if path == old:  # nobody reads it while it is written
+                    assert stat.S_IMODE(temporary.stat().st_mode) == 0o600
+    finally:
+        os.umask(umask)
+    kept = ("st_mode", "st_uid", "st_gid")
+    assert all(getattr(old.stat(), name) == getattr(before, name) for name in kept)
+    assert stat.S_IMODE(new.stat().st_mode) == 0o640
+
+
+def test_a_group_that_cannot_be_kept_gives_its_rights_to_no_other(tmp_path, monkeypatch):
+    (tmp_path / "a").touch(0o600)
+    (tmp_path / "a").chmod(0o660)
+    true = Path.stat
+
+    def of_another_group(path, **options):
+        found = list(true(path, **options))
+        found[5] += path.name == "a"
+        return os.stat_result(found)
+
+    monkeypatch.setattr(Path, "stat", of_another_group)
+    monkeypatch.setattr(os, "chown", no_links)
+    with replacing(tmp_path / "a", force=True) as temporary:
+        temporary.write_bytes(b"new")
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o600
+
+
+def test_a_link_stays_and_what_it_leads_to_is_replaced(tmp_path):
+    (tmp_path / "a").write_bytes(b"old")
+    (tmp_path / "link").symlink_to("a")
+    with replacing(tmp_path / "link", force=True) as temporary:
+        temporary.write_bytes(b"new")
+    assert (tmp_path / "link").readlink() == Path("a")
+    assert (tmp_path / "a").read_bytes() == b"new"
+
+
+KILLED = """
+import os, signal, sys, time
+from pathlib import Path
+from streamkern.storage import exported, replacing
+
+with replacing(sys.argv[1]) as file, exported(sys.argv[2]) as rows:
+    file.touch()
+    rows.touch()
+    print("writing", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_what_a_killed_job_left_is_removed_by_the_next_one_and_no_living_job_loses_any(tmp_path):
+    command = [sys.executable, "-c", KILLED, tmp_path / "a", tmp_path / "b.csv"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    foreign = [tmp_path / f".streamkern-elsewhere-0{ending}" for ending in (".lock", ".partial")]
+    with subprocess.Popen(command, **pipes) as job:
+        job.stdout.readline()
+        held = set(inside(tmp_path))
+        for path in foreign:  # of a machine whose locks are not seen here
+            path.touch()
+        with replacing(tmp_path / "c") as temporary:
+            temporary.touch()
+            assert held < set(inside(tmp_path))
+        assert held < set(inside(tmp_path))
+        job.kill()
+    with replacing(tmp_path / "d") as temporary:
+        temporary.touch()
+        assert not held & set(inside(tmp_path))
+    assert inside(tmp_path) == [*sorted(path.name for path in foreign), "c", "d"]
+
+
+def test_what_looks_like_a_temporary_path_but_leads_elsewhere_harms_nothing(tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "kept").touch()
+    for name, ending in (("a", "partial"), ("b", "lock")):
+        place = tmp_path / f".streamkern-{socket.gethostname()}-{name}.{ending}"
+        place.symlink_to(tmp_path / "mine")
+    (tmp_path / f".streamkern-{socket.gethostname()}-a.lock").touch()
+    with replacing(tmp_path / "new") as temporary:
+        temporary.touch()
+    assert inside(tmp_path / "mine") == ["kept"]
+
+
+def test_a_file_system_without_locks_is_written_to(tmp_path, monkeypatch):
+    monkeypatch.setattr("fcntl.flock", no_locks)
+    with replacing(tmp_path / "a") as temporary:
+        temporary.write_bytes(b"new")
+        assert inside(tmp_path) == [temporary.name]
+        with replacing(tmp_path / "b") as other:
+            other.touch()
+    assert inside(tmp_path) == ["a", "b"]
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit, OutputError])

@@ -1,8 +1,10 @@
 """Values of files that anyone may have written: plain ones come back, all else is refused."""
 
+import os
 import resource
 import subprocess
 import sys
+import zlib
 
 import h5py
 import numpy as np
@@ -149,7 +151,32 @@ def many_names(file, name):
         file[f"map/{i}"] = file[name]
 
 
+def map_moved(file, name):
+    moved(file, "map")
+
+
+def equations_moved(file, name):
+    moved(file, "equations")
+
+
+def two_names(file, name):
+    file["equations/again"] = file["equations"]
+
+
+def filtered(file, name):
+    """What 500 bytes hold here is decoded to 200 MB, in a chunk of eight bytes."""
+    del file["intercept"]
+    made = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    made.set_chunk((1,))
+    for _ in range(2):
+        made.set_deflate(9)
+    space = h5py.h5s.create_simple((1,))
+    dataset = h5py.h5d.create(file.id, b"intercept", h5py.h5t.IEEE_F64LE, space, made)
+    dataset.write_direct_chunk((0,), zlib.compress(zlib.compress(bytes(200_000_000))), 0)
+
+
 CHANGES = [external, linked, moved, many_names]
+CHANGES += [map_moved, equations_moved, two_names, filtered]
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
@@ -157,8 +184,69 @@ def test_what_is_elsewhere_or_there_many_times_is_not_read(tmp_path, change):
     saved("model", tmp_path / "a.h5")
     with h5py.File(tmp_path / "a.h5", "r+") as opened:
         change(opened, "map/inner_frequencies")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(ModelFileError, match="damaged"):
         load(tmp_path / "a.h5")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kilobytes
+
+
+@pytest.mark.parametrize("kind", ["moments", "sums"])
+def test_no_file_of_our_own_has_filters(kind, tmp_path):
+    read, error = READERS[kind]
+    saved(kind, tmp_path / "a.h5")
+    names = datasets(tmp_path / "a.h5")
+    with h5py.File(tmp_path / "a.h5", "r+") as opened:
+        assert not any(opened[name].chunks for name in names)
+        largest = max(names, key=lambda name: opened[name].size)
+        values = opened[largest][()]
+        del opened[largest]
+        opened.create_dataset(largest, data=values, compression="gzip")
+    with pytest.raises(error, match="has filters"):
+        read(tmp_path / "a.h5")
+
+
+WAITING = """
+import sys
+from streamkern import load, load_moments
+from streamkern.errors import StreamkernError
+from streamkern.storage import opened_checkpoint, read_recipe
+from streamkern.storage.plain import is_whole, read_plain
+
+pipe, linked, folder = sys.argv[1:]
+for read in (load, load_moments, read_recipe, read_plain):
+    for path in (pipe, linked, "/dev/zero", folder):
+        try:
+            read(path)
+        except StreamkernError as error:
+            print(str(error).count(path))
+assert not is_whole(pipe)
+try:
+    opened_checkpoint(folder, {}).__enter__()
+except StreamkernError as error:
+    print(error)
+"""
+
+
+def test_a_pipe_is_not_waited_for_wherever_it_is(tmp_path):
+    pipe, linked = tmp_path / "pipe", tmp_path / "a.h5"
+    os.mkfifo(pipe)
+    saved("model", linked)
+    with h5py.File(linked, "r+") as opened:
+        del opened["map"]
+        opened["map"] = opened["recipe"] = h5py.ExternalLink(str(pipe), "/")
+    (tmp_path / "saved").mkdir()
+    os.mkfifo(tmp_path / "saved" / "job.json")
+    done = subprocess.run(
+        [sys.executable, "-c", WAITING, pipe, linked, tmp_path / "saved"],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    assert done.stderr == ""
+    said = done.stdout.splitlines()
+    assert len(said) == 4 * 4 + 1
+    assert "job.json is damaged (not a plain file); remove the folder" in said[-1]
 
 
 def test_a_long_text_that_was_not_written_takes_no_memory(tmp_path):
