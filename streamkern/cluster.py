@@ -15,13 +15,13 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dask
 from dask.utils import parse_bytes, parse_timedelta
 from distributed import Client, LocalCluster, Security, SpecCluster, SSHCluster, rpc
 from distributed.deploy import Cluster
+from distributed.deploy.utils import nprocesses_nthreads
 
 from streamkern.clusterfile import (
     ClusterFile,
@@ -31,14 +31,17 @@ from streamkern.clusterfile import (
 )
 from streamkern.errors import ClusterError, ParameterError, first_line
 from streamkern.heartbeat import heartbeat_of
+from streamkern.memory import usable_cores, worker_bytes
 from streamkern.monitor.plugin import Watch
 from streamkern.resources import LOST
 from streamkern.revival import Revival
 from streamkern.starting import end_submissions, started
 from streamkern.stopping import handlers_kept, held
+from streamkern.storage import local_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 _LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
 _NO_WORKERS = "distributed.scheduler.no-workers-timeout"
@@ -144,7 +147,7 @@ def connect(
     address = scheduler
     if cluster is None and scheduler is None:
         if scheduler_file is not None:
-            address = read_scheduler_file(Path(scheduler_file))
+            address = read_scheduler_file(local_path(scheduler_file))
         elif n_workers is None:
             address = os.environ.get("DASK_SCHEDULER_ADDRESS") or None
     with ExitStack() as stack:
@@ -161,11 +164,12 @@ def connect(
             return
         stack.enter_context(dask.config.set(_settings(blas_threads)))
         if cluster is not None:
-            file = read_cluster_file(Path(cluster), trusted=trust_cluster_file)
+            file = read_cluster_file(local_path(cluster), trusted=trust_cluster_file)
             yield _from_file(stack, file, timeout)
             return
-        options = _local_defaults() | {
-            "n_workers": n_workers or max(dask.system.CPU_COUNT // blas_threads, 1),
+        n_workers = n_workers or max(usable_cores() // blas_threads, 1)
+        options = _local_defaults(n_workers) | {
+            "n_workers": n_workers,
             "threads_per_worker": 1,
             "processes": True,
         }
@@ -174,15 +178,24 @@ def connect(
         yield client
 
 
-def _local_defaults() -> dict[str, Any]:
+def _local_defaults(n_workers: int) -> dict[str, Any]:
     bokeh = importlib.util.find_spec("bokeh") is not None
     return {
+        "memory_limit": worker_bytes(n_workers),
         "host": "127.0.0.1",
         "dashboard_address": "127.0.0.1:0" if bokeh else None,
         # What goes wrong in a task comes back as an exception; and that its client has gone is
         # critical to a scheduler, even where both end.
         "silence_logs": logging.CRITICAL + 1,
     }
+
+
+def _n_local_workers(options: dict[str, Any]) -> int:
+    """Return how many workers a LocalCluster has, as it decides itself where it is not told."""
+    given, threads = options.get("n_workers"), options.get("threads_per_worker")
+    if not given and options.get("processes") is not False:
+        given = dask.system.CPU_COUNT // threads if threads else nprocesses_nthreads()[0]
+    return max(given or 1, 1)
 
 
 def _reached(stack: ExitStack, address: str, deadline: float, timeout: float) -> Client:
@@ -331,7 +344,7 @@ def _from_file(stack: ExitStack, file: ClusterFile, timeout: float) -> Client:
             f"{file.path}: {file.name} does not take these args and kwargs ({error}); correct them."
         ) from error
     if start is LocalCluster:
-        call.arguments = _local_defaults() | call.arguments
+        call.arguments = _local_defaults(_n_local_workers(call.arguments)) | call.arguments
     what = f"the {file.name} of {file.path}"
     adaptive = file.adapt is not None
     client = _started(stack, partial(start, *call.args, **call.kwargs), what, adaptive=adaptive)

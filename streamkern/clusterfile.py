@@ -32,7 +32,7 @@ _PACKAGES = (
 )
 _KEYS = ("version", "module", "class", "args", "kwargs", "scale", "adapt", "config")
 _SIXTIES = ("tag:yaml.org,2002:str", re.compile(r"\d+(:[0-5]?\d)+$"))
-_ADDRESS = re.compile(r"(?:(tcp|tls|ws|wss)://)?(\[[^]]+\]|[^:/\s]+):(\d{1,5})")
+_ADDRESS = re.compile(r"(?:(tcp|tls|ws|wss)://)?(\[[^]]+\]|[^:/\s@]+):(\d{1,5})")
 
 
 class _Loader(yaml.SafeLoader):

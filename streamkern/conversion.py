@@ -14,7 +14,7 @@ from streamkern.errors import DataError, OutputError, ParameterError
 from streamkern.recipes import RECIPE, Recipe, RecipeOptions, discover
 from streamkern.recipes.columns import Numbers
 from streamkern.recipes.tally import Tally
-from streamkern.storage import RowWriter, check_format, check_output, read_recipe
+from streamkern.storage import RowWriter, check_format, check_output, local_path, read_recipe
 from streamkern.storage.outputs import temporary_path
 from streamkern.tables import check_targets, open_table, split_columns
 from streamkern.wording import listed
@@ -125,7 +125,7 @@ def convert(
     OutputError
         If `dst` exists and `force` is not given, or cannot be written.
     """
-    source = Path(src)
+    source = local_path(src)
     if source != Path(dst):
         check_format(dst, "HDF5")
     options = RecipeOptions(

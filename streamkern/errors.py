@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from streamkern.urls import without_secrets
+
 
 def first_line(error: BaseException) -> str:
     """Return what an error of another library says first, for a sentence of one's own."""
-    return str(error).strip().partition("\n")[0].rstrip(".")[:200] or type(error).__name__
+    line = without_secrets(str(error)).strip().partition("\n")[0]
+    return line.rstrip(".")[:200] or type(error).__name__
 
 
 class StreamkernError(Exception):
-    """Base of every error that streamkern raises on purpose."""
+    """Base of every error that streamkern raises on purpose; none tells secrets of a URL."""
 
     exit_status = 1
+
+    def __init__(self, *texts: object) -> None:
+        super().__init__(*(without_secrets(t) if isinstance(t, str) else t for t in texts))
 
 
 class ParameterError(StreamkernError, ValueError):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import InsufficientMemoryError
 from streamkern.footprint import Footprint
-from streamkern.memory import available_bytes, in_words, usable_cores
+from streamkern.memory import available_bytes, in_words, thread_bytes, usable_cores
 
 if TYPE_CHECKING:
     from streamkern.sources import Source
@@ -246,9 +246,17 @@ def plan_fit(
         n_maps=n_maps,
     )
 
+    a_thread = thread_bytes()
+
     def process_bytes(threads: int, n_strips: int = 1) -> int:
         accumulating = needs.accumulating(threads, n_strips, n_workers or 0)
-        return max(accumulating, needs.solving(threads), needs.leaving_out(threads))
+        held = max(accumulating, needs.solving(threads), needs.leaving_out(threads))
+        return held + (threads + 1) * a_thread
+
+    def room(processes: int) -> int:
+        """Return what each may use, of workers beside this process that receives the model."""
+        received = needs.receiving() // processes if processes else 0
+        return max(available_bytes(max(processes, 1)) - received, 0)
 
     def threads_that_fit(most: int, room: int) -> int:
         return next((t for t in range(most, 1, -1) if process_bytes(t) <= room), 1)
@@ -262,17 +270,17 @@ def plan_fit(
     if n_workers is None:
         threads = min(cores, _THREADS_A_PROCESS)
         seconds = flops / (rough_flops_per_second(precision) * threads)
-        free = available_bytes() if allowed_bytes is None else allowed_bytes
+        free = room(0) if allowed_bytes is None else allowed_bytes
         n_workers = 0
         n_threads = threads_that_fit(threads, free)
         if seconds > _IN_PROCESS_SECONDS:
             n_threads = 1
-            n_workers = _busiest(cores, max(free // process_bytes(1), 1))
+            n_workers = _busiest(cores, max((free - needs.receiving()) // process_bytes(1), 1))
         if n_workers or n_threads < threads:  # bits depend on BLAS threads: memory may force them
             blas = max(cores // (max(n_workers, 1) * n_threads), 1)
-        allowed_bytes = free // max(n_workers, 1)
+        allowed_bytes = allowed_bytes and allowed_bytes // max(n_workers, 1)
     if allowed_bytes is None:
-        allowed_bytes = available_bytes() // max(n_workers, 1)
+        allowed_bytes = room(n_workers)
     n_threads = n_threads or 1
     if n_workers == 0:
         n_threads = threads_that_fit(n_threads, allowed_bytes)

@@ -12,11 +12,13 @@ from dask.base import named_schedulers
 
 from streamkern._version import __version__
 from streamkern.errors import ClusterError, StreamkernError, first_line
-from streamkern.memory import available_bytes
+from streamkern.memory import available_bytes, thread_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+# What a thread holds of a block of rows, at least.
+_BLOCK_BYTES = 256 << 20
 LOST = "the cluster lost its workers or its scheduler; check that they run, and start again."
 
 
@@ -118,7 +120,10 @@ def local_threads() -> int:
     """Return how many tasks run at a time where there is no client."""
     if local_scheduler() is dask.local.get_sync:
         return 1
-    return int(dask.config.get("num_workers", None) or dask.system.CPU_COUNT)
+    threads = int(dask.config.get("num_workers", None) or dask.system.CPU_COUNT)
+    if a_thread := thread_bytes():
+        threads = min(threads, available_bytes() // (a_thread + _BLOCK_BYTES))
+    return max(threads, 1)
 
 
 @contextmanager

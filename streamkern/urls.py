@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 # One protocol, or several in a chain as fsspec takes them: simplecache::s3://bucket/a.h5.
 _URL = re.compile(r"([A-Za-z][\w.+-]*::)*[A-Za-z][\w.+-]*://")
+# The protocols of a text that is read backwards; forwards, long words would take long.
+_BACKWARDS = re.compile(r"/:[\w.+:-]*")
 # Their containers stand where others have user and password.
 _CONTAINERS = {"abfs", "abfss"}
 
@@ -23,6 +26,24 @@ def shown(text: str) -> str:
     if not is_url(text):
         return text
     return "::".join(map(_shown, text.split("::")))
+
+
+def without_secrets(text: str) -> str:
+    """Return a text with every URL in it as `shown`, also one that went through a `Path`."""
+    return re.sub(r"\S+", lambda word: _told(word[0]), text) if ":/" in text else text
+
+
+def _told(word: str) -> str:
+    begun = [len(word) - found.end() for found in _BACKWARDS.finditer(word[::-1])][::-1]
+    # What follows a slash or an @ is of the URL before, such as a password.
+    cuts = [0, *(at for i, at in enumerate(begun) if not i or word[at - 1] not in "/@"), len(word)]
+    return "".join(_told_url(word[cut:end]) for cut, end in pairwise(cuts))
+
+
+def _told_url(text: str) -> str:
+    url = text.rstrip("\"'`,;.:)]}")  # of the sentence
+    whole = re.sub(r"(?<=\w\w:)/(?!/)", "//", url)  # `Path` makes one slash of two
+    return text if shown(whole) == whole else shown(whole) + text[len(url) :]
 
 
 def _shown(part: str) -> str:

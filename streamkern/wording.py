@@ -1,12 +1,14 @@
-"""Texts and names that others gave, fit to be shown."""
+"""Texts and names that others gave, fit to be shown; and values as JSON."""
 
 from __future__ import annotations
 
+import json
+import math
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 
 def printable(text: str) -> str:
@@ -15,6 +17,24 @@ def printable(text: str) -> str:
         each if each.isprintable() else each.encode("unicode_escape", "surrogatepass").decode()
         for each in text
     )
+
+
+def json_text(value: Any, *, indent: int | None = None, default: Callable[[Any], Any] = str) -> str:
+    """Return plain values and arrays as JSON, which has null for numbers that are not finite.
+
+    What is neither is passed to `default`.
+    """
+    return json.dumps(_finite(value), indent=indent, default=default, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if hasattr(value, "tolist"):  # of NumPy
+        value = value.tolist()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    return [_finite(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
 def listed(values: Iterable[object], most: int = 20) -> str:

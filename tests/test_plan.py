@@ -50,7 +50,7 @@ def machine(monkeypatch):
 
     def set_up(cores, free):
         monkeypatch.setattr("os.sched_getaffinity", lambda _pid: set(range(cores)), raising=False)
-        monkeypatch.setattr(planning, "available_bytes", lambda: free)
+        monkeypatch.setattr(planning, "available_bytes", lambda n=1: free // n)
 
     set_up(8, 512 * GB)
     return set_up

@@ -9,11 +9,13 @@ import sys
 import h5py
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from commandline import streamkern as command
 from distributed import Client
 from servers import KEY, SECRET, Bucket, late_proxy, s3_server
 
 import streamkern
+from streamkern.cli import main
 from streamkern.errors import DataError
 
 N = 4000
@@ -122,6 +124,47 @@ def test_an_error_shows_none(url, bucket, tmp_path, debug):
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].endswith("none.h5?... does not exist; check the URL.")
     assert not any(secret in done.stderr for secret in signed.partition("?")[2].split("&"))
+
+
+URL = "https://someone:hunter2@127.0.0.1:9/a"
+OUT = ("--out", "out.h5", "--components", "16")
+
+
+@pytest.mark.parametrize("debug", [[], ["--debug"], ["--log-json"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("convert", f"{URL}.csv", "out.h5"),
+        ("convert", "table.csv", "out.h5", "--like", URL),
+        ("predict", URL, "rows.h5", "--out", "out.h5"),
+        ("show", URL),
+        ("evaluate", URL, "rows.h5"),
+        ("export", URL, "--out", "out.onnx"),
+        ("merge", URL, URL, "--out", "out.h5"),
+        ("moments", "rows.h5", "--like", URL, *OUT),
+        ("fit", "rows.h5", "--like", URL, *OUT),
+        ("fit", "rows.h5", "--cluster", URL, *OUT),
+        ("fit", "rows.h5", "--scheduler", "tcp://someone:hunter2@127.0.0.1:9", *OUT),
+        ("fit", "rows.h5", "--scheduler", "tcp://hunter2@127.0.0.1:9", *OUT),
+        ("fit", "rows.h5", "--scheduler-file", URL, *OUT),
+        ("fit", "rows.h5", "--checkpoint", URL, *OUT),
+        ("fit", "rows.h5", "--x", URL, *OUT),
+        ("fit", "rows.h5", "--map", URL, *OUT),
+        ("fit", "rows.h5", "--metric", URL, *OUT),
+        ("compare", "rows.h5", "--out", URL),
+        ("window", "rows.h5", "--last", "1", "--keep", URL, *OUT),
+    ],
+)
+def test_no_option_has_a_secret_of_a_url_told(words, debug, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    with h5py.File("rows.h5", "w") as file:
+        file["X"], file["y"] = np.eye(20, 3), np.arange(20.0)
+    (tmp_path / "table.csv").write_text("x,y\n1,2\n")
+    result = CliRunner().invoke(main, [*words, *debug])
+    assert result.exit_code > 0
+    told = result.output + capsys.readouterr().err
+    assert "...@127.0.0.1:9" in told
+    assert "hunter2" not in told
 
 
 @pytest.mark.cluster

@@ -2,6 +2,7 @@
 
 import pytest
 
+from streamkern.errors import DataError, ParameterError, first_line
 from streamkern.urls import is_url, shown
 
 SECRETS = {
@@ -53,3 +54,30 @@ def test_a_url_without_secrets_is_shown_as_it_is(url):
 def test_a_path_is_no_url(path):
     assert not is_url(path)
     assert shown(path) == path
+
+
+SENTENCES = ["{} is no file.", "a URL such as {!r}, not {!r}; correct it", "a,{},b", "({})"]
+
+
+@pytest.mark.parametrize("sentence", SENTENCES)
+@pytest.mark.parametrize("url", [*SECRETS, "https://someone:hun:/ter2@host/a.h5"])
+@pytest.mark.parametrize("form", [str, lambda url: url.replace("://", ":/")])
+def test_an_error_tells_no_secret_of_a_url_whatever_words_are_around_it(sentence, url, form):
+    text = sentence.format(form(url), form(url))
+    error = DataError(text)
+    for told in (str(error), repr(error), f"{error.args}", first_line(ValueError(text))):
+        assert "ter2" not in told
+        assert "hun" not in told
+    assert str(DataError(str(error))) == str(error)
+
+
+@pytest.mark.parametrize("text", [*OPEN, *PATHS, "C:/a@b", "rows.h5:/x/y@z", "at 10:00:00/day"])
+def test_an_error_without_secrets_is_as_it_was_written(text):
+    for sentence in SENTENCES:
+        written = sentence.format(text, text)
+        assert str(ParameterError(written)) == written
+
+
+def test_a_long_text_does_not_hold_an_error_up():
+    for part in ("a:", "a-", "a:/", "a::", "@:/"):
+        assert len(str(DataError(f"https://{part * 20_000}:/"))) > 0

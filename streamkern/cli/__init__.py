@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from streamkern._version import __version__
+from streamkern.urls import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,6 +51,14 @@ class Commands(click.Group):
             importlib.import_module(f"streamkern.cli.{cmd_name}"), cmd_name
         )
         return command
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run a command; what is wrong with its options is told without secrets of URLs."""
+        try:
+            return super().invoke(ctx)
+        except click.ClickException as error:
+            vars(error).update(message=without_secrets(error.message))
+            raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the list of commands without importing them."""

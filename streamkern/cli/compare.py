@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -97,6 +96,7 @@ def compare(say: Say, **options: Any) -> None:
     from streamkern.plots import plot_comparison, pyplot
     from streamkern.sources import open_hdf5
     from streamkern.storage import make_folder, replacing
+    from streamkern.wording import json_text
 
     try:
         components = [int(text) for text in options["components"].split(",")]
@@ -135,7 +135,7 @@ def compare(say: Say, **options: Any) -> None:
             test=test,
         )
     with replacing(results, force=force) as temporary:
-        temporary.write_text(json.dumps(found.as_dict(), indent=1, allow_nan=False))
+        temporary.write_text(json_text(found.as_dict(), indent=1))
     for path in pictures:
         plot_comparison(found, path, force=force)
     _show(say, found)

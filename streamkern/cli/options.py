@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import sys
 import traceback
 import warnings
@@ -13,7 +12,8 @@ import click
 
 from streamkern.errors import StreamkernError, StreamkernWarning, first_line
 from streamkern.stopping import end_at_once, raised, stoppable
-from streamkern.wording import printable
+from streamkern.urls import without_secrets
+from streamkern.wording import json_text, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -80,7 +80,7 @@ class Say:
     def result(self, values: dict[str, Any]) -> None:
         """Print the result for programs, as the last line."""
         if self.as_json:
-            click.echo(json.dumps(values, default=_plain, allow_nan=False))
+            click.echo(json_text(values))
 
     def note(self, text: str) -> None:
         """Print a note on standard error, for everyone."""
@@ -91,16 +91,13 @@ class Say:
         self._aside("Error", text)
 
     def _aside(self, kind: str, text: str) -> None:
+        text = without_secrets(text)
         if self.log_json:
             from streamkern.monitor.lines import write_event
 
             write_event(kind.lower(), {"text": text})
         else:
             click.echo(f"{kind}: {printable(text)}", err=True)
-
-
-def _plain(value: Any) -> Any:
-    return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 def common(command: Command) -> Command:
@@ -117,6 +114,9 @@ def common(command: Command) -> Command:
         say = Say(as_json=as_json, quiet=quiet, log_json=log_json)
         fail = functools.partial(_fail, say, debug=debug)
         try:
+            from streamkern.memory import check_addresses
+
+            check_addresses()
             with stoppable(), warnings.catch_warnings():
                 warnings.simplefilter("default", StreamkernWarning)
                 warnings.showwarning = _as_note(say)
@@ -166,7 +166,7 @@ def _as_note(say: Say) -> Callable[..., None]:
 
 def _fail(say: Say, sentence: str, status: int, *, debug: bool) -> NoReturn:
     if debug:
-        traceback.print_exc()
+        click.echo(without_secrets(traceback.format_exc()), err=True)
     say.error(sentence)
     sys.exit(status)
 

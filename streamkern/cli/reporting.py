@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from streamkern.urls import shown
+from streamkern.urls import shown, without_secrets
 
 if TYPE_CHECKING:
     from streamkern.cli.options import Say
@@ -89,7 +89,7 @@ def command_line() -> str:
     # Whatever begins with a dash would be taken for an option.
     dashed = any(argument.startswith("-") for argument in arguments)
     words += ["--"] * dashed + arguments
-    return " ".join(quoted(shown(word)) for word in words)
+    return " ".join(quoted(without_secrets(shown(word))) for word in words)
 
 
 def quoted(word: str) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from streamkern.errors import ParameterError
 from streamkern.kernels.base import Kernel, LengthScale, ShiftInvariantKernel
+from streamkern.kernels.combined.making import added, multiplied
 from streamkern.kernels.registry import KERNELS, restored_kernel, simple_kernel
 
 if TYPE_CHECKING:
@@ -155,26 +156,27 @@ class _Parser:
                 f"a kernel has at most {_DEEPEST} parentheses within each other; write it with "
                 f"fewer."
             )
-        found = self.product()
+        terms = [self.product()]
         while self.take("+"):
-            found = self.combinable(found) + self.combinable(self.product())
+            terms.append(self.product())
         self.depth -= 1
-        return found
+        return added(*map(self.combinable, terms)) if len(terms) > 1 else terms[0]
 
     def product(self) -> Kernel:
-        weight, found = 1.0, None
+        weight = 1.0
+        factors: list[Kernel] = []
         while True:
             if self.kind == "number":
                 weight *= self.number("a number")
             else:
-                factor = self.factor()
-                found = (
-                    factor if found is None else self.combinable(found) * self.combinable(factor)
-                )
+                factors.append(self.factor())
             if not self.take("*"):
                 break
-        if found is None:
+        if not factors:
             self.fail("'*' and a kernel")
+        found = factors[0]
+        if len(factors) > 1:
+            found = multiplied(*map(self.combinable, factors))
         return found if weight == 1.0 else weight * self.combinable(found)
 
     def factor(self) -> Kernel:
@@ -234,8 +236,8 @@ class _Parser:
         while True:
             first = self.column()
             last = self.column() if self.take("-") else first
-            if not first <= last < _MOST_COLUMNS:
-                self.fail(f"columns from {first} up to less than {_MOST_COLUMNS:,}")
+            if not first <= last < _MOST_COLUMNS - len(found):
+                self.fail(f"columns from {first} up to less than {_MOST_COLUMNS:,}, and no more")
             found += range(first, last + 1)
             if self.take("]"):
                 return found

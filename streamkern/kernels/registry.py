@@ -72,7 +72,14 @@ def restored_kernel(name: str, parameters: Mapping[str, Any]) -> Kernel:
         kernel = _restored(name, parameters)
     except ParameterError:
         raise
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        RecursionError,
+        TypeError,
+        ValueError,
+    ) as error:
         raise ParameterError(
             f"the kernel {name!r} lacks parameters; the file is damaged."
         ) from error

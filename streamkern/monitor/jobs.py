@@ -6,6 +6,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 from streamkern.monitor.passes import Pass
@@ -17,6 +18,42 @@ if TYPE_CHECKING:
 
 # Jobs that are over are kept, up to so many.
 _KEPT = 20
+# No figure is larger.
+_MOST: Any = 1e18
+# What fields of events must be, for figures to be made of them.
+_FIELDS: dict[str, Any] = {
+    **dict.fromkeys(("kind", "job", "pass", "name", "label", "worker"), str),
+    **dict.fromkeys(("client", "dashboard", "error"), (str, type(None))),
+    **dict.fromkeys(("rows", "shards", "shard", "leading", "n_components"), Integral),
+    **dict.fromkeys(("row_bytes", "row_flops", "worker_bytes"), Real),
+    **dict.fromkeys(("elapsed", "attainable", "peak_bytes"), Real),
+    "seconds": dict,
+}
+_OF_KIND = {"validated": {"error": Real}, "merged": {"seconds": Real}}
+
+
+def _understood(event: Event) -> Event:
+    """Return an event whose texts can be encoded, or raise an error if a field is malformed."""
+    found: dict[str, Any] = {
+        key: value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
+        for key, value in event.items()
+    }
+    for key, kind in (_FIELDS | _OF_KIND.get(found["kind"], {})).items():
+        if key in found and not _fits(found[key], kind):
+            raise TypeError(f"{key} is {found[key]!r}")
+    if found["kind"] == "solved" and not {"alpha", "cv_rmse", "alpha_curve"} <= found.keys():
+        raise KeyError(found["kind"])
+    curve = found.get("alpha_curve")
+    if curve and (not curve["criterion"] or len(curve["alphas"]) != len(curve["values"])):
+        raise TypeError(curve)
+    return found
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    """Say whether a value is of a kind, and its numbers, or itself, no larger than figures are."""
+    if isinstance(value, dict):
+        return kind is dict and all(_fits(each, Real) for each in value.values())
+    return isinstance(value, kind) and (not isinstance(value, Real) or -_MOST <= value <= _MOST)
 
 
 @dataclass
@@ -119,8 +156,14 @@ class Jobs:
         event : dict
         ago : float
             Seconds since it happened.
+
+        Raises
+        ------
+        TypeError, KeyError, ValueError, AttributeError
+            If it is malformed, or lacks something; what is known of jobs stays as it was.
         """
         with self.lock:
+            event = _understood(event)
             now, kind = self.clock() - ago, event["kind"]
             if kind == "job begun":
                 when = datetime.now() - timedelta(seconds=ago)

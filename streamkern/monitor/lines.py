@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import threading
 from abc import ABC, abstractmethod
@@ -10,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from streamkern.monitor import wording
-from streamkern.wording import printable
+from streamkern.wording import json_text, printable
 
 if TYPE_CHECKING:
     from streamkern.monitor.jobs import Job, Jobs
@@ -132,7 +131,7 @@ def _details(reading: Pass, now: float) -> list[str]:
 def write_event(kind: str, facts: dict[str, Any]) -> None:
     """Write a JSON object of what happened when."""
     when = datetime.now().astimezone().isoformat(timespec="milliseconds")
-    write(json.dumps({"time": when, "event": kind, **facts}, default=str))
+    write(json_text({"time": when, "event": kind, **facts}))
 
 
 def write(line: str) -> None:

@@ -31,6 +31,8 @@ _ACTIVITIES = {
     "other": "#cc79a7",
     "waiting": "#d55e00",
 }
+# Seconds beyond which no date is told.
+_LONGEST = 1e9
 CSS = """
 :host { font: 14px/1.45 Helvetica, Arial, sans-serif; color: #222; }
 h2 { font-size: 20px; margin: 4px 0 2px; overflow-wrap: anywhere; }
@@ -128,7 +130,9 @@ def _time(reading: Pass, now: float) -> tuple[str, str]:
     if reading.ended is not None:
         return wording.duration(reading.elapsed(now)), f"for pass “{reading.label}”"
     left = reading.seconds_left(now)
-    until = "" if left is None else f", until {datetime.now() + timedelta(seconds=left):%H:%M:%S}"
+    until = ""
+    if left is not None and left < _LONGEST:
+        until = f", until {datetime.now() + timedelta(seconds=left):%H:%M:%S}"
     return wording.duration(left), f"left of pass “{reading.label}”{until}"
 
 

@@ -79,7 +79,7 @@ class Watch(SchedulerPlugin):  # type: ignore[misc]
             return
         try:
             self.jobs.hear(event, ago)
-        except (KeyError, TypeError):  # of another version
+        except (KeyError, TypeError, ValueError, AttributeError):  # malformed, or another version
             logger.debug("not understood: %r", event, exc_info=True)
 
     def remove_worker(

@@ -50,7 +50,7 @@ class ClassValidation(NamedTuple):
     names: list[str]
 
 
-def validated_classes(model: ClassifierModel, source: LabelledSource) -> ClassValidation:
+def validated_classes(model: ClassifierModel, source: LabelledSource) -> ClassValidation | None:
     """Predict the classes of the rows of a fit by models that have not seen them.
 
     Parameters
@@ -71,6 +71,8 @@ def validated_classes(model: ClassifierModel, source: LabelledSource) -> ClassVa
     folds = folds_of_rows(ridge, source)
     if folds is None:
         rows, errors = sample_left_out(ridge, source), ClassErrors(len(rule.classes))
+        if not len(rows.y):
+            return None
         weights = own_weights(rows.y, rows.weights, factors)
         errors.add(rule, rows.y - rows.residuals, rows.y, weights)
         return ClassValidation(False, len(rows.y), errors, names)

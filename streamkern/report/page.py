@@ -48,6 +48,10 @@ _NO_ROWS = (
     "The rows were not read for this report, because a model made of moments does without them. "
     "“streamkern fit --report”, or “streamkern.write_report” with the rows, shows them."
 )
+_NONE_LEFT = (
+    "Every row determines its own prediction, so that the model without it tells nothing of it. A "
+    "larger penalty or fewer features would change that."
+)
 
 
 def write_report(
@@ -113,7 +117,9 @@ def write_report(
     call = python_call(model, source) if command is None else command
     report = model.report_  # that of a classifier says how it is calibrated
     folder = str(Path.cwd()) if command and report["data"].get("folders") else ""
-    html = rendered(ridge, report, found, title=title, call=call, folder=folder, begun=begun)
+    texts = {"title": title, "call": call, "folder": folder}
+    texts["why_not"] = _NO_ROWS if source is None else _NONE_LEFT
+    html = rendered(ridge, report, found, **texts, begun=begun)
     with replacing(path, force=force) as temporary:
         temporary.write_text(html, encoding="utf-8")
 
@@ -126,6 +132,7 @@ def rendered(
     title: str,
     call: str,
     folder: str,
+    why_not: str,
     begun: float,
 ) -> str:
     """Return the page.
@@ -143,6 +150,8 @@ def rendered(
         What makes the model again.
     folder : str
         Where, if that matters.
+    why_not : str
+        Why no rows are predicted by models that have not seen them, where `found` is None.
     begun : float
         When the report was, on the clock of `time.perf_counter`.
     """
@@ -169,7 +178,7 @@ def rendered(
         files=files,
         more_files=more_files,
         found=found,
-        why_not=_NO_ROWS,
+        why_not=why_not,
         is_classifier="classes" in report,
         **predictions,
         penalty=penalty,

@@ -83,8 +83,8 @@ def target_spread(model: RidgeModel) -> tuple[Floats, Floats]:
     return moments.target_mean, np.sqrt(moments.target / moments.weight)
 
 
-def validated(model: RidgeModel, source: Source) -> Validation:
-    """Predict the rows of a fit by models that have not seen them.
+def validated(model: RidgeModel, source: Source) -> Validation | None:
+    """Predict the rows of a fit by models that have not seen them; None if none can be.
 
     Parameters
     ----------
@@ -156,9 +156,11 @@ def _by_fold(model: RidgeModel, source: Source, folds: Any) -> Validation:
     )
 
 
-def _by_one(model: RidgeModel, source: Source) -> Validation:
+def _by_one(model: RidgeModel, source: Source) -> Validation | None:
     """Predict the rows of a sample, each by the model without it."""
     rows = sample_left_out(model, source)
+    if not len(rows.y):
+        return None
     actual, residuals, columns = rows.y, rows.residuals, rows.columns
     mean, deviation = target_spread(model)
     rmse = np.sqrt(np.average(residuals**2, axis=0, weights=rows.weights))
@@ -252,8 +254,7 @@ def _without_fold(left: LeftOut, predictor: Predictor, X: Array, y: Floats) -> F
     """Return the residuals of rows (n, p) over their standard deviations, (n, q)."""
     deviation = Deviation.of(predictor.feature_map, left.equations)
     residuals = y - predictor.predict(X).reshape(y.shape)
-    standardized: Floats = residuals / deviation.standard_deviations(X)
-    return standardized
+    return _over(residuals, deviation.standard_deviations(X))
 
 
 def _without_each(
@@ -271,4 +272,9 @@ def _without_each(
     residuals = (y - predictor.predict(X).reshape(y.shape)) / spare
     # What the other rows do not tell of this one is added to what all leave open.
     variance = 1.0 + variances + equations.row_weight * leverages * (1.0 / spare - 1.0)
-    return residuals, residuals / np.sqrt(equations.noise_variance * variance)
+    return residuals, _over(residuals, np.sqrt(equations.noise_variance * variance))
+
+
+def _over(residuals: Floats, deviations: Floats) -> Floats:
+    """Return residuals over standard deviations, NaN where these are 0: targets without noise."""
+    return residuals / np.where(deviations > 0.0, deviations, np.nan)

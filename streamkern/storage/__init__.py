@@ -20,7 +20,13 @@ from streamkern.storage.ensembles import EnsembleFile, read_ensemble, write_ense
 from streamkern.storage.exports import FORMATS, exported
 from streamkern.storage.models import ModelFile, read_model, write_model
 from streamkern.storage.moments import MomentsFile, read_moments, write_moments
-from streamkern.storage.outputs import check_format, check_output, make_folder, replacing
+from streamkern.storage.outputs import (
+    check_format,
+    check_output,
+    local_path,
+    make_folder,
+    replacing,
+)
 from streamkern.storage.recipes import read_recipe
 from streamkern.storage.rows import RowWriter, texts_of
 
@@ -41,6 +47,7 @@ __all__ = [
     "holds_components",
     "holds_ensemble",
     "holds_moments",
+    "local_path",
     "make_folder",
     "opened_card",
     "opened_checkpoint",

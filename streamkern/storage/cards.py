@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamkern.errors import ModelFileError, first_line
 from streamkern.features import MAPS
+from streamkern.storage.outputs import local_path
 from streamkern.storage.untrusted import (
     DAMAGE,
     check_contents,
@@ -22,9 +21,11 @@ from streamkern.storage.untrusted import (
     opened,
     text,
 )
+from streamkern.wording import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     import h5py
 
@@ -67,7 +68,7 @@ def write_card(file: h5py.File, kind: Kind, card: dict[str, Any], feature_map: F
     file.attrs["format"] = fixed(kind.format)
     file.attrs["format_version"] = kind.version
     card = {**card, "map": feature_map.name, "map_parameters": feature_map.parameters()}
-    file["card"] = fixed(json.dumps(card, indent=1, default=plain))
+    file["card"] = fixed(json_text(card, indent=1, default=plain))
     write_map(file, feature_map)
 
 
@@ -93,7 +94,7 @@ def opened_card(path: str | Path, kind: Kind) -> Iterator[tuple[h5py.File, dict[
     ModelFileError
         If there is none, or it is of another kind, or damaged, or from a newer format.
     """
-    where = Path(path)
+    where = local_path(path)
     try:
         if not where.is_file():
             raise ModelFileError(f"{where} does not exist or is not a file; check the path.")

@@ -11,7 +11,6 @@ Normal equations are not kept: they are of weights that only the rounds before k
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,7 @@ from streamkern.storage.cards import BOOSTED, opened_card, plain, restored_map, 
 from streamkern.storage.disk import new_hdf5
 from streamkern.storage.recipes import check_recipe
 from streamkern.storage.untrusted import finite_array, fixed
+from streamkern.wording import json_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,7 +68,7 @@ def write_ensemble(path: str | Path, model: EnsembleFile, *, force: bool = False
     with new_hdf5(path, force=force) as (file, disk):
         file.attrs["format"] = fixed(BOOSTED.format)
         file.attrs["format_version"] = BOOSTED.version
-        file["card"] = fixed(json.dumps(card, indent=1, default=plain))
+        file["card"] = fixed(json_text(card, indent=1, default=plain))
         for i, each in enumerate(ensemble.rounds):
             group = file.create_group(f"rounds/{i}")
             write_map(group, each.predictor.feature_map)

@@ -116,6 +116,16 @@ def _need_path(path: str | Path) -> None:
         )
 
 
+def local_path(path: str | Path) -> Path:
+    """Return the path of a file that is read here, or raise ParameterError if it is a URL."""
+    if is_url(str(path)):
+        raise ParameterError(
+            f"{shown(str(path))} is a URL, but only rows in HDF5 are read from there; copy it here "
+            f"first, and name the copy."
+        )
+    return Path(path)
+
+
 @contextmanager
 def replacing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
     """Give a temporary path beside `path`, which takes its place when all is written.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from streamkern.errors import DataError, ModelFileError, first_line
 from streamkern.recipes import RECIPE, Recipe, recipe_of
 from streamkern.storage.cards import KINDS, opened_card
+from streamkern.storage.outputs import local_path
 from streamkern.storage.untrusted import DAMAGE, mark, opened, text
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def read_recipe(path: str | Path) -> Recipe:
     ModelFileError
         If it is a model or moments without one, or damaged.
     """
+    path = local_path(path)
     try:
         with opened(path) as file:
             kind = KINDS.get(str(mark(file, "format")))

@@ -21,6 +21,7 @@ from click.testing import CliRunner
 from streamkern._version import __version__
 from streamkern.cli import COMMANDS, main
 from streamkern.model import RidgeModel
+from streamkern.monitor.lines import write_event
 from streamkern.predictor import PredictionBuffers
 
 SCRIPT = Path(sys.executable).with_name("streamkern")
@@ -105,13 +106,42 @@ def test_json_is_all_that_programs_read(command):
     assert len(result.stdout.splitlines()) == 1
 
 
-@pytest.mark.parametrize("command", list(RUNS))
-def test_json_has_no_numbers_that_json_does_not_have(command):
+def strictly(text):
+    """A text as JSON, which has no numbers that are not finite."""
+
     def refuse(text):
         pytest.fail(f"{text} is not JSON")
 
-    result = invoke(*RUNS[command], "--json")
-    json.loads(result.stdout, parse_constant=refuse)
+    return json.loads(text, parse_constant=refuse)
+
+
+@pytest.mark.parametrize("command", list(RUNS))
+def test_json_has_no_numbers_that_json_does_not_have(command):
+    strictly(invoke(*RUNS[command], "--json").stdout)
+
+
+def test_a_figure_that_is_not_finite_is_null_and_no_failure():
+    write("few.h5", n=5, p=200)
+    few = ("--components", 64, "--json", "--quiet")
+    runs = [
+        ("fit", "few.h5", "--out", "few_model.h5", "--alpha", "1e-300", *few),
+        ("show", "few_model.h5", "--json"),
+        ("moments", "few.h5", "--out", "few_moments.h5", *few),
+        ("solve", "few_moments.h5", "--out", "solved.h5", "--alpha", "1e-300", "--json"),
+    ]
+    results = [invoke(*words) for words in runs]
+    assert [result.exit_code for result in results] == [0] * len(runs)
+    fitted, shown, _, solved = [strictly(result.stdout.splitlines()[-1]) for result in results]
+    assert fitted["noise"] is shown["report"]["noise"] is solved["noise"] is None
+    with h5py.File("few_model.h5") as file:
+        assert strictly(file["card"][()])["report"]["noise"] is None
+    assert invoke("show", "few_model.h5").exit_code == 0
+
+
+def test_lines_of_logs_are_json_whatever_the_figures(capsys):
+    write_event("solved", {"alpha": float("inf"), "values": [np.float64("nan"), np.arange(2)]})
+    found = strictly(capsys.readouterr().err)
+    assert (found["alpha"], found["values"]) == (None, [None, [0, 1]])
 
 
 @pytest.mark.parametrize("command", list(RUNS))

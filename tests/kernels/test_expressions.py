@@ -20,6 +20,7 @@ from streamkern.kernels import (
     parsed_kernel,
     separated,
 )
+from streamkern.kernels.combined import Product, Sum
 
 
 @pytest.mark.parametrize(
@@ -137,3 +138,41 @@ def test_commas_in_parentheses_and_brackets_do_not_separate():
     ]
     assert separated("gaussian") == ["gaussian"]
     assert separated("a,,b") == ["a", "", "b"]
+
+
+@pytest.mark.parametrize("columns", ["", "[0]", "[1-3]"])
+@pytest.mark.parametrize("sign", ["*", "+"])
+def test_a_text_is_read_in_time_that_grows_with_its_length(monkeypatch, sign, columns):
+    made = []
+    for kind in (Product, Sum):
+        init = kind.__post_init__
+
+        def counted(kernel, init=init):
+            made.append(len(kernel.parts))
+            init(kernel)
+
+        monkeypatch.setattr(kind, "__post_init__", counted)
+    n = 100
+    kernel = parsed_kernel(sign.join([f"gaussian{columns}"] * n))
+    assert len(kernel.parts) == n
+    assert sum(made) <= 2 * n
+    if sign == "*":
+        assert kernel.normal_sets == n
+
+
+def test_sets_of_normal_numbers_are_the_first_that_are_free():
+    text = "gaussian[0-1]*gaussian[2]*gaussian[0]*gaussian*gaussian[1]*gaussian[1-2]*gaussian[0]"
+    assert parsed_kernel(text)._first_sets() == [0, 0, 1, 2, 1, 3, 3]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("*".join(["gaussian"] * 2001), "a product has at most 2,000 kernels"),
+        ("(" * 100_000 + "gaussian", "at most 50 parentheses"),
+        ("gaussian[" + ",".join(["0-999998"] * 3) + "]", "columns from 0 up to less than 1,000,0"),
+    ],
+)
+def test_a_text_beyond_its_limits_is_refused(text, message):
+    with pytest.raises(ParameterError, match=message):
+        parsed_kernel(text)

@@ -66,7 +66,7 @@ class Story:
         self.tell("validated", rows=rows, error=error, **size, **{"pass": number})
 
     def solve(self, number="j"):
-        curve = {"alphas": [0.1, 1.0, 10.0], "values": [0.5, 0.25, 0.75], "standard_errors": None}
+        curve = {"criterion": "cv", "alphas": [0.1, 1.0, 10.0], "values": [0.5, 0.25, 0.75]}
         self.tell(
             "solved",
             job=number,

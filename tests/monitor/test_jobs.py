@@ -8,10 +8,15 @@ import threading
 import numpy as np
 import pytest
 from monitor.events import ROWS, SHARDS, Story
+from prometheus_client import CollectorRegistry, generate_latest
 
 import streamkern
+from streamkern.monitor import panels
 from streamkern.monitor.jobs import Jobs
-from streamkern.observing import observed
+from streamkern.monitor.metrics import JobsCollector
+from streamkern.monitor.page import _penalty_curve
+from streamkern.monitor.plugin import Watch
+from streamkern.observing import TOPIC, observed
 
 
 @pytest.fixture
@@ -249,3 +254,63 @@ def test_the_figures_of_a_real_fit_are_those_of_its_report():
     rows, error = job.main.validation[-1]
     assert 0 < rows < 40_000
     assert 0 < error < 1
+
+
+MALFORMED = [
+    None,
+    "shard done",
+    {},
+    {"kind": ["job begun"], "job": "m"},
+    {"kind": "job begun", "job": "m"},
+    {"kind": "job begun", "job": ["m"], "name": "m", "client": None},
+    {"kind": "job begun", "job": "m", "name": 7},
+    {"kind": "planned", "job": "j", "worker_bytes": "many"},
+    {"kind": "planned", "job": "j", "worker_bytes": 10**400},
+    {"kind": "pass begun", "job": "j", "pass": "m", "label": None, "rows": 1},
+    {"kind": "pass begun", "job": "j", "pass": "m", "label": "m", "rows": "all"},
+    {"kind": "pass begun", "job": "j", "pass": "m", "label": "m", "rows": 1, "row_flops": "1"},
+    {"kind": "pass begun", "job": "j", "pass": "m", "label": "m", "rows": 1, "row_bytes": [1]},
+    {"kind": "resumed", "pass": "p", "rows": None, "shards": 1},
+    {"kind": "shard begun", "pass": "p", "shard": {}, "worker": "a"},
+    {"kind": "shard done", "pass": "p", "shard": 1, "worker": None, "rows": 1},
+    {"kind": "shard done", "pass": "p", "shard": 1, "worker": "a", "rows": float("nan")},
+    {"kind": "shard done", "pass": "p", "shard": 1, "worker": "a", "rows": 1, "elapsed": "long"},
+    {"kind": "shard done", "pass": "p", "shard": 1, "worker": "a", "rows": 1, "seconds": 3},
+    {"kind": "shard done", "pass": "p", "shard": 1, "worker": "a", "rows": 1, "attainable": None},
+    {"kind": "merged", "pass": "p", "seconds": {"merging": 1.0}},
+    {"kind": "validated", "pass": "p", "rows": 1, "error": "x", "leading": 1, "n_components": 1},
+    {"kind": "pass ended", "pass": "p", "error": 7},
+    {"kind": "solved", "job": "j"},
+    {"kind": "solved", "job": "j", "alpha": 1.0, "cv_rmse": 1.0, "alpha_curve": {"alphas": [1]}},
+    {"kind": "job ended", "job": "j", "error": {"why": 7}},
+]
+
+
+@pytest.mark.parametrize("event", MALFORMED)
+def test_a_malformed_event_is_skipped_and_every_view_goes_on(story, event):
+    watch = Watch()
+    watch.jobs = story.jobs
+    story.shard(0)
+
+    def views():
+        registry = CollectorRegistry()
+        registry.register(JobsCollector(story.jobs))
+        now = story.clock()
+        shown = [panels.panel(job, now, {}) + panels.title(job) for job in story.jobs]
+        curves = [_penalty_curve(job) for job in story.jobs]
+        return generate_latest(registry), shown, curves
+
+    before = views()
+    watch.log_event(TOPIC, event)
+    assert views() == before
+
+
+def test_a_name_that_is_no_text_and_a_far_end_are_told(story):
+    story.begin(name="fit \udcff.h5", number="k")
+    story.begin_pass(number="q", job="k")
+    story.tell("pass begun", job="k", label="m", rows=10**18, **{"pass": "r"})
+    story.shard(0, number="r", after=1000.0)
+    registry = CollectorRegistry()
+    registry.register(JobsCollector(story.jobs))
+    assert rb'name="fit \\udcff.h5"' in generate_latest(registry)
+    assert "left of pass" in panels.panel(story.job, story.clock(), {})

@@ -370,3 +370,21 @@ def test_ten_targets_have_figures_of_four_and_errors_of_all(path):
     assert "Predicted target 4" not in found.text
     assert [row[0] for row in found.rows if row and row[0].startswith("target")][-1] == "target 9"
     assert path.stat().st_size < 1_000_000
+
+
+@pytest.mark.parametrize("alpha", [0.0, "gcv", "cv"])
+@pytest.mark.parametrize("q", [None, 2])
+def test_targets_without_noise_have_a_report_and_no_warning(alpha, q, path):
+    X, _ = rows()
+    y = X @ np.array([[1.0, 3.0], [2.0, 0.0], [0.5, 1.0]])
+    options = {"feature_map": "identity", "kernel": "linear", "precision": "double"}
+    model = fitted(X, y[:, 0] if q is None else y, alpha=alpha, **options)
+    write_report(model, path, X, y[:, 0] if q is None else y)
+    assert not re.search(r"\b(nan|inf|not a number)\b", Page(path.read_text()).text)
+
+
+def test_rows_that_all_determine_their_own_predictions_have_a_report(path):
+    X, y = np.random.default_rng(0).standard_normal((5, 200)), np.arange(5.0)
+    model = fitted(X, y, alpha=1e-12, precision="double", n_components=64)
+    write_report(model, path, X, y)
+    assert "Every row determines its own prediction" in path.read_text()

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from streamkern.kernels.base import ShiftInvariantKernel
 
 
+# Frequencies take as many sets of normal numbers; and texts of strangers' files are kernels.
+_MOST_FACTORS = 2000
+
+
 @dataclass(frozen=True, repr=False)
 class Product(Combined):
     """A product of kernels; made by `*`.
@@ -36,6 +40,10 @@ class Product(Combined):
     factors: tuple[ShiftInvariantKernel, ...]
 
     def __post_init__(self) -> None:
+        if sum(factor.normal_sets for factor in self.factors) > _MOST_FACTORS:
+            raise ParameterError(
+                f"a product has at most {_MOST_FACTORS:,} kernels, but one has more; take fewer."
+            )
         last = max(
             first + factor.normal_sets
             for first, factor in zip(self._first_sets(), self.factors, strict=True)
@@ -87,8 +95,10 @@ class Product(Combined):
         """Return for each factor the first of its sets of normal numbers: none is used twice."""
         used: list[frozenset[int] | None] = []
         found = []
+        taken: dict[int, int] = {}  # the sets of a column up to its first that is free
         for factor in self.factors:
-            columns, first = columns_of(factor), 0
+            columns = columns_of(factor)
+            first = max((taken.get(j, 0) for j in columns or ()), default=len(used))
             while any(
                 columns is None or some is None or columns & some
                 for some in used[first : first + factor.normal_sets]
@@ -99,6 +109,8 @@ class Product(Combined):
                     used.append(frozenset())
                 some = used[i]
                 used[i] = None if columns is None or some is None else some | columns
+            ends = first + factor.normal_sets
+            taken |= {j: ends for j in columns or () if taken.get(j, 0) == first}
             found.append(first)
         return found
 

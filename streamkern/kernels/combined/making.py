@@ -33,9 +33,9 @@ def on_columns(kernel: ShiftInvariantKernel, columns: Sequence[int]) -> Combined
     return OnColumns(kernel, tuple(columns))
 
 
-def added(left: ShiftInvariantKernel, right: ShiftInvariantKernel) -> Sum:
-    """Return the weighted mean of all terms of two kernels."""
-    sums = [_as_sum(left), _as_sum(right)]
+def added(*kernels: ShiftInvariantKernel) -> Sum:
+    """Return the weighted mean of all terms of kernels."""
+    sums = [_as_sum(kernel) for kernel in kernels]
     terms = chain.from_iterable(each.terms for each in sums)
     return Sum(tuple(terms), tuple(chain.from_iterable(each.weights for each in sums)))
 
@@ -46,11 +46,11 @@ def weighted(kernel: ShiftInvariantKernel, weight: float) -> Sum:
     return Sum(each.terms, tuple(weight * own for own in each.weights))
 
 
-def multiplied(left: ShiftInvariantKernel, right: ShiftInvariantKernel) -> Combined:
-    """Return the product of two kernels; a weight of one term is then that of the product."""
+def multiplied(*kernels: ShiftInvariantKernel) -> Combined:
+    """Return the product of kernels; a weight of one term is then that of the product."""
     weight = 1.0
     factors: list[ShiftInvariantKernel] = []
-    for kernel in (left, right):
+    for kernel in kernels:
         if isinstance(kernel, Sum) and len(kernel.terms) == 1:
             weight *= kernel.weights[0]
             factors += factors_of(kernel.terms[0])
