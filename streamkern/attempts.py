@@ -144,12 +144,11 @@ def _removed(
     async def remove(dask_scheduler: Any) -> tuple[list[str], list[str]]:
         alone = {each.address: each for each in dask_scheduler.workers.values() if not each.nanny}
         silent = [name for name, each in alone.items() if time.time() - each.last_seen > seconds]
-        hanging = [
+        found = [
             name
-            for name in late & alone.keys()
+            for name in sorted(late & alone.keys() | before.intersection(silent))
             if all(job in str(task.key) for task in alone[name].processing)
         ]
-        found = sorted({*hanging, *before.intersection(silent)})
         if len(found) < len(dask_scheduler.workers):
             for name in found:
                 await dask_scheduler.remove_worker(name, stimulus_id=f"streamkern-{job}")

@@ -27,7 +27,7 @@ class _Form(NamedTuple):
 
 # Values reach job scripts and command lines as they are, so none holds what a shell acts on.
 _COUNT = _Form("a whole number", r"\d+")
-_AMOUNT = _Form("a number, or one with a unit", r"\d[\d.:+-]*(?: ?[A-Za-z]+)?|auto")
+_AMOUNT = _Form("a number, one with a unit, or null", r"\d[\d.:+-]*(?: ?[A-Za-z]+)?|auto|None")
 _SWITCH = _Form("true or false", "True|False")
 _SETTING = _Form("a number, one with a unit, true or false", f"{_AMOUNT.pattern}|True|False")
 _NAME = _Form("a plain name", r"\w[\w.,+-]*")

@@ -66,7 +66,7 @@ def _begin_anew() -> None:
         for client in list(Client._instances):  # noqa: SLF001
             client.status = "closed"
         if dask.config.get("scheduler", None) == "dask.distributed":
-            dask.config.set(scheduler=None)
+            dask.config.config["scheduler"] = None  # without the lock that `set` takes
 
 
 os.register_at_fork(after_in_child=_begin_anew)

@@ -13,7 +13,7 @@ import threadpoolctl
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_lock = threading.Lock()
+_lock = threading.RLock()
 # A child must not be forked while another thread holds it.
 os.register_at_fork(
     before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _totals: Counter[str] = Counter()
-_lock = threading.Lock()
+_lock = threading.RLock()
 # A child must not be forked while another thread holds it.
 os.register_at_fork(
     before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release

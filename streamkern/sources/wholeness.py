@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import h5py
+import numpy as np
 
 from streamkern.errors import DataError
 from streamkern.sources.elsewhere import Elsewhere
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
 
 # Virtual datasets of virtual ones, and so on; one of itself ends in a crash of HDF5.
 _DEEPEST = 8
-# Shuffle, checksum, n-bit and scale-offset, which make no more of a chunk than it holds.
-_PLAIN_FILTERS = {2, 3, 5, 6}
+# Shuffle, checksum, n-bit, scale-offset and two that round, which make no more of a chunk than it
+# holds.
+_PLAIN_FILTERS = {2, 3, 5, 6, 32022, 32023}
 # What a filter may add to a chunk that it cannot make smaller, beside a quarter of it.
 _HEADER_BYTES = 4096
 _CLASSES = {h5py.h5t.INTEGER: "integers", h5py.h5t.FLOAT: "floats", h5py.h5t.TIME: "times"}
@@ -120,7 +122,7 @@ class Tables:
         _need_filters(dataset, name)
         if dataset.is_virtual:
             return self._whole_parts(dataset, name, rows, n_deep)
-        if rows is None:
+        if rows is None and self._rows is None:
             _need_values(dataset, name)
         chunk_rows = dataset.chunks[0] if dataset.chunks else 0
         shape = dataset.shape or ()
@@ -147,10 +149,12 @@ class Tables:
                     f"{rows_of(part.vspace)} of {name} are not as many as {part.dset_name} in "
                     f"{part.file_name} has with its shape {whole.shape}; write {name} again."
                 )
-        if rows is None and (gap := first_gap(shape, pieces)):
+        # NaN there would be told, or skipped, as in any row.
+        is_told = dataset.dtype.kind == "f" and np.isnan(dataset.fillvalue)
+        if rows is None and not is_told and (gap := first_gap(shape, pieces)):
             raise DataError(
-                f"{gap} of {name} are in no part of this virtual "
-                f"dataset, and its fill value is no data; add the part, or store the other rows."
+                f"{gap} of {name} are in no part of this virtual dataset, and its fill value is no "
+                f"data; add the part, or store the other rows."
             )
         return _Whole(shape, max((each.chunk_bytes for each in found), default=0))
 

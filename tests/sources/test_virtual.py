@@ -77,7 +77,7 @@ def refused(path):
     return said
 
 
-@pytest.mark.parametrize("fill", [None, 0.0, -1.0, np.nan])
+@pytest.mark.parametrize("fill", [None, 0.0, -1.0])
 def test_rows_that_no_mapping_names_are_refused_whatever_their_fill_value(folder, fill):
     path = virtual(folder / "v.h5", ("a.h5", "X", (40, 3), np.s_[10:50]), fill=fill)
     assert "rows 0 to 10 of X are in no part of this virtual dataset" in refused(path)
@@ -87,6 +87,15 @@ def test_rows_that_no_mapping_names_are_refused_whatever_their_fill_value(folder
         file.move("X", "old")
         h5py.h5d.create(file.id, b"X", h5py.h5t.NATIVE_DOUBLE, *nothing((N, 3)))
     assert "rows 0 to 60 of X are in no part" in refused(path)
+
+
+def test_rows_that_no_mapping_names_are_bad_rows_where_they_are_read_as_nan(folder):
+    source = streamkern.open_hdf5(virtual(folder / "v.h5", A, fill=np.nan))
+    model = streamkern.RandomFeatureRidge(n_components=8, alpha=1.0, on_bad_rows="skip")
+    with pytest.raises(DataError, match="row 40"):
+        streamkern.RandomFeatureRidge(n_components=8, alpha=1.0).fit(source)
+    model.fit(source)
+    assert model.report_["rows"] == 40
 
 
 def test_columns_that_no_mapping_names_are_refused(folder):
