@@ -95,7 +95,7 @@ def checkpointed(
 
 def check_space(folder: str | Path, needed: int) -> None:
     """Raise OutputError unless a folder has room for a checkpoint, counting what is in it."""
-    held = sum(path.stat().st_size for path in Path(folder).iterdir())
+    held = sum(path.lstat().st_size for path in Path(folder).iterdir())
     free = shutil.disk_usage(folder).free
     if needed > held + free:
         raise OutputError(

@@ -334,17 +334,22 @@ def _not_interrupted() -> Iterator[None]:
 
 
 def _from_file(stack: ExitStack, file: ClusterFile, timeout: float) -> Client:
-    patience = parse_timedelta(file.config.get(_NO_WORKERS) or timeout)
+    try:
+        patience = parse_timedelta(file.config.get(_NO_WORKERS) or timeout)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ParameterError(
+            f"{file.path}: {_NO_WORKERS} must be a time such as 60s, but is not; correct it."
+        ) from error
     stack.enter_context(dask.config.set(file.config))
     start = _cluster_class(file)
     try:
         call = inspect.signature(start).bind(*file.args, **_options(file, start))
+        if start is LocalCluster:
+            call.arguments = _local_defaults(_n_local_workers(call.arguments)) | call.arguments
     except TypeError as error:
         raise ParameterError(
             f"{file.path}: {file.name} does not take these args and kwargs ({error}); correct them."
         ) from error
-    if start is LocalCluster:
-        call.arguments = _local_defaults(_n_local_workers(call.arguments)) | call.arguments
     what = f"the {file.name} of {file.path}"
     adaptive = file.adapt is not None
     client = _started(stack, partial(start, *call.args, **call.kwargs), what, adaptive=adaptive)

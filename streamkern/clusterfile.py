@@ -30,6 +30,8 @@ _PACKAGES = (
     "dask_yarn",
     "dask_cuda",
 )
+# Characters, of which YAML reads some ten thousand a second.
+_MOST = 1 << 15
 _KEYS = ("version", "module", "class", "args", "kwargs", "scale", "adapt", "config")
 _SIXTIES = ("tag:yaml.org,2002:str", re.compile(r"\d+(:[0-5]?\d)+$"))
 _ADDRESS = re.compile(r"(?:(tcp|tls|ws|wss)://)?(\[[^]]+\]|[^:/\s@]+):(\d{1,5})")
@@ -194,11 +196,16 @@ def checked_address(address: str) -> tuple[str, int, bool]:
 
 def _mapping_in(path: Path) -> dict[Any, Any]:
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open(encoding="utf-8") as file:
+            text = file.read(_MOST + 1)
     except FileNotFoundError as error:
         raise ParameterError(f"{path} does not exist; name a cluster file.") from error
     except (OSError, UnicodeDecodeError) as error:
         raise ParameterError(f"{path} cannot be read ({error}); name a cluster file.") from error
+    if len(text) > _MOST:
+        raise ParameterError(
+            f"{path} must be a few lines of YAML, not more than {_MOST:,} characters; name another."
+        )
     try:
         # A few lines of aliases can stand for more values than memory holds.
         has_aliases = any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text))

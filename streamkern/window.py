@@ -20,7 +20,7 @@ from streamkern.model import RidgeModel
 from streamkern.observing import job
 from streamkern.ridgeoptions import RidgeOptions
 from streamkern.sources import Classes, HDF5Source, LabelledSource, labelled_rows
-from streamkern.storage import make_folder
+from streamkern.storage import locked, make_folder
 
 if TYPE_CHECKING:
     from streamkern.datamoments import DataMoments
@@ -89,6 +89,8 @@ def fit_window(
         the classes.
     ModelFileError
         If moments in the folder are damaged.
+    CheckpointError
+        If another job works in the folder.
     """
     if not isinstance(model, (RidgeModel, GrowingClassifier)):
         raise ParameterError(
@@ -98,31 +100,32 @@ def fit_window(
     window = last_files(source, n_files)
     ridge = model if isinstance(model, RidgeModel) else model._new_ridge()
     kept = make_folder(folder)
-    before = sorted(path for path in kept.glob(f"*{_ENDING}") if _WRITTEN.search(path.name))
-    like = moments_header(before[0]) if before else None
-    if like is not None:
-        _check_options(like, model, ridge, before[0])
-    parts = [replace(window, files=(file,)) for file in window.files]
-    days: list[Source] = [*parts]
-    if isinstance(model, GrowingClassifier):
-        known = model._known_classes(labelled_rows(window), classes, like=like)
-        _check_classes(like, known[0], before)
-        days = [LabelledSource(*labelled_rows(part), *known) for part in parts]
-    places = [kept / _name(part) for part in parts]
-    new = [not _is_of(place, day) for place, day in zip(places, days, strict=True)]
-    for place, day, is_new in zip(places, days, new, strict=True):
-        if is_new:
-            made = _moments(ridge, day, like)
-            made.save(place, force=True)
-            like = like or moments_header(place)
-    merged = reduce(_merged, map(load_moments, places))
-    if isinstance(model, GrowingClassifier):
-        model._begin(ridge, merged)
-    else:
-        model.solve(merged, keep_moments=True)
-    left = set(before) - set(places)
-    for path in left:
-        path.unlink()
+    with locked(kept, passing=True):
+        before = sorted(path for path in kept.glob(f"*{_ENDING}") if _WRITTEN.search(path.name))
+        like = moments_header(before[0]) if before else None
+        if like is not None:
+            _check_options(like, model, ridge, before[0])
+        parts = [replace(window, files=(file,)) for file in window.files]
+        days: list[Source] = [*parts]
+        if isinstance(model, GrowingClassifier):
+            known = model._known_classes(labelled_rows(window), classes, like=like)
+            _check_classes(like, known[0], before)
+            days = [LabelledSource(*labelled_rows(part), *known) for part in parts]
+        places = [kept / _name(part) for part in parts]
+        new = [not _is_of(place, day) for place, day in zip(places, days, strict=True)]
+        for place, day, is_new in zip(places, days, new, strict=True):
+            if is_new:
+                made = _moments(ridge, day, like)
+                made.save(place, force=True)
+                like = like or moments_header(place)
+        merged = reduce(_merged, map(load_moments, places))
+        if isinstance(model, GrowingClassifier):
+            model._begin(ridge, merged)
+        else:
+            model.solve(merged, keep_moments=True)
+        left = set(before) - set(places)
+        for path in left:
+            path.unlink()
     ridge.report_["window"] = {"files": len(days), "read_files": sum(new), "left_files": len(left)}
     return model
 

@@ -285,6 +285,12 @@ def test_what_a_checkpoint_takes_is_in_the_plan(data, tmp_path, monkeypatch):
     assert planned.checkpoint_bytes / 10 < largest[0] <= planned.checkpoint_bytes
 
 
+def test_a_link_that_leads_nowhere_takes_no_space(data, tmp_path):
+    (tmp_path / "saved").mkdir()
+    (tmp_path / "saved" / ".#edited").symlink_to("nowhere")
+    model().fit(opened(data, ""), checkpoint=tmp_path / "saved")
+
+
 def test_too_little_space_is_refused_before_the_first_read(data, tmp_path, monkeypatch):
     monkeypatch.setattr(
         checkpointing.shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(9, 8, 1)

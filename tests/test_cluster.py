@@ -327,6 +327,7 @@ MALFORMED = {
     ),
     "a day that is none": ("version: 2001-13-45", r"is not plain YAML \(ValueError"),
     "a tag of something else": ("version: !!bool x", r"is not plain YAML"),
+    "a file without end": (f"version: 1\n# {40_000 * 'x'}", r"must be a few lines of YAML"),
     "a number without end": (f"version: 0x{5000 * 'f'}", r"too large a number in line 1"),
 }
 
@@ -388,6 +389,19 @@ WRONG = {
 def test_a_wrong_key_in_a_cluster_file_is_refused(name, cluster_file):
     changes, match = WRONG[name]
     with pytest.raises(ParameterError, match=match):
+        enter(cluster=cluster_file(**changes))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"kwargs": {"n_workers": "1"}},
+        {"config": {"distributed.scheduler.no-workers-timeout": "5 potatoes"}},
+        {"config": {"distributed.scheduler.no-workers-timeout": True}},
+    ],
+)
+def test_a_number_or_time_that_is_none_is_told_in_one_sentence(changes, cluster_file):
+    with pytest.raises(ParameterError, match=r"cluster\.yaml: .*; correct "):
         enter(cluster=cluster_file(**changes))
 
 

@@ -20,7 +20,8 @@ from streamkern import (
     load_moments,
     open_hdf5,
 )
-from streamkern.errors import DataError, OutputError, ParameterError
+from streamkern.datamoments import DataMoments
+from streamkern.errors import CheckpointError, DataError, OutputError, ParameterError
 
 
 @pytest.fixture(autouse=True)
@@ -283,6 +284,23 @@ def test_the_command_keeps_a_model_up(folder):
     model = load("model.h5")
     assert_same(model, ridge().fit(days(2, 3), like=ridge().moments(days(1))))
     assert model.report_["window"] == {"files": 2, "read_files": 1, "left_files": 1}
+
+
+def test_a_second_job_in_the_folder_of_a_window_is_refused_at_once(monkeypatch):
+    for number in range(3):
+        day(number)
+    save, refused = DataMoments.save, []
+
+    def saved(moments, path, **options):
+        if not refused:
+            with pytest.raises(CheckpointError, match="keep is in use by another job") as error:
+                fit_window(ridge(), days(1, 2), "keep", n_files=2)
+            refused.append(error)
+        save(moments, path, **options)
+
+    monkeypatch.setattr(DataMoments, "save", saved)
+    assert counts(fit_window(ridge(), days(0, 1), "keep", n_files=2)) == (2, 2, 0)
+    assert refused
 
 
 def test_moments_that_were_not_written_here_are_left_alone():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -29,9 +30,11 @@ def forget(say: Say, **options: Any) -> None:
     from streamkern.cli.outputs import check_outputs
     from streamkern.cli.place import Place
     from streamkern.datamoments import load_moments
+    from streamkern.errors import OutputError
     from streamkern.sources import open_hdf5
 
     out = options["out"] or options["moments"]
+    before = _state(options["moments"])
     moments = load_moments(options["moments"])
     labels = "classes" in moments.report
     names = options["x"], options["y"]
@@ -41,5 +44,18 @@ def forget(say: Say, **options: Any) -> None:
     check_outputs(options | {"out": out, "force": force, "moments": taken}, source)
     with Place.of(options).entered(say):
         left = moments.forget(source)
+    if options["out"] is None and _state(out) != before:
+        raise OutputError(
+            f"{out} was changed by another job meanwhile, and is kept; run the command again."
+        )
     left.save(out, force=force)
     report_on(say, "Left", left, out)
+
+
+def _state(path: str) -> tuple[int, ...] | None:
+    """Return what changes when a file does, None where there is none."""
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns

@@ -72,7 +72,7 @@ def window(say: Say, **options: Any) -> None:
         options["data"], *names, weights=options["weights"], labels=options["classify"]
     )
     source = replace(last_files(series, options["n_files"]), folders=options["folders"])
-    check_outputs(options, source)
+    check_outputs(options, series)  # of which the window may be a part
     place = Place.of(options)
     # Files are read one at a time.
     largest = replace(source, files=(max(source.files, key=lambda file: file.n_rows),))

@@ -12,6 +12,7 @@ from streamkern.storage.cards import (
 from streamkern.storage.checkpoints import (
     Checkpoint,
     SavedPass,
+    locked,
     opened_checkpoint,
     remove_checkpoint,
 )
@@ -48,6 +49,7 @@ __all__ = [
     "holds_ensemble",
     "holds_moments",
     "local_path",
+    "locked",
     "make_folder",
     "opened_card",
     "opened_checkpoint",

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import CheckpointError, StreamkernWarning, first_line
 from streamkern.storage.cards import plain
-from streamkern.storage.outputs import make_folder, replacing
+from streamkern.storage.outputs import make_folder, remove_abandoned, replacing
 from streamkern.storage.plain import is_whole, read_plain, write_plain
 from streamkern.storage.untrusted import json_of
 
@@ -41,8 +41,13 @@ def _files(folder: str | Path, kind: str, pattern: str = "*") -> list[Path]:
     return list(Path(folder).glob(f"{pattern}-{kind}-{'[0-9]' * _DIGITS}{_ENDING}"))
 
 
-def _temporary(where: Path) -> list[Path]:
-    return [path for ending in ("partial", "lock") for path in where.glob(f".*.{ending}")]
+def _remove_temporary(where: Path) -> None:
+    """Remove what killed processes left, and nothing of jobs that write in the folder now."""
+    for lock in where.glob(".streamkern-*.lock"):
+        remove_abandoned(lock)
+    for path in where.glob(".streamkern-*.partial"):
+        if not path.with_suffix(".lock").exists():
+            path.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)
@@ -141,7 +146,7 @@ def opened_checkpoint(folder: str | Path, job: dict[str, Any]) -> Iterator[Check
         If it cannot be written to.
     """
     where = make_folder(folder)
-    with _locked(where) as alone:
+    with locked(where) as alone:
         text = json.dumps(job, indent=1, sort_keys=True, default=plain)
         job = json.loads(text)
         manifest = where / _JOB
@@ -163,8 +168,7 @@ def opened_checkpoint(folder: str | Path, job: dict[str, Any]) -> Iterator[Check
             with replacing(manifest) as temporary:
                 temporary.write_text(text)
         if alone:
-            for left in _temporary(where):  # of processes that were killed
-                left.unlink(missing_ok=True)
+            _remove_temporary(where)
         _remove_damaged(where)
         yield Checkpoint(str(where.resolve()), hashlib.sha256(text.encode()).hexdigest())
 
@@ -191,17 +195,20 @@ def remove_checkpoint(folder: str | Path) -> None:
     where = Path(folder)
     if not where.is_dir():
         return
-    with suppress(CheckpointError), _locked(where):
-        ours = (*_files(where, _GROUP), *_files(where, _TOTAL), *_temporary(where))
-        for path in (*ours, where / _JOB, where / _LOCK):
+    with suppress(CheckpointError), locked(where):
+        _remove_temporary(where)
+        for path in (*_files(where, _GROUP), *_files(where, _TOTAL), where / _JOB, where / _LOCK):
             path.unlink(missing_ok=True)
         with suppress(OSError):
             where.rmdir()
 
 
 @contextmanager
-def _locked(where: Path) -> Iterator[bool]:
-    """Hold the lock of a folder, and say whether that keeps others out: not on all file systems."""
+def locked(where: Path, *, passing: bool = False) -> Iterator[bool]:
+    """Hold the lock of a folder, and say whether that keeps others out: not on all file systems.
+
+    Where it is `passing`, its file goes with it.
+    """
     alone = True
     try:
         descriptor = os.open(where / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
@@ -223,7 +230,11 @@ def _locked(where: Path) -> Iterator[bool]:
             raise CheckpointError(
                 f"the folder {where} was just given up by another job; try again."
             )
-        yield alone
+        try:
+            yield alone
+        finally:
+            if passing:
+                (where / _LOCK).unlink(missing_ok=True)
     finally:
         os.close(descriptor)
 

@@ -143,11 +143,13 @@ def replacing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
     try:
         old = target.stat() if target.exists() else None
         with temporary_path(target.parent) as temporary:
-            if old is not None:  # what it holds may not be for everyone
-                os.close(os.open(temporary, os.O_CREAT | os.O_EXCL, 0o600))
+            # Made before it is opened, so that no link of somebody else is followed.
+            mode = 0o666 if old is None else 0o600  # what it holds may not be for everyone
+            descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL, mode)
+            os.utime(descriptor, (0, 0))  # until something is written
+            os.close(descriptor)
             yield temporary
-            with temporary.open("rb+") as file:
-                os.fsync(file.fileno())
+            _to_disk(temporary)
             if old is not None:
                 _pass_on(old, temporary)
             if force:
@@ -169,8 +171,9 @@ def temporary_path(folder: Path) -> Iterator[Path]:
     not every network file system tells of locks that are held elsewhere.
     """
     ours = f".streamkern-{socket.gethostname()}-"
-    for lock in folder.glob(f"{glob.escape(ours)}*.lock"):
-        _remove_abandoned(lock)
+    # All of the name, because that of another machine may begin with that of this one.
+    for lock in folder.glob(f"{glob.escape(ours)}{'[0-9a-f]' * 32}.lock"):
+        remove_abandoned(lock)
     path, descriptor = _new_path(folder, ours)
     try:
         yield path
@@ -198,7 +201,7 @@ def _new_path(folder: Path, beginning: str) -> tuple[Path, int | None]:
             return path, descriptor
 
 
-def _remove_abandoned(lock: Path) -> None:
+def remove_abandoned(lock: Path) -> None:
     """Remove a temporary path and its lock, unless the job that made them is alive."""
     with suppress(OSError):
         descriptor = os.open(lock, os.O_RDWR | os.O_NOFOLLOW)
@@ -215,6 +218,14 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
+
+
+def _to_disk(path: Path) -> None:
+    """Have all of a file on the disk, or raise OSError if nothing was written to it."""
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+        if not os.fstat(file.fileno()).st_mtime:
+            raise OSError(errno.ENODATA, "nothing was written")
 
 
 def _pass_on(old: os.stat_result, path: Path) -> None:

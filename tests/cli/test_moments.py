@@ -13,6 +13,7 @@ from commandline import report_of, rows, small_files, streamkern, write
 
 from streamkern import RandomFeatureRidge, load, load_moments
 from streamkern.cli import main
+from streamkern.datamoments import DataMoments
 
 KEYS = {
     "rows", "n_features", "n_targets", "n_components", "n_folds", "kernel", "length_scale",
@@ -318,6 +319,23 @@ def test_moments_are_replaced_in_place_only_when_all_is_well(folder):
     with small_files():
         sentence = refused(folder, "forget", "A.h5", "some.h5", "--quiet")
     assert "A.h5 cannot be written: the disk or quota is full" in sentence
+
+
+def test_of_two_jobs_that_forget_rows_of_one_file_at_once_the_second_is_refused(monkeypatch):
+    streamkern("merge", "A.h5", "B.h5", "--out", "M.h5")
+    true, first = DataMoments.forget, []
+
+    def forget(moments, source):
+        if not first:
+            first.append(source)
+            streamkern("forget", "M.h5", "a.h5", "--quiet")
+        return true(moments, source)
+
+    monkeypatch.setattr(DataMoments, "forget", forget)
+    result = CliRunner().invoke(main, ["forget", "M.h5", "b.h5", "--quiet"])
+    assert "M.h5 was changed by another job meanwhile, and is kept; run" in result.stderr
+    assert result.exit_code == 1
+    assert load_moments("M.h5").report["rows"] == 100
 
 
 def test_one_file_is_nothing_to_merge(folder):

@@ -70,6 +70,7 @@ CASES = [
     ("solve", "moments.h5", "--cluster", "cluster.yaml", "--out", "cluster.yaml"),
     ("window", "virtual.h5", "--last", 1, "--keep", "other", *COMPONENTS, "--out", "rows.h5"),
     ("window", "rows.h5", "--last", 1, "--keep", "keep", *COMPONENTS, "--out", "kept.h5"),
+    ("window", "[ry]*.h5", "--last", 1, "--keep", "other", *COMPONENTS, "--out", "rows.h5"),
     ("merge", "moments.h5", "model.h5", "--out", "moments.h5"),
     ("forget", "moments.h5", "virtual.h5", "--out", "rows.h5"),
     ("export", "model.h5", "--out", "model.onnx"),

@@ -9,7 +9,13 @@ import sys
 import pytest
 
 from streamkern.errors import CheckpointError, StreamkernWarning
-from streamkern.storage import SavedPass, opened_checkpoint, plain, remove_checkpoint
+from streamkern.storage import (
+    SavedPass,
+    opened_checkpoint,
+    plain,
+    remove_checkpoint,
+    replacing,
+)
 
 JOB = {"options": {"n_components": 32, "kernel": {"name": "gaussian"}}, "files": [["a.h5", 7]]}
 
@@ -113,7 +119,7 @@ def test_damaged_files_and_those_of_killed_processes_are_removed_and_said(tmp_pa
         checkpoint.of_pass("moments", "token").write_group(0, [0])
         checkpoint.of_pass("moments", "token").write_group(1, [1])
     for ending in ("partial", "lock"):
-        (tmp_path / f".0123.{ending}").write_bytes(b"half")
+        (tmp_path / f".streamkern-elsewhere-0.{ending}").write_bytes(b"half")
     (half,) = tmp_path.glob("moments-*-group-00001.h5")
     half.write_bytes(b"half")
     opening = opened_checkpoint(tmp_path, JOB)
@@ -195,9 +201,17 @@ def test_removing_a_checkpoint_leaves_what_is_not_its_own(tmp_path):
         checkpoint.of_pass("columns", "token").write_total(0, [0])
         checkpoint.of_pass("columns", "token").write_group(1, [0])
     (folder / "notes.txt").write_text("mine")
-    (folder / ".0123.partial").touch()  # of a worker that was killed
+    (folder / ".streamkern-elsewhere-0.partial").touch()  # of a worker that was killed
+    (folder / ".mine.lock").symlink_to("nowhere")
+    (folder / ".mine.partial").touch()
+    with replacing(folder / "rows.h5") as other:  # of another job, which goes on
+        other.touch()
+        with opened_checkpoint(folder, JOB):
+            assert other.exists()
     remove_checkpoint(folder)
-    assert inside(folder) == ["notes.txt"]
-    (folder / "notes.txt").unlink()
+    left = [".mine.lock", ".mine.partial", "notes.txt", "rows.h5"]
+    assert inside(folder) == left
+    for name in left:
+        (folder / name).unlink()
     remove_checkpoint(folder)
     assert not folder.exists()

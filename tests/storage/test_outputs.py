@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import socket
 import stat
@@ -142,7 +143,9 @@ with replacing(sys.argv[1]) as file, exported(sys.argv[2]) as rows:
 def test_what_a_killed_job_left_is_removed_by_the_next_one_and_no_living_job_loses_any(tmp_path):
     command = [sys.executable, "-c", KILLED, tmp_path / "a", tmp_path / "b.csv"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    foreign = [tmp_path / f".streamkern-elsewhere-0{ending}" for ending in (".lock", ".partial")]
+    elsewhere = (f"elsewhere-{'0' * 32}", f"{socket.gethostname()}-2-{'0' * 32}")
+    endings = (".lock", ".partial")
+    foreign = [tmp_path / f".streamkern-{name}{end}" for name in elsewhere for end in endings]
     with subprocess.Popen(command, **pipes) as job:
         job.stdout.readline()
         held = set(inside(tmp_path))
@@ -162,13 +165,32 @@ def test_what_a_killed_job_left_is_removed_by_the_next_one_and_no_living_job_los
 def test_what_looks_like_a_temporary_path_but_leads_elsewhere_harms_nothing(tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "kept").touch()
-    for name, ending in (("a", "partial"), ("b", "lock")):
+    for name, ending in (("a" * 32, "partial"), ("b" * 32, "lock")):
         place = tmp_path / f".streamkern-{socket.gethostname()}-{name}.{ending}"
         place.symlink_to(tmp_path / "mine")
-    (tmp_path / f".streamkern-{socket.gethostname()}-a.lock").touch()
+    (tmp_path / f".streamkern-{socket.gethostname()}-{'a' * 32}.lock").touch()
     with replacing(tmp_path / "new") as temporary:
         temporary.touch()
     assert inside(tmp_path / "mine") == ["kept"]
+
+
+def test_a_link_that_somebody_puts_at_the_temporary_path_is_not_followed(tmp_path, monkeypatch):
+    (tmp_path / "mine").write_bytes(b"precious")
+    lock = fcntl.flock
+
+    def locked(descriptor, how):
+        lock(descriptor, how)
+        (made,) = tmp_path.glob(".streamkern-*.lock")
+        made.with_suffix(".partial").symlink_to(tmp_path / "mine")
+
+    monkeypatch.setattr("fcntl.flock", locked)
+    with (
+        pytest.raises(OutputError, match="a cannot be written"),
+        replacing(tmp_path / "a") as temporary,
+    ):
+        temporary.write_bytes(b"new")
+    assert (tmp_path / "mine").read_bytes() == b"precious"
+    assert inside(tmp_path) == ["mine"]
 
 
 def test_a_file_system_without_locks_is_written_to(tmp_path, monkeypatch):
