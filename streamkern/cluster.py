@@ -11,11 +11,12 @@ import os
 import shutil
 import signal
 import socket
+import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import dask
 from dask.utils import parse_bytes, parse_timedelta
@@ -40,8 +41,10 @@ from streamkern.stopping import handlers_kept, held
 from streamkern.storage import local_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Coroutine, Iterator
     from pathlib import Path
+
+T = TypeVar("T")
 
 _LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
 _NO_WORKERS = "distributed.scheduler.no-workers-timeout"
@@ -207,9 +210,7 @@ def _reached(stack: ExitStack, address: str, deadline: float, timeout: float) ->
         )
     try:
         socket.getaddrinfo(host, port)
-        # In a thread, because a notebook already runs an event loop in this one.
-        with ThreadPoolExecutor(1) as pool:
-            kind = pool.submit(asyncio.run, _kind_at(address, _left(deadline))).result()
+        kind = _beside(_kind_at(address, _left(deadline)))
         client = Client(address, timeout=_left(deadline)) if kind == "Scheduler" else None
     except socket.gaierror as error:
         raise ClusterError(
@@ -235,6 +236,20 @@ def _watch(client: Client) -> None:
     if dask.config.get("streamkern.monitoring", True):
         with suppress(Exception):
             client.register_plugin(Watch())
+
+
+def _beside(asking: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in a thread, since this one may have a loop, and nobody waits for its end."""
+    answer: Future[T] = Future()
+
+    def ask() -> None:
+        try:
+            answer.set_result(asyncio.run(asking))
+        except BaseException as error:  # noqa: BLE001  it is raised where it is waited for
+            answer.set_exception(error)
+
+    threading.Thread(target=ask, name="ask", daemon=True).start()
+    return answer.result()
 
 
 async def _kind_at(address: str, seconds: float) -> str:

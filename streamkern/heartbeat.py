@@ -35,7 +35,7 @@ class Heartbeat:
     Attributes
     ----------
     is_left : bool
-        Nobody waits any more, so that the client is closed at the first silence.
+        Nobody waits any more, so that the client is closed unless it answers now.
     given_up : str, optional
         Why the client was closed.
     """
@@ -51,7 +51,7 @@ class Heartbeat:
         where = f"the scheduler at {client.scheduler.address}"
         while client.status not in ("closing", "closed"):
             if await _answers(client, look):
-                silent, is_said = 0.0, False
+                silent, is_said, self.is_left = 0.0, False, False
                 await asyncio.sleep(look)
                 continue
             silent += look  # and not what has passed: this process may have stood still too
@@ -64,7 +64,8 @@ class Heartbeat:
                     warnings.warn(text, StreamkernWarning, stacklevel=1)
             if silent >= patience or self.is_left or stopping.is_set():
                 self.given_up = f"{where} has not answered for {silent:.3g} s; {_REMEDY}."
-                client.scheduler_comm.abort()
+                if client.scheduler_comm is not None:  # which it is while it connects again
+                    client.scheduler_comm.abort()
                 await client._close(fast=True)  # noqa: SLF001  closing in order asks the scheduler
 
 

@@ -1,9 +1,10 @@
-"""Ctrl-C, and the signal by which a batch system ends a job."""
+"""Ctrl-C, and the signals by which a batch system ends a job and a terminal what ran in it."""
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # Where Python lets no exception out, functions that C calls and that must not raise, and how long
 # to wait then.
 _DEAF = {"__del__", "_gc_callback"}
@@ -36,7 +37,7 @@ class Stopped(KeyboardInterrupt):
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
-        self.exit_status = 128 + number
+        self.number, self.exit_status = number, 128 + number
 
 
 class _Held:
@@ -70,11 +71,24 @@ def stoppable() -> Iterator[None]:
             _Held.raised = Stopped(number)
             raise _Held.raised
 
-    try:
+    def listen() -> None:
         for number in listening:
             signal.signal(number, _unless_deaf(stop))
+
+    def lost(error: Any) -> None:
+        # Out of a callback of a weak reference, say, no exception gets.
+        if _Held.raised is None or error.exc_value is not _Held.raised:
+            tell_lost(error)
+        else:
+            listen()
+            _send_later(error.exc_value.number)
+
+    tell_lost, sys.unraisablehook = sys.unraisablehook, lost
+    try:
+        listen()
         yield
     finally:
+        sys.unraisablehook = tell_lost
         for number in listening:
             signal.signal(number, usual[number] or signal.SIG_DFL)
 
@@ -157,11 +171,15 @@ def _unless_deaf(handler: Callable[..., object]) -> Callable[..., None]:
 
     def handle(number: int, frame: FrameType | None) -> None:
         if _is_deaf(frame):
-            threading.Timer(_SOON, os.kill, (os.getpid(), number)).start()
+            _send_later(number)
         else:
             handler(number, frame)
 
     return handle
+
+
+def _send_later(number: int) -> None:
+    threading.Timer(_SOON, os.kill, (os.getpid(), number)).start()
 
 
 def _is_deaf(frame: FrameType | None) -> bool:

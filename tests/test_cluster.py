@@ -1,5 +1,6 @@
 """Where a job runs: every place that can be named, and every way of naming one wrongly."""
 
+import asyncio
 import json
 import logging
 import os
@@ -21,6 +22,7 @@ from conftest import running_scheduler, wait_until
 from streamkern import connect
 from streamkern.clusterfile import read_cluster_file
 from streamkern.errors import ClusterError, ParameterError
+from streamkern.heartbeat import Heartbeat
 from streamkern.stopping import Stopped, stoppable, stopping
 
 REPOSITORY = Path(__file__).parents[1]
@@ -807,3 +809,26 @@ def test_a_job_that_is_being_submitted_when_a_signal_comes_is_cancelled(
     assert heard(4, signal.SIGINT, cluster=path, timeout=60) < 20
     assert (tmp_path / "cancelled").exists() == (seconds == 3)
     assert not [each for each in psutil.Process().children() if "sbatch" in str(each.cmdline())]
+
+
+def test_ctrl_c_is_heard_while_a_scheduler_that_stands_still_is_called():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port, begun = silent.getsockname()[1], time.monotonic()
+        threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt), connect(scheduler=f"tcp://127.0.0.1:{port}"):
+            pass
+    assert time.monotonic() - begun < 10
+
+
+def test_a_client_that_was_left_stays_open_while_its_scheduler_answers():
+    class Client:
+        status, scheduler_comm = "running", None
+
+        async def echo(self, **_):
+            self.status = "closed"  # of which the next look hears
+
+    client, heartbeat = Client(), Heartbeat()
+    client.scheduler, client.address, heartbeat.is_left = client, "tcp://here", True
+    asyncio.run(heartbeat.watch(client))
+    assert not heartbeat.is_left
+    assert heartbeat.given_up is None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING
+import os
+import sys
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -52,6 +54,15 @@ class Commands(click.Group):
         )
         return command
 
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the program, also where standard streams are closed."""
+        for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+            if getattr(sys, name) is None:  # else a file of rows would take its number
+                stream = open(os.devnull, mode)  # noqa: PTH123, SIM115
+                os.set_inheritable(stream.fileno(), True)
+                setattr(sys, name, stream)
+        return super().main(*args, **kwargs)
+
     def invoke(self, ctx: click.Context) -> object:
         """Run a command; what is wrong with its options is told without secrets of URLs."""
         try:
@@ -59,6 +70,10 @@ class Commands(click.Group):
         except click.ClickException as error:
             vars(error).update(message=without_secrets(error.message))
             raise
+        except (KeyboardInterrupt, MemoryError) as error:  # while a command is imported
+            stopped = isinstance(error, KeyboardInterrupt)
+            click.echo(f"Error: {'interrupted' if stopped else 'out of memory'}.", err=True)
+            sys.exit(130 if stopped else 1)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the list of commands without importing them."""

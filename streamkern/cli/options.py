@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import sys
 import traceback
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     Command = Callable[..., Any]
+
+# What standard output says where it cannot be written: full, gone, too large.
+_UNWRITTEN = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 
 class Say:
@@ -123,7 +127,7 @@ def common(command: Command) -> Command:
                 command(*args, say=say, **kwargs)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
-        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  a sentence, whatever happens
+        except (Exception, KeyboardInterrupt) as error:
             stopped = raised()
             if stopped is not None:  # of which others may have made an error of their own
                 end_at_once()
@@ -132,6 +136,16 @@ def common(command: Command) -> Command:
                 fail(_interrupted(kwargs.get("checkpoint")), 130)
             if isinstance(error, StreamkernError):
                 fail(str(error), error.exit_status)
+            if isinstance(error, BrokenPipeError):
+                raise  # who reads has read enough, which click says by its exit status
+            if isinstance(error, OSError) and error.errno in _UNWRITTEN and not error.filename:
+                fail(
+                    f"what this command prints cannot be written ({error.strerror}); send it "
+                    f"elsewhere, files it named are whole.",
+                    1,
+                )
+            if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+                fail("too many files are open; raise ulimit -n, or take fewer workers.", 1)
             if isinstance(error, MemoryError):
                 fail("out of memory; take fewer components, or shut other programs.", 1)
             fail(

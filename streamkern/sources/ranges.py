@@ -78,7 +78,11 @@ class RangeFile(io.RawIOBase):
 
     def __enter__(self) -> Self:
         """Let HDF5 read the file, for which the garbage collector is paused."""
-        collector.pause()
+        try:
+            collector.pause()
+        except BaseException:  # Ctrl-C, while it waits
+            collector.resume()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -10,11 +10,12 @@ import shutil
 import socket
 import stat
 import uuid
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streamkern.errors import OutputError, ParameterError
+from streamkern.stopping import held
 from streamkern.urls import is_url, shown
 
 if TYPE_CHECKING:
@@ -174,14 +175,20 @@ def temporary_path(folder: Path) -> Iterator[Path]:
     # All of the name, because that of another machine may begin with that of this one.
     for lock in folder.glob(f"{glob.escape(ours)}{'[0-9a-f]' * 32}.lock"):
         remove_abandoned(lock)
-    path, descriptor = _new_path(folder, ours)
-    try:
+    with ExitStack() as stack:
+        with held():
+            path, descriptor = _new_path(folder, ours)
+            stack.callback(_end, path, descriptor)
         yield path
-    finally:
-        _remove(path)
-        if descriptor is not None:
-            path.with_suffix(".lock").unlink(missing_ok=True)
-            os.close(descriptor)
+
+
+@held()
+def _end(path: Path, descriptor: int | None) -> None:
+    """Remove a temporary path and its lock."""
+    _remove(path)
+    if descriptor is not None:
+        path.with_suffix(".lock").unlink(missing_ok=True)
+        os.close(descriptor)
 
 
 def _new_path(folder: Path, beginning: str) -> tuple[Path, int | None]:
@@ -250,8 +257,9 @@ def _publish(path: Path, target: Path) -> None:
         except FileExistsError:
             raise
         except OSError:  # a file system without hard links
-            os.close(os.open(target, os.O_CREAT | os.O_EXCL))
-            path.replace(target)
+            with held():
+                os.close(os.open(target, os.O_CREAT | os.O_EXCL))
+                path.replace(target)
     except FileExistsError as error:
         raise OutputError(
             f"{target} was made by another job meanwhile, and is kept; give another name, or "

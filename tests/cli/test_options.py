@@ -418,3 +418,32 @@ def test_dask_streamkern_does_what_streamkern_does():
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == json.loads(invoke("show", "model.h5", "--json").stdout)
+
+
+@pytest.mark.parametrize("end", ["2>&-", ">&- 2>&- <&-", "| true"])
+def test_closed_streams_and_a_reader_that_has_enough_are_no_error_to_speak_of(end, folder):
+    code = f"'{sys.executable}' -c 'from streamkern.cli import main; main()'"
+    done = subprocess.run(
+        ["bash", "-c", f"{code} fit data.h5 --out new.h5 --components 32 --json {end}"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert "Error" not in done.stderr
+    assert h5py.is_hdf5(folder / "new.h5")
+
+
+def test_output_that_nobody_can_take_is_one_sentence(folder):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", "from streamkern.cli import main; main()", "show", "model.h5"],
+            cwd=folder,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert "prints cannot be written (No space left on device); send it elsewhere" in done.stderr

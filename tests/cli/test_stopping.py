@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import random
@@ -20,6 +21,7 @@ import pytest
 from click.testing import CliRunner
 from conftest import wait_until
 
+from streamkern.cli import main
 from streamkern.cli.options import common
 from streamkern.stopping import Stopped, end_at_once, stoppable, stopping
 from streamkern.storage import disk
@@ -230,6 +232,30 @@ def test_a_signal_is_not_lost_where_python_lets_no_exception_out():
         "        Deaf()"
     )
     assert run_stoppable(code) == "stopped by 15\n"
+
+
+def test_a_signal_is_not_lost_in_a_callback_of_a_weak_reference():
+    code = (
+        "import weakref\n"
+        "        class Thing: pass\n"
+        "        thing = Thing()\n"
+        "        seen = weakref.ref(thing, lambda _: os.kill(os.getpid(), 15))\n"
+        "        del thing"
+    )
+    assert run_stoppable(code) == "stopped by 15\n"
+
+
+def test_a_terminal_that_closes_ends_a_program_in_order():
+    assert run_stoppable("os.kill(os.getpid(), signal.SIGHUP)") == "stopped by 1\n"
+
+
+def test_ctrl_c_while_a_command_is_imported_is_one_sentence(monkeypatch):
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(importlib, "import_module", interrupted)
+    done = CliRunner().invoke(main, ["show", "model.h5"])
+    assert (done.exit_code, done.stderr) == (130, "Error: interrupted.\n")
 
 
 @pytest.fixture

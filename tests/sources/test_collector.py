@@ -10,6 +10,7 @@ import threading
 
 import h5py
 import numpy as np
+import pytest
 from servers import web_server
 
 # The thread that answers makes objects, as any does, while there is garbage of h5py's.
@@ -100,4 +101,17 @@ def test_a_child_that_is_forked_in_a_pause_collects():
         assert os.waitpid(child, 0)[1] == 0
     finally:
         collector.resume()
+    assert gc.isenabled()
+
+
+def test_ctrl_c_while_a_collection_is_waited_for_leaves_no_pause(monkeypatch):
+    from streamkern.sources import collector
+    from streamkern.sources.ranges import RangeFile
+
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(collector.time, "sleep", interrupted)
+    with pytest.raises(KeyboardInterrupt), RangeFile(None):
+        pass
     assert gc.isenabled()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import signal
 import socket
 import stat
 import subprocess
@@ -16,7 +17,8 @@ import pytest
 from commandline import without_privileges
 
 from streamkern.errors import OutputError
-from streamkern.storage import RowWriter, check_output, make_folder, replacing
+from streamkern.stopping import Stopped, stoppable, stopping
+from streamkern.storage import RowWriter, check_output, make_folder, outputs, replacing
 
 
 def inside(folder):
@@ -371,3 +373,14 @@ def test_a_url_is_refused_and_shown_without_its_secrets(tmp_path, monkeypatch, w
         "there."
     )
     assert inside(tmp_path) == []
+
+
+def test_a_signal_while_a_temporary_file_is_made_leaves_no_lock(tmp_path, monkeypatch):
+    def interrupted(*_):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(outputs.fcntl, "flock", interrupted)
+    with pytest.raises(Stopped), stoppable(), replacing(tmp_path / "new.txt"):
+        pass
+    stopping.clear()
+    assert not list(tmp_path.iterdir())
