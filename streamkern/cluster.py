@@ -232,7 +232,7 @@ def _reached(stack: ExitStack, address: str, deadline: float, timeout: float) ->
 
 def _watch(client: Client) -> None:
     """Look after the scheduler, and have it show jobs, which it needs streamkern for."""
-    heartbeat_of(client)
+    heartbeat_of(client).n_waiting += 1  # until it is closed
     if dask.config.get("streamkern.monitoring", True):
         with suppress(Exception):
             client.register_plugin(Watch())

@@ -34,6 +34,8 @@ class Heartbeat:
 
     Attributes
     ----------
+    n_waiting : int
+        How many wait for answers; nobody else's client is closed.
     is_left : bool
         Nobody waits any more, so that the client is closed unless it answers now.
     given_up : str, optional
@@ -41,6 +43,7 @@ class Heartbeat:
     """
 
     def __init__(self) -> None:
+        self.n_waiting = 0
         self.is_left = False
         self.given_up: str | None = None
 
@@ -50,7 +53,7 @@ class Heartbeat:
         look, silent, is_said = min(_LOOK, _PART * patience), 0.0, False
         where = f"the scheduler at {client.scheduler.address}"
         while client.status not in ("closing", "closed"):
-            if await _answers(client, look):
+            if not self.n_waiting or await _answers(client, look):
                 silent, is_said, self.is_left = 0.0, False, False
                 await asyncio.sleep(look)
                 continue

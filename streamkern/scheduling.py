@@ -94,19 +94,24 @@ def run(
         _check_local(root)
         threads = {"num_workers": n_threads} if n_threads else {}
         return dask.compute(root, scheduler=local_scheduler(), **threads)[0]
-    for _ in range(_MOST_SENT):
-        future = _submitted(client, root)
-        try:
-            return aligned(_result(future, check))
-        except _ForgottenError:
-            if not _sent_again(client, root):
-                raise
-        except KeyboardInterrupt:
-            heartbeat_of(client).is_left = True
-            raise
-        finally:
-            with suppress(Exception):  # of a client that is closed
-                future.cancel()
+    heartbeat = heartbeat_of(client)
+    heartbeat.n_waiting += 1
+    try:
+        for _ in range(_MOST_SENT):
+            future = _submitted(client, root)
+            try:
+                return aligned(_result(future, check))
+            except _ForgottenError:
+                if not _sent_again(client, root):
+                    raise
+            finally:
+                with suppress(Exception):  # of a client that is closed
+                    future.cancel()
+    except KeyboardInterrupt:
+        heartbeat.is_left = True
+        raise
+    finally:
+        heartbeat.n_waiting -= 1
     raise ClusterError(LOST)
 
 

@@ -828,7 +828,8 @@ def test_a_client_that_was_left_stays_open_while_its_scheduler_answers():
             self.status = "closed"  # of which the next look hears
 
     client, heartbeat = Client(), Heartbeat()
-    client.scheduler, client.address, heartbeat.is_left = client, "tcp://here", True
+    client.scheduler, client.address = client, "tcp://here"
+    heartbeat.is_left, heartbeat.n_waiting = True, 1
     asyncio.run(heartbeat.watch(client))
     assert not heartbeat.is_left
     assert heartbeat.given_up is None
