@@ -19,7 +19,7 @@ import yaml
 from conftest import running_scheduler, wait_until
 
 from streamkern import connect
-from streamkern.clusterfile import read_cluster_file
+from streamkern.clusterfile import read_cluster_file, read_scheduler_file
 from streamkern.errors import ClusterError, ParameterError
 from streamkern.stopping import Stopped, stoppable, stopping
 
@@ -317,6 +317,8 @@ MALFORMED = {
     "not a mapping": ("- 1", r"must be a mapping with version, module and class, not list"),
     "empty": ("", r"must be a mapping .* not NoneType"),
     "aliases": ("version: &a 1\nscale: *a", r"uses YAML aliases"),
+    "brackets without end": ("[" * 60_000, r"more than 1000 brackets"),
+    "too large": ("#" * 100_000, r"no plain file of at most 64 KiB"),
     "python object": (
         "!!python/object/apply:os.mkdir [ran]",
         r"is not plain YAML \(could not determine a constructor",
@@ -793,3 +795,16 @@ def test_a_job_that_is_being_submitted_when_a_signal_comes_is_cancelled(
     assert heard(4, signal.SIGINT, cluster=path, timeout=60) < 20
     assert (tmp_path / "cancelled").exists() == (seconds == 3)
     assert not [each for each in psutil.Process().children() if "sbatch" in str(each.cmdline())]
+
+
+@pytest.mark.parametrize("read", [read_cluster_file, read_scheduler_file])
+def test_a_pipe_in_the_place_of_a_cluster_or_scheduler_file_is_not_waited_for(tmp_path, read):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ParameterError, match=r"no plain file|must be the JSON"):
+        read(tmp_path / "pipe")
+
+
+def test_a_scheduler_file_that_is_nested_without_end_is_refused(tmp_path):
+    (tmp_path / "s.json").write_text("[" * 60_000)
+    with pytest.raises(ParameterError, match="must be the JSON"):
+        read_scheduler_file(tmp_path / "s.json")
