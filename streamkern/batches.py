@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import lzma
 import re
 import tokenize
 import zipfile
 import zlib
+from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,8 +22,8 @@ TABLES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 # The column that pandas adds to a Parquet file for an index without a name.
 UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 _UNREADABLE = (
-    *(OSError, EOFError, ValueError, KeyError),
-    *(zipfile.BadZipFile, zlib.error, tokenize.TokenError, SyntaxError),
+    *(OSError, EOFError, ValueError, KeyError, TypeError, RuntimeError),
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, tokenize.TokenError, SyntaxError),
 )
 _BAD_CELL = re.compile(r"CSV column #(\d+): .*invalid value '(.*)'", re.DOTALL)
 
@@ -64,7 +66,7 @@ def open_batches(source: Path, *, header: bool = True) -> Batches:
     is_parquet = checked_ending(source, TABLES) == ".parquet"
     batches = _parquet_batches(source) if is_parquet else _csv_batches(source, header)
     names = batches.schema.names
-    if twice := [name for name in names if names.count(name) > 1]:
+    if twice := [name for name, n in Counter(names).items() if n > 1]:
         raise DataError(f"{source} has two columns {twice[0]!r}; rename one.")
     return batches
 
@@ -100,6 +102,10 @@ def reading(source: Path, names: Sequence[str] = ()) -> Iterator[None]:
                 f"{source} holds Python objects, which are never loaded; save it as plain numbers."
             ) from error
         raise DataError(f"{source} cannot be read ({reason}); mend or replace it.") from error
+    except MemoryError as error:
+        raise DataError(
+            f"{source} takes more memory than there is; write it again in smaller pieces."
+        ) from error
 
 
 def not_numbers(source: Path, column: str, found: str) -> NotNumbersError:
@@ -107,10 +113,24 @@ def not_numbers(source: Path, column: str, found: str) -> NotNumbersError:
     return NotNumbersError(f"{source}: column {column!r} must hold numbers, but has {found}.")
 
 
+def _unpacked(source: Path) -> Any:
+    import pyarrow as pa  # noqa: PLC0415  slow
+
+    return pa.input_stream(str(source), "gzip" if source.name.lower().endswith(".gz") else None)
+
+
+def _end_of(source: Path) -> bytes:
+    """Return the last character of a CSV that is no white space."""
+    end = b""
+    with _unpacked(source) as stream:
+        while piece := stream.read(_PIECE_BYTES):
+            end = (end + piece).rstrip()[-1:]
+    return end
+
+
 def csv_opener(source: Path, piece_bytes: int, *, header: bool = True) -> Callable[..., Any]:
     """Return what opens a CSV, with options of how its columns are converted."""
-    import pyarrow as pa  # noqa: PLC0415  slow
-    from pyarrow import csv  # noqa: PLC0415
+    from pyarrow import csv  # noqa: PLC0415  slow
 
     tabs = source.name.lower().removesuffix(".gz").endswith(".tsv")
     # Up to 32 blocks are read ahead; no line may be longer than one.
@@ -120,7 +140,7 @@ def csv_opener(source: Path, piece_bytes: int, *, header: bool = True) -> Callab
     parse = csv.ParseOptions(delimiter="\t" if tabs else ",", newlines_in_values=True)
 
     def opened(convert: Any = None) -> Any:
-        return csv.open_csv(pa.input_stream(str(source)), read, parse, convert)
+        return csv.open_csv(_unpacked(source), read, parse, convert)
 
     return opened
 
@@ -137,12 +157,20 @@ def _csv_batches(source: Path, header: bool) -> Batches:
 
     def read(wanted: list[str]) -> Iterator[Any]:
         columns = [called[name] for name in wanted]
+        needed = list(dict.fromkeys([*columns, found[-1]]))
         options = csv.ConvertOptions(
-            include_columns=columns, column_types=dict.fromkeys(columns, pa.string())
+            include_columns=needed, column_types=dict.fromkeys(needed, pa.string())
         )
+        last = None
         with reading(source, names):
             for batch in opened(options):
-                yield batch.rename_columns(wanted)
+                last = batch.column(found[-1])[-1].as_py() if len(batch) else last
+                yield batch.select(columns).rename_columns(wanted)
+            if last and "\n" in last and _end_of(source) != b'"':
+                raise DataError(
+                    f"{source}: a quotation mark is never closed, which makes one value of all "
+                    f"rows after it; close it, or write it twice within quotation marks."
+                )
 
     return Batches(pa.schema([(name, pa.string()) for name in names]), read, is_written=True)
 

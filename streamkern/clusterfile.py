@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import stat
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -30,8 +31,8 @@ _PACKAGES = (
     "dask_yarn",
     "dask_cuda",
 )
-# Characters, of which YAML reads some ten thousand a second.
-_MOST = 1 << 15
+# Of a file that anybody may have written; YAML takes long to read.
+_MOST_BYTES, _MOST_BRACKETS = 32 << 10, 1000
 _KEYS = ("version", "module", "class", "args", "kwargs", "scale", "adapt", "config")
 _SIXTIES = ("tag:yaml.org,2002:str", re.compile(r"\d+(:[0-5]?\d)+$"))
 _ADDRESS = re.compile(r"(?:(tcp|tls|ws|wss)://)?(\[[^]]+\]|[^:/\s@]+):(\d{1,5})")
@@ -165,12 +166,12 @@ def read_scheduler_file(path: Path) -> str:
         If the file is missing, or is not such a file.
     """
     try:
-        return str(json.loads(path.read_text(encoding="utf-8"))["address"])
+        return str(json.loads(_text_of(path))["address"])
     except FileNotFoundError as error:
         raise ParameterError(
             f"{path} does not exist; start the scheduler with --scheduler-file first."
         ) from error
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except (OSError, RecursionError, ValueError, TypeError, KeyError) as error:
         raise ParameterError(
             f"{path} must be the JSON that `dask scheduler --scheduler-file` writes, with an "
             f"address, but is not; name another file."
@@ -194,22 +195,28 @@ def checked_address(address: str) -> tuple[str, int, bool]:
     return match[2].strip("[]"), int(match[3]), match[1] in ("tls", "wss")
 
 
+def _text_of(path: Path) -> str:
+    """Return what a small file holds; nobody may ever write to a pipe, or end what is in it."""
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_BYTES:
+        raise OSError(f"it is no plain file of at most {_MOST_BYTES >> 10} KiB")
+    return path.read_text(encoding="utf-8")
+
+
 def _mapping_in(path: Path) -> dict[Any, Any]:
     try:
-        with path.open(encoding="utf-8") as file:
-            text = file.read(_MOST + 1)
+        text = _text_of(path)
     except FileNotFoundError as error:
         raise ParameterError(f"{path} does not exist; name a cluster file.") from error
     except (OSError, UnicodeDecodeError) as error:
         raise ParameterError(f"{path} cannot be read ({error}); name a cluster file.") from error
-    if len(text) > _MOST:
-        raise ParameterError(
-            f"{path} must be a few lines of YAML, not more than {_MOST:,} characters; name another."
-        )
     try:
         # A few lines of aliases can stand for more values than memory holds.
-        has_aliases = any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text))
-        content = None if has_aliases else yaml.load(text, _Loader)  # noqa: S506  a safe one
+        # And brackets within brackets take the square of their number to read.
+        is_tangled = sum(map(text.count, "[{")) > _MOST_BRACKETS or any(
+            isinstance(token, yaml.AliasToken) for token in yaml.scan(text)
+        )
+        content = None if is_tangled else yaml.load(text, _Loader)  # noqa: S506  a safe one
     # PyYAML lets errors through of values that are not what they look like, or are tagged.
     except (yaml.YAMLError, RecursionError, ValueError, LookupError, AttributeError) as error:
         # Not the line itself, which may hold a password.
@@ -217,8 +224,11 @@ def _mapping_in(path: Path) -> dict[Any, Any]:
         place = f" in line {mark.line + 1}" if mark else ""
         problem = f"{getattr(error, 'problem', None) or type(error).__name__}{place}"
         raise ParameterError(f"{path} is not plain YAML ({problem}); correct it.") from error
-    if has_aliases:
-        raise ParameterError(f"{path} uses YAML aliases; write the values out.")
+    if is_tangled:
+        raise ParameterError(
+            f"{path} uses YAML aliases, or more than {_MOST_BRACKETS} brackets; write the values "
+            f"out in lines."
+        )
     if not isinstance(content, dict):
         raise ParameterError(
             f"{path} must be a mapping with version, module and class, not "

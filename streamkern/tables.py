@@ -17,6 +17,7 @@ from streamkern.batches import (
     reading,
 )
 from streamkern.errors import DataError
+from streamkern.memory import available_bytes, in_words
 from streamkern.recipes.cells import is_number
 from streamkern.wording import listed
 
@@ -146,6 +147,12 @@ def _read_npz(source: Path, targets: Sequence[str] | None) -> Table:
         raise DataError(f"{source} names its target itself, as the array y; give no --target.")
     with reading(source), zipfile.ZipFile(source) as held:
         names = [name.removesuffix(".npy") for name in held.namelist()]
+        claimed = sum(each.file_size for each in held.infolist())
+    if claimed > available_bytes():
+        raise DataError(
+            f"{source} is read whole, which takes {in_words(claimed)}, more than is free; save it "
+            f"as .npy."
+        )
     if "X" not in names:
         raise DataError(f"{source} needs an array X (n, p), but holds: {', '.join(names)}.")
     with reading(source), np.load(source, allow_pickle=False) as arrays:
@@ -181,6 +188,8 @@ def _read_npy(source: Path, targets: Sequence[str] | None) -> Table:
 
 
 def _numbers(source: Path, name: str, array: Array, ndims: tuple[int, ...]) -> Array:
+    if not isinstance(array, np.ndarray):
+        raise DataError(f"{source}: {name} is no array; save it with NumPy.")
     if array.dtype.kind not in "fiub":
         raise DataError(f"{source}: {name} must hold numbers, not {array.dtype}; convert it first.")
     if array.ndim not in ndims or 0 in array.shape[1:]:

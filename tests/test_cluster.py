@@ -20,7 +20,7 @@ import yaml
 from conftest import running_scheduler, wait_until
 
 from streamkern import connect
-from streamkern.clusterfile import read_cluster_file
+from streamkern.clusterfile import read_cluster_file, read_scheduler_file
 from streamkern.errors import ClusterError, ParameterError
 from streamkern.heartbeat import Heartbeat
 from streamkern.stopping import Stopped, stoppable, stopping
@@ -319,6 +319,8 @@ MALFORMED = {
     "not a mapping": ("- 1", r"must be a mapping with version, module and class, not list"),
     "empty": ("", r"must be a mapping .* not NoneType"),
     "aliases": ("version: &a 1\nscale: *a", r"uses YAML aliases"),
+    "brackets without end": ("[" * 20_000, r"more than 1000 brackets"),
+    "too large": ("#" * 100_000, r"no plain file of at most 32 KiB"),
     "python object": (
         "!!python/object/apply:os.mkdir [ran]",
         r"is not plain YAML \(could not determine a constructor",
@@ -329,7 +331,6 @@ MALFORMED = {
     ),
     "a day that is none": ("version: 2001-13-45", r"is not plain YAML \(ValueError"),
     "a tag of something else": ("version: !!bool x", r"is not plain YAML"),
-    "a file without end": (f"version: 1\n# {40_000 * 'x'}", r"must be a few lines of YAML"),
     "a number without end": (f"version: 0x{5000 * 'f'}", r"too large a number in line 1"),
 }
 
@@ -814,9 +815,14 @@ def test_a_job_that_is_being_submitted_when_a_signal_comes_is_cancelled(
 def test_ctrl_c_is_heard_while_a_scheduler_that_stands_still_is_called():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port, begun = silent.getsockname()[1], time.monotonic()
-        threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
-        with pytest.raises(KeyboardInterrupt), connect(scheduler=f"tcp://127.0.0.1:{port}"):
-            pass
+        # Where dask_jobqueue was imported, it ends the program.
+        usual = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
+            with pytest.raises(KeyboardInterrupt), connect(scheduler=f"tcp://127.0.0.1:{port}"):
+                pass
+        finally:
+            signal.signal(signal.SIGINT, usual)
     assert time.monotonic() - begun < 10
 
 
@@ -833,3 +839,16 @@ def test_a_client_that_was_left_stays_open_while_its_scheduler_answers():
     asyncio.run(heartbeat.watch(client))
     assert not heartbeat.is_left
     assert heartbeat.given_up is None
+
+
+@pytest.mark.parametrize("read", [read_cluster_file, read_scheduler_file])
+def test_a_pipe_in_the_place_of_a_cluster_or_scheduler_file_is_not_waited_for(tmp_path, read):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ParameterError, match=r"no plain file|must be the JSON"):
+        read(tmp_path / "pipe")
+
+
+def test_a_scheduler_file_that_is_nested_without_end_is_refused(tmp_path):
+    (tmp_path / "s.json").write_text("[" * 60_000)
+    with pytest.raises(ParameterError, match="must be the JSON"):
+        read_scheduler_file(tmp_path / "s.json")

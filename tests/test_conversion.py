@@ -8,6 +8,7 @@ import os
 import pickle
 import subprocess
 import sys
+import zipfile
 from datetime import time
 
 import h5py
@@ -621,3 +622,61 @@ def test_line_breaks_in_quotes_are_part_of_a_cell(tmp_path):
     source.write_text("\n".join(["price,said", *lines]) + "\n")
     assert source.stat().st_size > 2 << 20
     assert convert(source, tmp_path / "rows.h5", targets=["price"])["rows"] == 120_000
+
+
+@pytest.mark.parametrize("ending", ["", "\n", "\n\n"])
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
+def test_a_quotation_mark_that_is_never_closed_loses_no_rows(tmp_path, name, ending):
+    lines = [f"{i},{'yes' if i % 2 else 'no'}" for i in range(90)]
+    lines[50] = '50,"yes'
+    text = "\n".join(["price,said", *lines]) + ending
+    packed = gzip.compress(text.encode()) if name.endswith("gz") else text.encode()
+    (tmp_path / name).write_bytes(packed)
+    with pytest.raises(DataError, match="a quotation mark is never closed"):
+        convert(tmp_path / name, tmp_path / "o.h5", targets=["price"])
+
+
+def test_a_gzip_file_may_end_in_capitals(tmp_path):
+    (tmp_path / "T.CSV.GZ").write_bytes(gzip.compress(b"a,y\n1,2\n"))
+    assert convert(tmp_path / "T.CSV.GZ", tmp_path / "o.h5", targets=["y"])["rows"] == 1
+
+
+def npy(header):
+    text = f"{header}".ljust(117).encode() + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+
+
+HUGE = npy({"descr": "<f8", "fortran_order": False, "shape": (1 << 44, 2)})
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "why"),
+    [
+        (None, b"text", "X is no array"),
+        (None, HUGE, "takes more memory than there is"),
+        ("flag_bits", 1, "cannot be read"),
+        ("compress_type", 99, "cannot be read"),
+        ("file_size", 1 << 50, "is read whole, which takes 1.13e\\+03 TB"),
+    ],
+)
+def test_an_npz_that_is_none_or_claims_too_much_is_refused(
+    tmp_path, monkeypatch, place, value, why
+):
+    with zipfile.ZipFile(tmp_path / "t.npz", "w") as file:
+        file.writestr("X.npy", value if place is None else b"x")
+    if place:
+        infos = zipfile.ZipFile(tmp_path / "t.npz").infolist()
+        setattr(infos[0], place, value)
+        monkeypatch.setattr(zipfile.ZipFile, "infolist", lambda _: infos)
+        monkeypatch.setattr(zipfile.ZipFile, "getinfo", lambda *_: infos[0])
+    with pytest.raises(DataError, match=why):
+        convert(tmp_path / "t.npz", tmp_path / "o.h5")
+
+
+def test_a_refusal_of_many_columns_is_short(tmp_path):
+    names = [f"c{i}" for i in range(500)]
+    lines = [",".join([*names, "y"])] + [",".join([*["same"] * len(names), "1"])] * 2
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    with pytest.raises(DataError, match="and 480 more") as error:
+        convert(tmp_path / "t.csv", tmp_path / "o.h5", targets=["y"])
+    assert len(str(error.value)) < 1000

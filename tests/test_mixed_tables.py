@@ -369,3 +369,13 @@ def test_memory_does_not_grow_with_a_compressed_mixed_table(tmp_path):
     assert (rows, n_features) == (1_200_000, 12)
     assert size > 100e6
     assert grown < size / 2, (size, grown)  # blocks that are read ahead, as there is time
+
+
+@pytest.mark.parametrize("day", ["9999-12-31", "0001-01-01"])
+def test_days_far_from_1970_are_seconds_too(tmp_path, day):
+    days = [f"2020-01-{i:02}" for i in range(1, 20)] + [day]
+    lines = [f"{i},{day},{i}" for i, day in enumerate(days)]
+    (tmp_path / "t.csv").write_text("\n".join(["a,day,y", *lines]))
+    convert(tmp_path / "t.csv", tmp_path / "o.h5", targets=["y"])
+    with h5py.File(tmp_path / "o.h5") as file:
+        assert file["X"][-1, 1] == np.datetime64(day, "s").astype(float)

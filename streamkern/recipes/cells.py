@@ -132,8 +132,9 @@ def seconds(name: str, column: Any, missing: Sequence[str]) -> Floats:
         column = compute.coalesce(plain, exact.cast(pa.timestamp("us")))
     elif not is_time(column.type) and not pa.types.is_null(column.type):
         raise _unlike(name, "dates or times", column)
-    ticks = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64()).cast(pa.float64())
-    since: Floats = ticks.to_numpy(zero_copy_only=False) / _MICROSECONDS
+    ticks = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
+    found = ticks.cast(pa.float64(), safe=False)  # far from 1970 not to the microsecond
+    since: Floats = found.to_numpy(zero_copy_only=False) / _MICROSECONDS
     return since
 
 

@@ -10,6 +10,7 @@ from streamkern.recipes.cells import MISSING, is_number
 from streamkern.recipes.columns import Categories, Column, Numbers, Ordinal, Times, level_name
 from streamkern.recipes.recipe import Recipe, arrow_table
 from streamkern.recipes.seen import MOST_LEVELS, Seen
+from streamkern.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -151,7 +152,7 @@ def discover(
         is_small = isinstance(found, (Categories, Ordinal)) or column.is_truth
         single &= is_small or str(schema.field(name).type) in _SINGLE_EXACT
     if not columns:
-        said = "; ".join(f"{name}: {why}" for name, why in left_out.items())
+        said = listed(f"{name}: {why}" for name, why in left_out.items())
         raise DataError(f"no column is left to be an input ({said}); inputs are needed.")
     return Recipe(
         columns=tuple(columns),

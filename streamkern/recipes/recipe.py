@@ -309,11 +309,12 @@ class _Cells:
     def of(self, name: str) -> Any:
         import pyarrow as pa  # noqa: PLC0415  slow
 
-        names = self.table.schema.names
-        if names.count(name) != 1:
-            found = "more than one column" if name in names else "no column"
+        schema = self.table.schema
+        places = schema.get_all_field_indices(name)
+        if len(places) != 1:
+            found = "more than one column" if places else "no column"
             raise DataError(
-                f"the table has {found} {name!r}, which is needed; it has {listed(names)}."
+                f"the table has {found} {name!r}, which is needed; it has {listed(schema.names)}."
             )
-        column = self.table.column(name)
+        column = self.table.column(places[0])
         return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

@@ -22,6 +22,8 @@ _DEEPEST = 8
 # Shuffle, checksum, n-bit, scale-offset and two that round, which make no more of a chunk than it
 # holds.
 _PLAIN_FILTERS = {2, 3, 5, 6, 32022, 32023}
+# Shuffle and checksum, which make nothing smaller either.
+_SAME_SIZE = {2, 3}
 # What a filter may add to a chunk that it cannot make smaller, beside a quarter of it.
 _HEADER_BYTES = 4096
 _CLASSES = {h5py.h5t.INTEGER: "integers", h5py.h5t.FLOAT: "floats", h5py.h5t.TIME: "times"}
@@ -160,17 +162,19 @@ class Tables:
 
     def _whole_part(self, holder: h5py.File, part: Any, name: str, n_deep: int) -> _Whole:
         """Raise DataError unless a part of a virtual dataset in a file is all there."""
-        what, inner = rows_of(part.vspace), part.dset_name
+        what = rows_of(part.vspace)
+        # In both names HDF5 takes two signs for one.
+        outer, inner = (each.replace("%%", "%") for each in (part.file_name, part.dset_name))
         if is_endless(part.vspace) and not is_endless(part.src_space):
             raise DataError(
                 f"{what} of {name} are in a series of datasets without an end; write {name} again "
                 f"with a mapping for each of them."
             )
-        key = holder.filename, part.file_name, inner
+        key = holder.filename, outer, inner
         if key not in self._known:
             with (
-                _said_of(f"{what} of {name} are made of {inner} in {part.file_name}:"),
-                self._elsewhere.opened(part.file_name, holder, "HDF5_VDS_PREFIX") as file,
+                _said_of(f"{what} of {name} are made of {inner} in {outer}:"),
+                self._elsewhere.opened(outer, holder, "HDF5_VDS_PREFIX") as file,
             ):
                 found = self._elsewhere.dataset(file, inner)
                 if found is None:
@@ -243,11 +247,26 @@ def _need_values(dataset: h5py.Dataset, name: str) -> None:
 
 
 def _need_size(dataset: h5py.Dataset, name: str) -> None:
-    """Refuse chunks that take more in the file than in memory, which only a bomb would."""
-    stored = {0}
-    if is_encoded(dataset):
-        dataset.id.chunk_iter(lambda chunk: stored.add(chunk.size))
+    """Refuse chunks that take more in the file than in memory, which only a bomb would.
+
+    And those that take less though nothing made them smaller: HDF5 would read on in memory.
+    """
     decoded = math.prod(dataset.chunks) * dataset.dtype.itemsize
+    filters = enumerate(filters_of(dataset))
+    smaller = sum(1 << place for place, (code, _) in filters if code not in _SAME_SIZE)
+    stored, short = {0}, set()
+
+    def note(chunk: Any) -> None:
+        stored.add(chunk.size)
+        if chunk.size < decoded and chunk.filter_mask & smaller == smaller:
+            short.add(chunk.size)
+
+    dataset.id.chunk_iter(note)
+    if short:
+        raise DataError(
+            f"{name} has chunks of {decoded:,} bytes, but of one {min(short):,} were written; "
+            f"write it again."
+        )
     if max(stored) > decoded + decoded // 4 + _HEADER_BYTES:
         raise DataError(
             f"{name} has chunks of {decoded:,} bytes, one of which takes {max(stored):,} in the "

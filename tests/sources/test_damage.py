@@ -283,3 +283,16 @@ def test_a_virtual_dataset_of_a_dataset_that_is_gone_is_refused(tmp_path, rows):
         source.check_unchanged()
     with pytest.raises(DataError, match=r"X are made of X in part\.h5: it has no such dataset"):
         streamkern.open_hdf5(tmp_path / "a.h5")
+
+
+@pytest.mark.parametrize("options", [{}, {"compression": "gzip"}, {"compression": "lzf"}])
+def test_a_chunk_that_is_smaller_in_the_file_than_in_memory_is_refused(tmp_path, options):
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        X = file.create_dataset("X", (N, 3), "f8", chunks=(CHUNK, 3), **options)
+        for row in range(0, N, CHUNK):
+            size = 80 if row == DAMAGED else 24 * CHUNK
+            X.id.write_direct_chunk((row, 0), bytes(size), filter_mask=1)
+        file["y"] = np.zeros(N)
+    with pytest.raises(DataError, match="X has chunks of 2,400 bytes, but of one 80 were written"):
+        streamkern.open_hdf5(path)

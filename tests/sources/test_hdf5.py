@@ -560,3 +560,19 @@ def test_a_file_in_a_folder_that_may_not_be_entered_is_refused(public_folder):
             open_hdf5(path, y=None)
     finally:
         inner.chmod(0o755)
+
+
+@pytest.mark.parametrize("there", ["part%.h5", "part%%.h5"])
+def test_two_percent_signs_in_a_virtual_dataset_are_one_as_hdf5_takes_them(tmp_path, there):
+    rows = table(60)
+    store(tmp_path / there, rows)
+    layout = h5py.VirtualLayout((60, 3), "f4")
+    layout[:] = h5py.VirtualSource("part%%.h5", "X", (60, 3))
+    with h5py.File(tmp_path / "all.h5", "w") as file:
+        file.create_virtual_dataset("X", layout)
+    if there == "part%.h5":
+        read = together(open_hdf5(tmp_path / "all.h5", y=None))
+        np.testing.assert_array_equal(read[0], rows)
+    else:  # which HDF5 does not look for, but would read zeros
+        with pytest.raises(DataError, match=r"part%\.h5 does not exist"):
+            open_hdf5(tmp_path / "all.h5", y=None)

@@ -7,6 +7,8 @@ import pickle
 import subprocess
 import sys
 from collections import Counter
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
 
 import h5py
 import numpy as np
@@ -309,6 +311,32 @@ def test_a_server_without_ranges_is_refused(tmp_path):
         pytest.raises(DataError, match=r"a\.h5 is on a server that does not serve parts of files"),
     ):
         open_hdf5(f"http://{server}/a.h5")
+
+
+def test_a_web_server_that_never_ends_an_answer_is_given_up_in_little_memory():
+    sent = Counter()
+
+    class Endless(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(206 if "Range" in self.headers else 200)
+            self.send_header("Content-Range", f"bytes 0-{1 << 16}/{1 << 16}")
+            self.end_headers()
+            while sent["MiB"] < 256 and "Range" in self.headers:
+                self.wfile.write(bytes(1 << 20))
+                sent["MiB"] += 1
+
+        def do_HEAD(self):
+            self.send_response(200)
+            self.send_header("Content-Length", str(1 << 16))
+            self.end_headers()
+
+    with HTTPServer(("127.0.0.1", 0), Endless) as server:
+        server.handle_error = lambda *_: None  # it hangs up
+        Thread(target=server.serve_forever, daemon=True).start()
+        with pytest.raises(DataError, match="does not serve parts of files"):
+            open_hdf5(f"http://127.0.0.1:{server.server_port}/a.h5")
+        server.shutdown()
+    assert sent["MiB"] < 64
 
 
 def test_a_web_server_with_ranges_serves_files_and_patterns(tmp_path):
