@@ -22,6 +22,8 @@ _DEEPEST = 8
 # Shuffle, checksum, n-bit, scale-offset and two that round, which make no more of a chunk than it
 # holds.
 _PLAIN_FILTERS = {2, 3, 5, 6, 32022, 32023}
+# N-bit and scale-offset, which know how many values a chunk has.
+_PACKING = {5, 6}
 # Shuffle and checksum, which make nothing smaller either.
 _SAME_SIZE = {2, 3}
 # What a filter may add to a chunk that it cannot make smaller, beside a quarter of it.
@@ -283,6 +285,11 @@ def _need_filters(dataset: h5py.Dataset, name: str) -> None:
             f"{name} is compressed more than once ({', '.join(compressing)}), so that a few bytes "
             f"may become gigabytes; compress it once."
         )
+    made = dataset.id.get_create_plist()
+    packed = [made.get_filter(i)[2] for i, (code, _) in enumerate(filters) if code in _PACKING]
+    if any(len(values) > 2 and values[2] != math.prod(dataset.chunks) for values in packed):
+        # HDF5 would write as many as the filter says, whatever room there is.
+        raise DataError(f"{name} has a damaged filter, for chunks of another size; copy it again.")
     for code, label in filters:
         if h5py.h5z.filter_avail(code):
             continue

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import shutil
 import zlib
 
@@ -296,3 +297,20 @@ def test_a_chunk_that_is_smaller_in_the_file_than_in_memory_is_refused(tmp_path,
         file["y"] = np.zeros(N)
     with pytest.raises(DataError, match="X has chunks of 2,400 bytes, but of one 80 were written"):
         streamkern.open_hdf5(path)
+
+
+def test_a_filter_that_claims_more_values_than_a_chunk_has_is_refused(tmp_path):
+    path = tmp_path / "rows.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("X", data=np.full((400, 3), 7), chunks=(100, 3), scaleoffset=0)
+        file["y"] = np.arange(400.0)
+    assert streamkern.open_hdf5(path).n_samples == 400
+    whole, claim = path.read_bytes(), (300).to_bytes(4, "little")
+    said = []
+    for found in re.finditer(re.escape(claim), whole):
+        path.write_bytes(whole[: found.start()] + b"\0\0\0\x30" + whole[found.end() :])
+        try:
+            streamkern.open_hdf5(path)
+        except DataError as error:
+            said.append(str(error))
+    assert [each for each in said if "has a damaged filter, for chunks of another size" in each]
