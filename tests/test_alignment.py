@@ -99,10 +99,8 @@ def test_bits_are_the_same_where_workers_put_all_on_disk():
         here = model.solve(moments).coef_
     options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": ":0"}
     with (
-        dask.config.set(
-            {"distributed.worker.memory.target": 1e-7, "distributed.worker.memory.pause": False}
-        ),
-        Client(processes=False, memory_limit="2 GB", **options) as client,
+        dask.config.set({"distributed.worker.memory.target": 1e-7}),
+        Client(processes=False, memory_limit="8 GB", **options) as client,
     ):
         there = model.solve(moments).coef_
         spilled = client.run(lambda dask_worker: dask_worker.data.cumulative_metrics)

@@ -154,7 +154,7 @@ def client():
     from distributed import Client
 
     options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with Client(processes=False, memory_limit="2 GB", **options) as client:
+    with Client(processes=False, memory_limit="8 GB", **options) as client:
         yield client
 
 
