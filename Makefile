@@ -1,10 +1,14 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-# The lowest versions that pyproject.toml declares, of Python too.
+# The lowest versions that pyproject.toml declares, of Python too, and the tests that `make test`
+# runs with them: imports, scikit-learn's checks, formats, a fit on worker processes, report, metrics.
 LOWEST := .venv-lowest
 LOWEST_PYTHON ?= python3.11
-LOWEST_QUICK := tests/test_lowest_versions.py tests/test_sklearn_checks.py tests/test_format.py
+LOWEST_QUICK := tests/test_lowest_versions.py tests/test_sklearn_checks.py tests/test_format.py \
+	tests/storage/test_models.py tests/sources/test_hdf5.py tests/exchange \
+	tests/test_jobs.py::test_a_model_is_trained tests/report/test_drawing.py \
+	tests/report/test_classes.py tests/monitor/test_metrics.py tests/monitor/test_panels.py
 
 .PHONY: demo test waiting computing lowest lowest-quick check bench clean
 
@@ -29,9 +33,8 @@ check: $(VENV)/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Tests that wait for processes and tests that compute, side by side, with the versions that pip
-# chooses; then, where either is done, what may differ soonest with the lowest versions.
-# `make lowest` runs all tests with those, and takes as long again.
+# Tests that wait for processes and tests that compute, side by side; where one is done, some with
+# the lowest versions.  `make lowest` runs all with those: PYTEST="-m cluster" and the like choose.
 test: check
 	$(MAKE) --jobs=2 --output-sync=target waiting computing lowest-quick
 

@@ -1,13 +1,17 @@
-"""The file of the lowest versions says what pyproject.toml says."""
+"""Lowest versions are those of pyproject.toml, and the package can be imported with them."""
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from pkgutil import walk_packages
 
 from packaging.requirements import Requirement
+
+import streamkern
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -31,3 +35,10 @@ def test_estimators_are_fitted_where_scikit_learn_has_no_callbacks(tmp_path):
     run = [sys.executable, "-c", script]
     done = subprocess.run(run, cwd=tmp_path, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_every_module_is_imported():
+    names = [each.name for each in walk_packages(streamkern.__path__, "streamkern.")]
+    assert len(names) > 200
+    for name in names:
+        importlib.import_module(name)
