@@ -1,12 +1,28 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# The lowest versions that pyproject.toml declares, of Python too, and the tests that `make test`
+# runs with them: imports, scikit-learn's checks, formats, a fit on worker processes, report, metrics.
+LOWEST := .venv-lowest
+LOWEST_PYTHON ?= python3.11
+LOWEST_QUICK := tests/test_lowest_versions.py tests/test_sklearn_checks.py tests/test_format.py \
+	tests/storage/test_models.py tests/sources/test_hdf5.py tests/exchange \
+	tests/test_jobs.py::test_a_model_is_trained tests/report/test_drawing.py \
+	tests/report/test_classes.py tests/monitor/test_metrics.py tests/monitor/test_panels.py
 
-.PHONY: demo test waiting computing check bench clean
+.PHONY: demo test waiting computing lowest lowest-quick check bench clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	touch $@
+
+# pip would try versions of what these depend on for minutes.
+$(LOWEST)/installed: pyproject.toml tests/lowest.txt
+	$(LOWEST_PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check uv
+	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST)/bin/python \
+		--constraint tests/lowest.txt --editable '.[test]'
 	touch $@
 
 demo: $(VENV)/installed
@@ -17,9 +33,10 @@ check: $(VENV)/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Tests that wait for processes and tests that compute, side by side.
+# Tests that wait for processes and tests that compute, side by side; where one is done, some with
+# the lowest versions.  `make lowest` runs all with those: PYTEST="-m cluster" and the like choose.
 test: check
-	$(MAKE) --jobs=2 --output-sync=target waiting computing
+	$(MAKE) --jobs=2 --output-sync=target waiting computing lowest-quick
 
 waiting: $(VENV)/installed
 	$(BIN)/python -m pytest -m 'slow or cluster'
@@ -27,8 +44,14 @@ waiting: $(VENV)/installed
 computing: $(VENV)/installed
 	$(BIN)/python -m pytest -m 'not (slow or cluster)'
 
+lowest: $(LOWEST)/installed
+	$(LOWEST)/bin/python -m pytest $(PYTEST)
+
+lowest-quick: $(LOWEST)/installed
+	$(LOWEST)/bin/python -m pytest $(LOWEST_QUICK)
+
 bench: $(VENV)/installed
 	$(BIN)/python jobs/benchmark.py $(BENCH)
 
 clean:
-	rm -rf $(VENV) demo
+	rm -rf $(VENV) $(LOWEST) demo

@@ -15,8 +15,11 @@ from streamkern.observing import current_listener, observed
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
 except ImportError:
-    CallbackSupportMixin = object
     with_callbacks = None
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """The base class of estimators that can be told callbacks, where there are none."""
+
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -100,7 +100,7 @@ def test_bits_are_the_same_where_workers_put_all_on_disk():
     options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": ":0"}
     with (
         dask.config.set({"distributed.worker.memory.target": 1e-7}),
-        Client(processes=False, memory_limit="2 GB", **options) as client,
+        Client(processes=False, memory_limit="8 GB", **options) as client,
     ):
         there = model.solve(moments).coef_
         spilled = client.run(lambda dask_worker: dask_worker.data.cumulative_metrics)

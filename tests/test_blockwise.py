@@ -127,7 +127,7 @@ def test_workers_predict_with_the_model_of_the_graph(made):
     from distributed import Client
 
     local = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with Client(processes=False, memory_limit="2 GB", **local):
+    with Client(processes=False, memory_limit="8 GB", **local):
         rows = da.from_array(X, chunks=(100, P)), dd.from_pandas(frame(X), npartitions=4)
         for name in ("ridge", "deviations", "labels", "probabilities", "components", "exact"):
             lazy = [made[name](each) for each in rows]

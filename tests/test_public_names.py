@@ -6,6 +6,7 @@ import pytest
 from sklearn.base import BaseEstimator
 
 import streamkern
+from streamkern.callbacks import CallbackSupportMixin
 
 PUBLIC = {
     "Cauchy",
@@ -66,7 +67,8 @@ def test_every_name_has_a_docstring(name):
     assert len(inspect.getdoc(getattr(streamkern, name))) > 40
 
 
-FITS = {"fit", "predict", "save", "evaluate", "set_callbacks", "set_fit_request"}
+CALLBACKS = {each for each in dir(CallbackSupportMixin) if not each.startswith("_")}
+FITS = {"fit", "predict", "save", "evaluate", "set_fit_request"} | CALLBACKS
 GROWS = {"partial_fit", "update", "forget", "set_partial_fit_request"}
 FEATURES = {"transform", "fit_transform", "get_feature_names_out", "set_output"}
 SCORES = {"score", "set_score_request", "metric_", "recipe_", "predict_to_hdf5"}

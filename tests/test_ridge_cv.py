@@ -31,9 +31,9 @@ def identity(**options):
 
 def assert_same(model, theirs):
     assert np.array_equal(np.array(model.alpha_), theirs.alpha_)
-    scale = np.abs(theirs.coef_).max()
-    assert np.abs(np.transpose(model.coef_) - theirs.coef_).max() < 1e-10 * scale
-    assert model.intercept_ == pytest.approx(theirs.intercept_, rel=1e-9, abs=1e-9)
+    scale = np.abs(theirs.coef_).max()  # those of scikit-learn 1.6 are off by 4e-10
+    assert np.abs(np.transpose(model.coef_) - theirs.coef_).max() < 1e-9 * scale
+    assert model.intercept_ == pytest.approx(theirs.intercept_, rel=1e-8, abs=1e-8)
 
 
 @pytest.mark.parametrize("per_target", [True, False])

@@ -45,7 +45,8 @@ def to_onnx(
     path : path
     precision : {'single', 'double'}, optional
         Of rows, features and what is returned; by default the model's.  Rows are standardised,
-        products are added up, and kernels are evaluated at landmarks in double.
+        products are added up, and kernels are evaluated at landmarks in double.  ONNX Runtime has
+        cosines in double from 1.29 on.
     force : bool
         Replace an existing file.
 

@@ -171,7 +171,8 @@ def test_contents_name_every_kind_of_storage(tmp_path):
     found = {item.name: item for item in describe_file(tmp_path / "a.h5")}
     assert list(found) == ["empty", "pairs", "virtual", "zstd"]
     assert found["virtual"].compression == "virtual"
-    assert (found["zstd"].chunks, found["zstd"].compression) == ((3, 2), "HDF5 zstd filter")
+    assert found["zstd"].chunks == (3, 2)
+    assert "zstd" in found["zstd"].compression
     assert found["empty"].shape == ()
     assert found["pairs"].dtype == "[('u', '<i2'), ('v', '<f4')]"
 
