@@ -153,7 +153,7 @@ def test_unusable_rows_are_refused(folder, case):
 
 
 def test_a_missing_file_is_refused(folder):
-    assert "absent.h5 does not exist" in fit_refused(folder, "absent.h5")
+    assert "Error: absent.h5 does not exist" in fit_refused(folder, "absent.h5")
 
 
 def test_a_pattern_without_matches_is_refused(folder):

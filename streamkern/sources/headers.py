@@ -114,8 +114,10 @@ def matching(pattern: str, storage_options: Mapping[str, Any] | None = None) -> 
 
 
 @contextmanager
-def opened(where: str | RangeFile, cache_bytes: int = CHUNK_CACHE_BYTES) -> Iterator[h5py.File]:
-    """Open a file for reading, or raise DataError saying why it cannot be."""
+def opened(
+    where: str | RangeFile, cache_bytes: int = CHUNK_CACHE_BYTES, *, name: str | None = None
+) -> Iterator[h5py.File]:
+    """Open a file for reading, or raise DataError saying why it cannot be, by its name if given."""
     if isinstance(where, StoredFile):
         where = RangeFile(where)
     if isinstance(where, RangeFile):
@@ -126,7 +128,7 @@ def opened(where: str | RangeFile, cache_bytes: int = CHUNK_CACHE_BYTES) -> Iter
 
     def open_file() -> h5py.File:
         if path.is_dir():
-            raise DataError(f"{where} is a folder, not an HDF5 file; name the files in it.")
+            raise DataError(f"{name or where} is a folder, not an HDF5 file; name the files in it.")
         path.stat()
         need_plain_file(path)
         return h5py.File(path, "r", locking="best-effort", rdcc_nbytes=cache_bytes)
@@ -135,7 +137,7 @@ def opened(where: str | RangeFile, cache_bytes: int = CHUNK_CACHE_BYTES) -> Iter
         file = patiently(open_file, lambda error: error.errno in _PASSING)
     except OSError as error:
         why = _why_not_opened(error, lambda: h5py.is_hdf5(path))
-        raise DataError(f"{where} {why}") from error
+        raise DataError(f"{name or where} {why}") from error
     with file:
         yield file
 
@@ -204,7 +206,7 @@ def describe_rows(
     """Return what the header of a file says of its rows, or raise DataError if it has none."""
     need_plain_file(path)  # which errors call as the user does
     whole = path if isinstance(path, StoredFile) else os.path.realpath(path)
-    with opened(whole) as file, undamaged(path):
+    with opened(whole, name=path) as file, undamaged(path):
         tables = Tables(file, path)
         X = tables.numbers(x)
         if X.ndim != 2:
