@@ -17,6 +17,7 @@ import yaml
 
 from streamkern.clusteroptions import refuse_untrusted
 from streamkern.errors import ParameterError
+from streamkern.urls import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -189,8 +190,8 @@ def checked_address(address: str) -> tuple[str, int, bool]:
     match = _ADDRESS.fullmatch(address)
     if not match or not 0 < int(match[3]) < 1 << 16:
         raise ParameterError(
-            f"a scheduler address looks like tcp://host:8786, but {address!r} was given; correct "
-            f"it."
+            f"a scheduler address looks like tcp://host:8786, but {shown(address)!r} was given; "
+            f"correct it."
         )
     return match[2].strip("[]"), int(match[3]), match[1] in ("tls", "wss")
 

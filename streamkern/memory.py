@@ -30,6 +30,8 @@ _CLIENT_BYTES = 256 << 20
 _THREAD_BYTES = (8 + 64 + 2 * 32) << 20
 # Addresses of what a command imports, and of a thread of each OpenBLAS.
 _LIBRARY_BYTES, _BLAS_THREAD_BYTES = 200 << 20, 2 * (8 + 32) << 20
+# As NumPy and SciPy build it.
+_MOST_BLAS_THREADS = 64
 
 
 def total_bytes() -> int:
@@ -57,7 +59,8 @@ def thread_bytes() -> int:
 def check_addresses() -> None:
     """Raise InsufficientMemoryError where libraries would crash as they are loaded."""
     given = (os.environ.get(f"{name}_NUM_THREADS", "") for name in ("OPENBLAS", "OMP"))
-    threads = next((int(text) for text in given if text.isdecimal()), os.cpu_count() or 1)
+    threads = next((int(text) for text in given if text.isdecimal()), _MOST_BLAS_THREADS)
+    threads = min(threads, _cores(), _MOST_BLAS_THREADS)  # as OpenBLAS has it
     needed, left = _LIBRARY_BYTES + threads * _BLAS_THREAD_BYTES, _addresses_left()
     if left < needed:
         raise InsufficientMemoryError(
@@ -141,8 +144,7 @@ def reset_peak() -> None:
 
 def usable_cores() -> int:
     """Return the cores this process may run on, counting the quotas of its control groups."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    cores = _cores()
     for group in _groups("cpu"):
         with suppress(OSError, ValueError):
             quota, period = map(int, (group / "cpu.max").read_text().split())
@@ -151,6 +153,11 @@ def usable_cores() -> int:
         for quota in _numbers(group / "cpu.cfs_quota_us"):
             cores = min(cores, math.ceil(quota / period))
     return max(cores, 1)
+
+
+def _cores() -> int:
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def in_words(n_bytes: float) -> str:

@@ -167,6 +167,17 @@ def test_the_quota_of_the_group_of_a_job_bounds_its_cores(machine, monkeypatch):
     assert usable_cores() == 2
 
 
+def test_blas_threads_are_counted_as_blas_starts_them(monkeypatch):
+    monkeypatch.setattr(memory, "_addresses_left", lambda: 400 << 20)
+    monkeypatch.setattr(os, "cpu_count", lambda: 128)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+        monkeypatch.setenv(name, "128")
+        memory.check_addresses()
+        monkeypatch.delenv(name)
+    memory.check_addresses()
+
+
 def limited(megabytes, *words):
     """A command whose addresses are limited, as `ulimit -v` does."""
 

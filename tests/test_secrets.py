@@ -146,6 +146,7 @@ OUT = ("--out", "out.h5", "--components", "16")
         ("fit", "rows.h5", "--cluster", URL, *OUT),
         ("fit", "rows.h5", "--scheduler", "tcp://someone:hunter2@127.0.0.1:9", *OUT),
         ("fit", "rows.h5", "--scheduler", "tcp://hunter2@127.0.0.1:9", *OUT),
+        ("fit", "rows.h5", "--scheduler", "tcp://someone:a hunter2@127.0.0.1:9", *OUT),
         ("fit", "rows.h5", "--scheduler-file", URL, *OUT),
         ("fit", "rows.h5", "--checkpoint", URL, *OUT),
         ("fit", "rows.h5", "--x", URL, *OUT),
