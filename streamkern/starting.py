@@ -112,6 +112,6 @@ def _running(commands: set[str]) -> list[psutil.Process]:
     found = []
     for child in psutil.Process().children():
         with suppress(psutil.Error):
-            if commands & {Path(word).name for word in child.cmdline()}:
+            if commands & {Path(word).name for word in child.cmdline()[:2]}:  # one may be a shell
                 found += [child, *child.children(recursive=True)]
     return found

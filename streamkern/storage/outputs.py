@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import glob
 import os
 import shutil
 import socket
 import stat
+import time
 import uuid
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+# Seconds after which nobody is taken to write any more.
+_OLD = 7 * 24 * 3600
 
 
 # What endings of names say.
@@ -168,13 +170,14 @@ def temporary_path(folder: Path) -> Iterator[Path]:
     """Give a new path in a folder, for a file or a folder that is gone afterwards.
 
     The lock beside it ends with this process.  So the next job on this machine can tell what
-    nobody owns any more, and removes it; what belongs to other machines it leaves alone, since
-    not every network file system tells of locks that are held elsewhere.
+    nobody owns any more, and removes it; what belongs to other machines it leaves alone for a week,
+    since not every network file system tells of locks that are held elsewhere.
     """
     ours = f".streamkern-{socket.gethostname()}-"
-    # All of the name, because that of another machine may begin with that of this one.
-    for lock in folder.glob(f"{glob.escape(ours)}{'[0-9a-f]' * 32}.lock"):
-        remove_abandoned(lock)
+    for lock in folder.glob(f".streamkern-*-{'[0-9a-f]' * 32}.lock"):
+        # All of the name, because that of another machine may begin with that of this one.
+        if lock.name[: -len(".lock") - 32] == ours or _is_old(lock):
+            remove_abandoned(lock)
     with ExitStack() as stack:
         with held():
             path, descriptor = _new_path(folder, ours)
@@ -218,6 +221,15 @@ def remove_abandoned(lock: Path) -> None:
             lock.unlink()
         finally:
             os.close(descriptor)
+
+
+def _is_old(lock: Path) -> bool:
+    """Say whether a temporary path was neither made nor written to of late."""
+    written = [0.0]
+    for each in (lock, lock.with_suffix(".partial")):
+        with suppress(OSError):
+            written.append(each.lstat().st_mtime)
+    return max(written) < time.time() - _OLD
 
 
 def _remove(path: Path) -> None:

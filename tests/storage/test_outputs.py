@@ -11,6 +11,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -162,6 +163,12 @@ def test_what_a_killed_job_left_is_removed_by_the_next_one_and_no_living_job_los
         temporary.touch()
         assert not held & set(inside(tmp_path))
     assert inside(tmp_path) == [*sorted(path.name for path in foreign), "c", "d"]
+    for path in foreign:
+        before = time.time() - 8 * 24 * 3600
+        os.utime(path, (before, before))
+    with replacing(tmp_path / "e") as temporary:
+        temporary.touch()
+    assert inside(tmp_path) == ["c", "d", "e"]
 
 
 def test_what_looks_like_a_temporary_path_but_leads_elsewhere_harms_nothing(tmp_path):
