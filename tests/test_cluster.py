@@ -841,6 +841,25 @@ def test_a_client_that_was_left_stays_open_while_its_scheduler_answers():
     assert heartbeat.given_up is None
 
 
+def test_a_client_for_which_nobody_waits_stays_open_whatever_its_scheduler_does():
+    class Client:
+        n_looks, address = 0, "tcp://here"
+
+        @property
+        def status(self):
+            self.n_looks += 1
+            return "running" if self.n_looks < 20 else "closed"
+
+        async def echo(self, **_):
+            await asyncio.sleep(60)
+
+    client, heartbeat = Client(), Heartbeat()
+    client.scheduler = client
+    with dask.config.set({"streamkern.scheduler-timeout": "0.1 s"}):
+        asyncio.run(heartbeat.watch(client))
+    assert heartbeat.given_up is None
+
+
 @pytest.mark.parametrize("read", [read_cluster_file, read_scheduler_file])
 def test_a_pipe_in_the_place_of_a_cluster_or_scheduler_file_is_not_waited_for(tmp_path, read):
     os.mkfifo(tmp_path / "pipe")
