@@ -137,7 +137,8 @@ def reaching() -> Iterator[None]:
         from distributed.client import ClosedClientError  # noqa: PLC0415  where a client is
 
         check_installed(error)
-        if isinstance(error, (OSError, RuntimeError, ClosedClientError)):
+        # A client that is closed has no scheduler, whose attributes would be asked for.
+        if isinstance(error, (AttributeError, OSError, RuntimeError, ClosedClientError)):
             raise ClusterError(LOST) from error
         raise
 
