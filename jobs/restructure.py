@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 GZIP, SHUFFLE, LZF = h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_LZF
 UNKNOWN = 31_999
+MANY = 4_000_000
 PIPELINES = [(GZIP, GZIP), (GZIP,), (SHUFFLE,) * 4, (LZF, GZIP), (GZIP,) * 8, (SHUFFLE, GZIP)]
 TYPES = ["S5", "?", "i1", ">f8", "f2", "longdouble", "c16", "i8,f4", "V7", "text", "reference"]
 FIFO = "fifo"
@@ -65,8 +66,9 @@ def _filters(file: h5py.File, name: str, _: Path, chance: random.Random) -> None
     filters = chance.choice(PIPELINES)
     chunks = [max(n // 2, 1) for n in values.shape]
     if chance.random() < 0.5:  # a small file of many bytes
-        values = np.broadcast_to(values.flat[0], (4_000_000, *values.shape[1:]))
-        chunks[0] = 1_000_000
+        n_rows = MANY // max(int(np.prod(values.shape[1:])), 1)
+        values = np.broadcast_to(values.flat[0], (n_rows, *values.shape[1:]))
+        chunks[0] = max(n_rows // 4, 1)
     properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     properties.set_chunk(tuple(chunks))
     for each in filters:
