@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy as np
-from restructure import BESIDE, prepare, restructure
+from fuzzing.restructure import BESIDE, prepare, restructure
 
 import streamkern
 from streamkern.clusterfile import read_cluster_file

@@ -255,8 +255,8 @@ def plan_fit(
 
     def room(processes: int) -> int:
         """Return what each may use, of workers beside this process that receives the model."""
-        received = needs.receiving() // processes if processes else 0
-        return max(available_bytes(max(processes, 1)) - received, 0)
+        received, free = needs.receiving(), available_bytes(max(processes, 1))
+        return free - (min(received // processes, free // 2) if processes else 0)
 
     def threads_that_fit(most: int, room: int) -> int:
         return next((t for t in range(most, 1, -1) if process_bytes(t) <= room), 1)

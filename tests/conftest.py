@@ -19,8 +19,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SECONDS_TO_START = 60
-# Whoever starts tests in the background has them, and what they start, ignore it.
+# Whoever starts tests in the background has them, and what they start, ignore these.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+@pytest.fixture(autouse=True)
+def ctrl_c() -> None:
+    """Take back what dask_jobqueue makes of Ctrl-C where it is imported: an end without a word."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @contextmanager

@@ -1,0 +1,1 @@
+"""The parts of `fuzz.py`: files whose structure is strange."""
