@@ -223,7 +223,6 @@ def _submitted(client: Any, root: Any) -> Any:
 @contextmanager
 def _submitting(client: Any) -> Iterator[None]:
     """Hold to what graphs of this package need while they are sent."""
-    heartbeat_of(client)
     if client not in _known:
         from streamkern.downscaling import WorkersAtWork  # noqa: PLC0415  where a client is
 
