@@ -51,11 +51,14 @@ class LiveLines:
 
     def told(self, event: Event) -> None:
         """Leave the lines of a job that ended; `jobs` has heard of it already."""
-        if event["kind"] == "job ended":
-            with self.jobs.lock:
-                now, job = self.jobs.clock(), self.jobs.job_of(event)
-                if job is not None and job.elapsed(now) >= _SHORT:
-                    self.live.console.print(_lines_of(job, now))
+        if event["kind"] != "job ended":
+            return
+        with self.jobs.lock:
+            now, job = self.jobs.clock(), self.jobs.job_of(event)
+            lines = None if job is None or job.elapsed(now) < _SHORT else _lines_of(job, now)
+        # The view is drawn under a lock of its own and then asks for that of the jobs.
+        if lines is not None:
+            self.live.console.print(lines)
 
     def lines(self) -> RenderableType:
         """Return what to show now of the jobs under way."""
@@ -78,7 +81,7 @@ def _lines_of(job: Job, now: float) -> RenderableType:
     passes = [
         reading
         for reading in job.passes.values()
-        if reading.ended is None or reading.elapsed(now) >= _SHORT
+        if reading.ended is None or reading is job.main or reading.elapsed(now) >= _SHORT
     ]
     for reading in passes:
         table.add_row(*_row_of(reading, now))
