@@ -29,10 +29,10 @@ import numpy as np
 from fuzzing.restructure import BESIDE, prepare, restructure
 
 import streamkern
-from streamkern.clusterfile import read_cluster_file
+from streamkern.engine.cluster_file import read_cluster_file
 from streamkern.errors import StreamkernError
-from streamkern.model import RidgeModel
-from streamkern.storage.plain import read_plain, write_plain
+from streamkern.models.ridge_model import RidgeModel
+from streamkern.storage.nested_values import read_plain, write_plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable

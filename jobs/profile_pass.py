@@ -20,10 +20,11 @@ import dask
 import numpy as np
 
 import streamkern
-from streamkern import engine
+from streamkern.engine import reduction as engine
 from streamkern.features import projection, spectral, standardized
-from streamkern.memory import usable_cores
-from streamkern.statistics import moments, triangle
+from streamkern.runtime.memory import usable_cores
+from streamkern.statistics import feature_moments as moments
+from streamkern.statistics import triangle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -99,7 +100,7 @@ def on_one_thread(source: Any, components: int, precision: str) -> None:
 def on_workers(source: Any, components: int, precision: str, n_workers: int) -> None:
     """Print what part of the cores' time every kind of thread computes, in a fit on workers."""
     with streamkern.connect(n_workers=n_workers) as client:
-        client.run(import_module, "streamkern.fitting")
+        client.run(import_module, "streamkern.models.moments_fit")
         model(components, precision).fit(source)
         workers = client.run(os.getpid).values()
         before = [_seconds_of_threads(pid) for pid in (os.getpid(), *workers)]

@@ -11,19 +11,8 @@ from typing import TYPE_CHECKING, Any
 from streamkern._version import __version__
 
 if TYPE_CHECKING:
-    from streamkern.cluster import connect
-    from streamkern.comparison import compare
-    from streamkern.conversion import convert
-    from streamkern.datamoments import DataMoments, load_moments
-    from streamkern.engine import accumulate
-    from streamkern.estimators import (
-        RandomFeatureAdaBoost,
-        RandomFeatureClassifier,
-        RandomFeatureRidge,
-        load,
-    )
-    from streamkern.exact import ExactKernelRidge
-    from streamkern.exchange import to_onnx
+    from streamkern.engine.cluster import connect
+    from streamkern.engine.reduction import accumulate
     from streamkern.features import FeatureMap
     from streamkern.kernels import (
         Cauchy,
@@ -37,17 +26,18 @@ if TYPE_CHECKING:
         Polynomial,
         RationalQuadratic,
     )
-    from streamkern.local import LocalClassifier, LocalModel
-    from streamkern.monitor import progress
-    from streamkern.pca.estimator import RandomFeaturePCA
-    from streamkern.recipes import Recipe
-    from streamkern.report import write_report
-    from streamkern.searching import mended_searches
-    from streamkern.sources import open_hdf5
-    from streamkern.sparse_models import sparsify
-    from streamkern.statistics import ColumnStatistics, Moments
-    from streamkern.storage import read_recipe
-    from streamkern.transformers import (
+    from streamkern.models.component_estimator import RandomFeaturePCA
+    from streamkern.models.data_moments import DataMoments, load_moments
+    from streamkern.models.estimators import (
+        RandomFeatureAdaBoost,
+        RandomFeatureClassifier,
+        RandomFeatureRidge,
+        load,
+    )
+    from streamkern.models.exact_kernel_ridge import ExactKernelRidge
+    from streamkern.models.searching import mended_searches
+    from streamkern.models.sparse_models import sparsify
+    from streamkern.models.transformers import (
         GridFourierFeatures,
         Identity,
         Nystroem,
@@ -57,7 +47,17 @@ if TYPE_CHECKING:
         StructuredFourierFeatures,
         TensorSketch,
     )
-    from streamkern.window import fit_window
+    from streamkern.models.window_fit import fit_window
+    from streamkern.monitor import progress
+    from streamkern.predict.local import LocalClassifier, LocalModel
+    from streamkern.report import write_report
+    from streamkern.report.comparison import compare
+    from streamkern.report.onnx import to_onnx
+    from streamkern.sources import open_hdf5
+    from streamkern.sources.preprocessing import Recipe
+    from streamkern.statistics import ColumnStatistics, Moments
+    from streamkern.storage import read_recipe
+    from streamkern.storage.table_conversion import convert
 
 _HOMES = {
     "Cauchy": "kernels",

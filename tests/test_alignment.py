@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from streamkern import Gaussian, RandomFeatureRidge
-from streamkern.alignment import aligned
+from streamkern.runtime.aligned_arrays import aligned
 from streamkern.solve import Eigenbasis, Spectrum
 
 rng = np.random.default_rng(0)

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from streamkern import Gaussian, RandomFeatureClassifier, RandomFeatureRidge
-from streamkern.observing import observed
+from streamkern.runtime.events import observed
 
 pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from 1.9 on")
 

@@ -15,13 +15,14 @@ import numpy as np
 import pytest
 
 import streamkern
-from streamkern import checkpointing, plan
 from streamkern.errors import CheckpointError, OutputError, StreamkernWarning
-from streamkern.features import fourier
+from streamkern.features import random_fourier as fourier
 from streamkern.features.projection import Frequencies
 from streamkern.kernels import Gaussian
-from streamkern.model import RidgeModel
-from streamkern.sources.pieces import HDF5Reader
+from streamkern.models import checkpoint_job as checkpointing
+from streamkern.models.ridge_model import RidgeModel
+from streamkern.parameters import plan
+from streamkern.sources.shard_reader import HDF5Reader
 from streamkern.statistics import triangle
 from streamkern.storage import SavedPass
 

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from streamkern.classes import MISSING, MOST_CLASSES, UNKNOWN, Classes
 from streamkern.errors import DataError
+from streamkern.sources.class_labels import MISSING, MOST_CLASSES, UNKNOWN, Classes
 
 LABELS = {
     "text": np.array(["no", "yes", "", "no"]),

@@ -28,9 +28,9 @@ from sklearn.preprocessing import StandardScaler
 
 import streamkern
 from streamkern import Gaussian, RandomFeatureClassifier, RandomFeatureRidge
-from streamkern.classifier import ClassifierModel
 from streamkern.errors import DataError, ModelFileError, ParameterError
-from streamkern.storage import read_model
+from streamkern.models.classifier_model import ClassifierModel
+from streamkern.models.model_files import read_model
 
 NAMES = np.array(["hay", "oats", "straw"])
 
@@ -153,7 +153,9 @@ def test_calibration_is_by_scores_of_rows_that_the_model_has_not_seen(n_classes)
     scores, is_class = scores_without_folds(model, X, y, weights, 4)
     found = model.rule_.calibrator
     for j in range(scores.shape[1]):
-        expected = streamkern.calibration.fitting.platt(scores[:, j], weights, 1.0 * is_class[:, j])
+        expected = streamkern.predict.calibration_fit.platt(
+            scores[:, j], weights, 1.0 * is_class[:, j]
+        )
         assert [found.slope[j], found.offset[j]] == pytest.approx(expected, rel=2e-3, abs=2e-3)
 
 
@@ -597,7 +599,7 @@ def test_dates_are_labels_as_text_and_refused_as_dates_before_rows_are_read(tmp_
     X, y = rows()
     dates = np.datetime64("2020-01-31") + np.unique(y, return_inverse=True)[1]
     with monkeypatch.context() as patched:
-        patched.setattr("streamkern.survey.accumulate", None)
+        patched.setattr("streamkern.tune.column_pass.accumulate", None)
         for labels in (dates, dates.astype(object), da.from_array(dates, 50)):
             for method in (classifier().fit, classifier().partial_fit, classifier().moments):
                 with pytest.raises(DataError, match=r"dates to text by astype\(str\)"):

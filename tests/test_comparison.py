@@ -24,7 +24,7 @@ from streamkern.errors import (
     ParameterError,
     StreamkernWarning,
 )
-from streamkern.observing import observed
+from streamkern.runtime.events import observed
 from streamkern.sources.arrays import ArraySource, as_source
 
 
@@ -359,7 +359,7 @@ def test_a_phase_form_may_have_an_odd_number_of_features():
 
 
 def test_an_exact_model_that_does_not_fit_is_refused_before_any_row_is_read(monkeypatch):
-    monkeypatch.setattr("streamkern.exact.ridge.available_bytes", lambda: 1_000_000)
+    monkeypatch.setattr("streamkern.models.exact_kernel_ridge.available_bytes", lambda: 1_000_000)
     with pytest.raises(InsufficientMemoryError, match="exact kernel ridge regression on 240 rows"):
         compare(Unreadable(*rows()), model())
 
@@ -368,7 +368,7 @@ def test_features_that_do_not_fit_are_refused_before_any_model_is_fitted(monkeyp
     def fit(*arguments):
         raise AssertionError("the exact model was fitted")
 
-    monkeypatch.setattr("streamkern.comparison.sweep.ExactKernelRidge.fit", fit)
+    monkeypatch.setattr("streamkern.report.comparison.ExactKernelRidge.fit", fit)
     with pytest.raises(InsufficientMemoryError, match="3,000,000 components need"):
         compare(ArraySource(*rows()), model(), n_components=(8, 3_000_000))
 

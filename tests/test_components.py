@@ -9,8 +9,8 @@ import pytest
 import streamkern
 from streamkern import Gaussian, Laplacian, Linear, RandomFeatureRidge
 from streamkern.errors import ParameterError
-from streamkern.solving import nested_sizes
 from streamkern.sources.arrays import ArraySource
+from streamkern.tune.fold_solution import nested_sizes
 
 P = 3
 
@@ -28,7 +28,7 @@ def largest(monkeypatch):
     """Set the number of features that 'auto' makes."""
 
     def set_largest(n_components):
-        monkeypatch.setattr("streamkern.ridgeoptions.AUTO_COMPONENTS", n_components)
+        monkeypatch.setattr("streamkern.models.ridge_options.AUTO_COMPONENTS", n_components)
         return nested_sizes(n_components)
 
     return set_largest

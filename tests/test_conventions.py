@@ -23,10 +23,10 @@ from streamkern import (
     RandomFourierFeatures,
     sparsify,
 )
-from streamkern.conventions import checked_rows
 from streamkern.errors import DataError, ModelFileError, ParameterError
+from streamkern.models.conventions import checked_rows
+from streamkern.models.model_files import read_model, write_model
 from streamkern.sources import ArraySource
-from streamkern.storage import read_model, write_model
 
 NAMES = ["width", "depth", "age"]
 

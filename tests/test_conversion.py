@@ -18,10 +18,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from streamkern import tables
-from streamkern.conversion import convert
 from streamkern.errors import DataError, OutputError
-from streamkern.sources import open_hdf5
+from streamkern.sources import open_hdf5, tables
+from streamkern.storage.table_conversion import convert
 
 
 def inside(folder):
@@ -575,8 +574,8 @@ def test_a_table_is_not_replaced_by_itself(tmp_path):
 BOUNDED = """
 import sys
 from streamkern import tables
-from streamkern.conversion import convert
-from streamkern.memory import peak_bytes
+from streamkern.storage.table_conversion import convert
+from streamkern.runtime.memory import peak_bytes
 
 tables._PIECE_BYTES = 1 << 20
 small, large, out = sys.argv[1:]

@@ -14,8 +14,8 @@ from sklearn.metrics import r2_score
 from sklearn.pipeline import make_pipeline
 
 from streamkern import Gaussian, RandomFeatureClassifier, RandomFeatureRidge, mended_searches
-from streamkern.resources import current_client, current_resources
-from streamkern.scheduling import is_task
+from streamkern.engine.scheduler import is_task
+from streamkern.runtime.resources import current_client, current_resources
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of what Dask-ML imports

@@ -18,7 +18,8 @@ from streamkern import (
     RandomFeatureRidge,
     load_moments,
 )
-from streamkern.engine import accumulate
+from streamkern.engine.reduction import accumulate
+from streamkern.engine.scheduler import is_task
 from streamkern.errors import (
     ClusterError,
     DataError,
@@ -29,12 +30,11 @@ from streamkern.errors import (
     StreamkernWarning,
 )
 from streamkern.kernels import Gaussian, Laplacian
-from streamkern.plan import plan_fit
-from streamkern.resources import Resources
-from streamkern.scheduling import is_task
-from streamkern.solving import PenaltyOptions, solve_folds
+from streamkern.parameters.plan import plan_fit
+from streamkern.runtime.resources import Resources
 from streamkern.sources import ArraySource
 from streamkern.statistics import ByFold, ListedFolds, RowFolds
+from streamkern.tune.fold_solution import PenaltyOptions, solve_folds
 
 RELATIVE = 1e-9
 D = 24
@@ -604,7 +604,7 @@ def test_rows_too_many_to_be_known_again_are_refused_before_they_are_read(monkey
     X, y = np.zeros((1_000_000, 1), dtype=np.float32), np.zeros(1_000_000)
     enough = plan_fit(ArraySource(X, y), D, precision="double", n_workers=0, n_threads=1)
     allowed = Resources(0, 1, enough.worker_bytes + 1)
-    monkeypatch.setattr("streamkern.fitoptions.current_resources", lambda: allowed)
+    monkeypatch.setattr("streamkern.parameters.fit_options.current_resources", lambda: allowed)
     with pytest.raises(
         InsufficientMemoryError, match=r"an index of 1,000,000 rows need .* or rows"
     ):
@@ -617,7 +617,7 @@ def test_moments_beyond_memory_are_refused_with_both_numbers(tmp_path, monkeypat
     first = model().moments(X[:200], y[:200])
     second = model().moments(X[200:], y[200:], like=first)
     first.save(tmp_path / "m.h5")
-    monkeypatch.setattr("streamkern.memory.available_bytes", lambda: 1000)
+    monkeypatch.setattr("streamkern.runtime.memory.available_bytes", lambda: 1000)
     uses = {
         "load": lambda: load_moments(tmp_path / "m.h5"),
         "merge": lambda: first.merge(second),

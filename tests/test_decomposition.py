@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from tolerances import assert_close
 
-from streamkern.solve import decomposed, decomposition
-from streamkern.solve.decomposition import decomposed_in_range, decomposition_bytes
+from streamkern.solve import decomposed
+from streamkern.solve import eigendecomposition as decomposition
+from streamkern.solve.eigendecomposition import decomposed_in_range, decomposition_bytes
 from streamkern.solve.lapack import routine
 from streamkern.statistics.triangle import Triangle
 

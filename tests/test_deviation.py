@@ -12,11 +12,11 @@ import pytest
 from tolerances import assert_close
 
 from streamkern import Gaussian, Linear, RandomFeatureRidge, load
-from streamkern.deviation import Deviation
 from streamkern.errors import DataError
 from streamkern.features import Identity, RandomFourierFeatures, Standardized
 from streamkern.features.standardized import Standardizer
 from streamkern.kernels import Laplacian
+from streamkern.predict.deviation import Deviation
 from streamkern.solve import Eigenbasis, NormalEquations, solve_ridge
 from streamkern.statistics import Moments
 from streamkern.statistics.triangle import Triangle

@@ -8,8 +8,8 @@ import pytest
 from tolerances import assert_close
 
 from streamkern.errors import SingularSystemError
-from streamkern.exact.dual import KernelBasis, solve_dual
 from streamkern.kernels import Gaussian, Laplacian, Linear
+from streamkern.solve.kernel_system import KernelBasis, solve_dual
 
 N = 30
 

@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 from hearing import Passes
 
-from streamkern import engine, partials
-from streamkern.engine import accumulate
+from streamkern.engine import partials
+from streamkern.engine import reduction as engine
+from streamkern.engine.map_blocks import map_shards
+from streamkern.engine.reduction import accumulate
 from streamkern.errors import DataError, IncompletePassError
 from streamkern.features import RandomFourierFeatures
 from streamkern.kernels import Gaussian
-from streamkern.mapping import map_shards
-from streamkern.observing import observed
-from streamkern.plan import plan_fit
+from streamkern.parameters.plan import plan_fit
+from streamkern.runtime.events import observed
 from streamkern.sources import Block, Reader, Shard
 from streamkern.sources.arrays import ArraySource
 from streamkern.statistics import Moments, RowSample

@@ -21,8 +21,6 @@ from streamkern.errors import (
     ParameterError,
     SingularSystemError,
 )
-from streamkern.estimators import RandomFeatureRidge
-from streamkern.exact import ExactKernelRidge
 from streamkern.features import RandomFourierFeatures
 from streamkern.kernels import (
     Cauchy,
@@ -35,6 +33,8 @@ from streamkern.kernels import (
     Polynomial,
     RationalQuadratic,
 )
+from streamkern.models.estimators import RandomFeatureRidge
+from streamkern.models.exact_kernel_ridge import ExactKernelRidge
 from streamkern.solve import solve_ridge
 from streamkern.statistics import Moments
 
@@ -239,7 +239,7 @@ def test_memory_that_suffices_exactly_is_enough():
 
 
 def test_the_memory_of_the_machine_is_the_limit_unless_told(monkeypatch):
-    monkeypatch.setattr("streamkern.exact.ridge.available_bytes", lambda: 2_000_000)
+    monkeypatch.setattr("streamkern.models.exact_kernel_ridge.available_bytes", lambda: 2_000_000)
     X, y = rows(n=100)
     with pytest.raises(InsufficientMemoryError, match=r"needs 3\.36 MB, but 2 MB may be used"):
         exact().fit(X, y)

@@ -18,14 +18,14 @@ from hearing import Passes
 from troubles import SHARD_ROWS, SHARDS, P, Troubled, die, fill_memory, hang, once, segfault, stop
 
 import streamkern
-from streamkern import revival
-from streamkern.engine import accumulate
+from streamkern.engine import worker_restart as revival
+from streamkern.engine.reduction import accumulate
+from streamkern.engine.scheduler import _patiently, run, shared, task
 from streamkern.errors import ClusterError, StreamkernWarning, WorkersLostError
 from streamkern.features import Identity
-from streamkern.naming import naming_rows
-from streamkern.observing import observed
-from streamkern.resources import current_resources
-from streamkern.scheduling import _patiently, run, shared, task
+from streamkern.runtime.events import observed
+from streamkern.runtime.resources import current_resources
+from streamkern.sources.row_names import naming_rows
 from streamkern.statistics import Moments
 from streamkern.storage import opened_checkpoint
 

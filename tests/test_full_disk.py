@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 from commandline import rows, small_files, streamkern, write
 
-from streamkern import plan
 from streamkern.cli import main
+from streamkern.parameters import plan
 
 N = 4000
 FIT = ("data.h5", "--components", 64, "--alpha", 1.0)

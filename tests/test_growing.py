@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 import streamkern
 from streamkern import Gaussian, RandomFeatureRidge, load_moments
 from streamkern.errors import DataError, ParameterError, SingularSystemError, StreamkernWarning
-from streamkern.model import RidgeModel
+from streamkern.models.ridge_model import RidgeModel
 
 
 @pytest.fixture(autouse=True)

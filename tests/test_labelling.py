@@ -10,7 +10,7 @@ import pytest
 from sklearn.utils.class_weight import compute_class_weight
 
 from streamkern.errors import DataError, ParameterError
-from streamkern.labelling import labelled_source
+from streamkern.models.labelling import labelled_source
 from streamkern.sources import LabelledSource, open_hdf5
 
 N, P = 60, 3

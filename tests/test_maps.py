@@ -15,11 +15,11 @@ import streamkern
 from streamkern import RandomFeatureRidge
 from streamkern.errors import ParameterError
 from streamkern.features import FAMILIES, Chosen, Nystroem, RandomBinning, TensorSketch
-from streamkern.fitoptions import plan_for
 from streamkern.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial
-from streamkern.ridgeoptions import RidgeOptions
-from streamkern.solving import nested_sizes
+from streamkern.models.ridge_options import RidgeOptions
+from streamkern.parameters.fit_options import plan_for
 from streamkern.sources import ArraySource
+from streamkern.tune.fold_solution import nested_sizes
 
 N, P, D = 700, 3, 32
 MAPS = {

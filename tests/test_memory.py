@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from commandline import write
 
-from streamkern import memory
-from streamkern.memory import in_words, usable_cores
+from streamkern.runtime import memory
+from streamkern.runtime.memory import in_words, usable_cores
 
 FIT = """
 import json, sys, dask

@@ -8,7 +8,7 @@ from tolerances import assert_close
 
 from streamkern.errors import ParameterError
 from streamkern.features import Identity, Standardizer
-from streamkern.metric import (
+from streamkern.features.metric import (
     GivenMetric,
     Learning,
     checked_metric,

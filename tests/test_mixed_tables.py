@@ -15,9 +15,11 @@ import pytest
 from sklearn.base import is_classifier
 
 import streamkern
-from streamkern import batches, conversion, convert, read_recipe
+from streamkern import convert, read_recipe
 from streamkern.errors import DataError, ModelFileError, ParameterError, StreamkernWarning
 from streamkern.sources import open_hdf5
+from streamkern.sources import table_batches as batches
+from streamkern.storage import table_conversion as conversion
 
 CITIES = ["Basel", "Zürich", "Bern", "Genève"]
 
@@ -325,8 +327,8 @@ BOUNDED = """
 import sys
 from dataclasses import replace
 from streamkern import batches, conversion
-from streamkern.conversion import convert
-from streamkern.memory import peak_bytes
+from streamkern.storage.table_conversion import convert
+from streamkern.runtime.memory import peak_bytes
 
 batches._PIECE_BYTES = conversion._PIECE_BYTES = 1 << 20
 small, large, out = sys.argv[1:]

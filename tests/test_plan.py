@@ -8,11 +8,11 @@ import re
 import numpy as np
 import pytest
 
-from streamkern import plan as planning
 from streamkern.errors import InsufficientMemoryError
-from streamkern.footprint import solve_bytes
-from streamkern.memory import in_words
-from streamkern.plan import plan_fit
+from streamkern.parameters import plan as planning
+from streamkern.parameters.memory_estimate import solve_bytes
+from streamkern.parameters.plan import plan_fit
+from streamkern.runtime.memory import in_words
 from streamkern.sources.base import Segment, Source
 
 GB = 1 << 30

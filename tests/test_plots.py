@@ -9,9 +9,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from streamkern.comparison import Comparison, Run, Trial
 from streamkern.errors import OutputError, ParameterError
-from streamkern.plots import plot_comparison
+from streamkern.report.comparison_trials import Comparison, Run, Trial
+from streamkern.report.plots import plot_comparison
 
 PNG = b"\x89PNG\r\n\x1a\n"
 SVG = "{http://www.w3.org/2000/svg}"

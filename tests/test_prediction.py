@@ -16,10 +16,11 @@ from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_err
 from tolerances import assert_close
 
 import streamkern
-from streamkern import Gaussian, Linear, RandomFeatureRidge, open_hdf5, prediction
+from streamkern import Gaussian, Linear, RandomFeatureRidge, open_hdf5
 from streamkern.errors import DataError, ModelFileError, OutputError, StreamkernWarning
 from streamkern.features import Identity, RandomFourierFeatures
-from streamkern.predictor import Predictor
+from streamkern.models import prediction
+from streamkern.predict.predictor import Predictor
 from streamkern.sources.arrays import ArraySource, as_source
 
 # More than one shard.
@@ -658,13 +659,13 @@ def test_a_compact_file_is_smaller_by_one_triangle(tmp_path, precision, itemsize
 def test_deviations_are_factorised_once_a_model(monkeypatch):
     model, (X, _) = fitted(), rows((), 50)
     calls = []
-    of = streamkern.deviation.Deviation.of
+    of = streamkern.predict.deviation.Deviation.of
 
     def counted(*arguments):
         calls.append(arguments)
         return of(*arguments)
 
-    monkeypatch.setattr(streamkern.deviation.Deviation, "of", counted)
+    monkeypatch.setattr(streamkern.predict.deviation.Deviation, "of", counted)
     first, again = (model.predict(X, return_std=True)[1] for _ in range(2))
     assert np.array_equal(first, again)
     assert len(calls) == 1

@@ -10,11 +10,11 @@ import pytest
 from tolerances import assert_close
 
 from streamkern import Gaussian, Linear, RandomFeatureRidge
-from streamkern import predictor as module
 from streamkern.features import Identity, RandomFourierFeatures, Standardized
 from streamkern.features.standardized import Standardizer
-from streamkern.predictor import PredictionBuffers, Predictor
-from streamkern.scratch import Scratch
+from streamkern.predict import predictor as module
+from streamkern.predict.predictor import PredictionBuffers, Predictor
+from streamkern.runtime.scratch import Scratch
 
 P = 3
 

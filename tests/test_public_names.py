@@ -6,7 +6,7 @@ import pytest
 from sklearn.base import BaseEstimator
 
 import streamkern
-from streamkern.callbacks import CallbackSupportMixin
+from streamkern.models.callbacks import CallbackSupportMixin
 
 PUBLIC = {
     "Cauchy",

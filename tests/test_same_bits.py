@@ -20,10 +20,10 @@ from hearing import Passes
 
 import streamkern
 from streamkern.features import FAMILIES
-from streamkern.fitoptions import plan_for
-from streamkern.observing import observed
-from streamkern.resources import current_client
-from streamkern.ridgeoptions import RidgeOptions
+from streamkern.models.ridge_options import RidgeOptions
+from streamkern.parameters.fit_options import plan_for
+from streamkern.runtime.events import observed
+from streamkern.runtime.resources import current_client
 
 N, P = 3_300_000, 5
 CHUNK_ROWS = 4096

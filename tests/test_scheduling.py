@@ -18,9 +18,10 @@ from dask import delayed
 from sklearn.base import clone
 
 import streamkern
-from streamkern import RandomFeatureRidge, resources
-from streamkern.resources import current_resources
-from streamkern.scheduling import stream
+from streamkern import RandomFeatureRidge
+from streamkern.engine.scheduler import stream
+from streamkern.runtime import resources
+from streamkern.runtime.resources import current_resources
 
 
 def test_the_synchronous_scheduler_offers_one_thread_of_this_process():

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from streamkern.scratch import Scratch
+from streamkern.runtime.scratch import Scratch
 
 
 def test_scratch_gives_the_same_memory_for_the_same_name():

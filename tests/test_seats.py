@@ -10,9 +10,9 @@ import pytest
 from distributed import Client, LocalCluster
 
 import streamkern
-from streamkern.engine import accumulate
-from streamkern.mapping import map_shards
-from streamkern.seats import Seats
+from streamkern.engine.compute_slots import Seats
+from streamkern.engine.map_blocks import map_shards
+from streamkern.engine.reduction import accumulate
 from streamkern.sources import ArraySource, Block, Reader
 from streamkern.statistics import Statistic
 

@@ -310,7 +310,7 @@ def test_moments_are_made_again_where_they_have_no_factor():
 
 
 def test_eigenvalues_for_which_there_is_no_memory_are_refused(monkeypatch):
-    monkeypatch.setattr("streamkern.memory.available_bytes", lambda: 800)
+    monkeypatch.setattr("streamkern.runtime.memory.available_bytes", lambda: 800)
     moments = problem(SPECTRA["flat"]).moments
     solve_ridge(moments, 1.0)
     message = "decomposing G, as alpha 1e-20 is near its precision floor .* or below, needs 864 by"

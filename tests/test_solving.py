@@ -14,16 +14,17 @@ from test_real_data import DATA, load
 from tolerances import assert_close
 
 import streamkern
-from streamkern.engine import accumulate
+from streamkern.engine.reduction import accumulate
 from streamkern.errors import ParameterError
 from streamkern.features import Identity, RandomFourierFeatures, Standardized, Standardizer
 from streamkern.kernels import Gaussian
-from streamkern.selection import PenaltyCurve, default_grid
 from streamkern.solve import Eigenbasis, solve_ridge
-from streamkern.solving import PenaltyOptions, folds, solve_folds
+from streamkern.solve.penalty_curve import PenaltyCurve, default_grid
 from streamkern.sources import Block, Shard
 from streamkern.sources.arrays import ArraySource
 from streamkern.statistics import ByFold, Moments, RowFolds, block_folds, shard_folds
+from streamkern.tune import fold_solution as folds
+from streamkern.tune.fold_solution import PenaltyOptions, solve_folds
 
 N, P, D, K = 230, 3, 24, 4
 ALPHAS = (0.01, 0.1, 1.0, 10.0, 100.0)

@@ -12,7 +12,13 @@ from tolerances import assert_close
 
 from streamkern.errors import ParameterError
 from streamkern.solve import solve_ridge
-from streamkern.sparse import METHODS, Sparsifier, checked_method, checked_size, supports
+from streamkern.solve.sparse_selection import (
+    METHODS,
+    Sparsifier,
+    checked_method,
+    checked_size,
+    supports,
+)
 from streamkern.statistics import CentredMoments
 from streamkern.statistics.triangle import Triangle
 

@@ -13,8 +13,8 @@ from tolerances import assert_close
 import streamkern
 from streamkern import Gaussian, Linear, RandomFeatureRidge, sparsify
 from streamkern.errors import DataError, ModelFileError, ParameterError
+from streamkern.solve.sparse_selection import METHODS
 from streamkern.sources import ArraySource
-from streamkern.sparse import METHODS
 
 N, P, D, K = 400, 3, 48, 11
 every_method = pytest.mark.parametrize("method", list(METHODS))
@@ -271,7 +271,7 @@ def test_where_none_can_be_spared_the_full_model_is_kept():
 
 
 def test_the_number_of_components_may_be_chosen_too(monkeypatch):
-    monkeypatch.setattr("streamkern.ridgeoptions.AUTO_COMPONENTS", 256)
+    monkeypatch.setattr("streamkern.models.ridge_options.AUTO_COMPONENTS", 256)
     model = ridge(kernel=Gaussian(4.0), n_components="auto", sparse="auto", alpha="cv")
     assert model.report_["components_curve"]["n_components"] == [64, 128, 256]
     assert model.report_["n_components"] < model.report_["sparse_of"] < 256

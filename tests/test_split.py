@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from streamkern.comparison.split import check_split, sampled_split
 from streamkern.errors import DataError, ParameterError
+from streamkern.report.comparison_split import check_split, sampled_split
 from streamkern.sources.arrays import ArraySource
 
 

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 import streamkern
-from streamkern import fitoptions, fitting
 from streamkern.errors import InsufficientMemoryError, ParameterError
 from streamkern.features import Identity, RandomFourierFeatures
 from streamkern.kernels import Gaussian
-from streamkern.plan import plan_fit
-from streamkern.resources import Resources
+from streamkern.models import moments_fit as fitting
+from streamkern.parameters import fit_options as fitoptions
+from streamkern.parameters.plan import plan_fit
+from streamkern.runtime.resources import Resources
 from streamkern.sources import ArraySource
 from streamkern.statistics import Moments, Triangle
 

@@ -6,7 +6,7 @@ import pytest
 
 from streamkern.errors import StreamkernWarning
 from streamkern.kernels import Gaussian, Linear, Matern, Polynomial
-from streamkern.model import RidgeModel
+from streamkern.models.ridge_model import RidgeModel
 
 N = 400
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import streamkern
-from streamkern.engine import accumulate
+from streamkern.engine.reduction import accumulate
 from streamkern.features import RandomFourierFeatures
 from streamkern.kernels import Gaussian
-from streamkern.observing import observed
+from streamkern.runtime.events import observed
 from streamkern.sources import ArraySource
 from streamkern.statistics import ColumnStatistics, Moments
 

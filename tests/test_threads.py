@@ -10,7 +10,7 @@ import pytest
 import scipy.linalg  # noqa: F401  brings its own BLAS
 from threadpoolctl import ThreadpoolController
 
-from streamkern.threads import blas_threads
+from streamkern.runtime.threads import blas_threads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

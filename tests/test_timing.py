@@ -8,7 +8,7 @@ from contextvars import copy_context
 
 import pytest
 
-from streamkern.timing import timed, timed_each, timing
+from streamkern.runtime.timing import timed, timed_each, timing
 
 
 def test_seconds_add_up_by_activity():

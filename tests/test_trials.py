@@ -8,7 +8,7 @@ import math
 import pytest
 from scipy import stats
 
-from streamkern.comparison.trials import Comparison, Run, Trial, confidence_interval
+from streamkern.report.comparison_trials import Comparison, Run, Trial, confidence_interval
 
 
 def run(seed, test_rmse, **values):

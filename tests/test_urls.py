@@ -3,7 +3,7 @@
 import pytest
 
 from streamkern.errors import DataError, ParameterError, first_line
-from streamkern.urls import is_url, shown
+from streamkern.errors.urls import is_url, shown
 
 SECRETS = {
     "https://someone:hunter2@host/a.h5": "https://...@host/a.h5",

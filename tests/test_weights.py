@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 import streamkern
 from streamkern import ExactKernelRidge, Gaussian, RandomFeatureRidge, open_hdf5
-from streamkern.checkpointing import checkpointed
 from streamkern.errors import CheckpointError, DataError
-from streamkern.fitoptions import plan_for
 from streamkern.kernels import parsed_kernel
-from streamkern.kernels.median import median_distance
-from streamkern.ridgeoptions import RidgeOptions
+from streamkern.kernels.median_length_scale import median_distance
+from streamkern.models.checkpoint_job import checkpointed
+from streamkern.models.ridge_options import RidgeOptions
+from streamkern.parameters.fit_options import plan_for
 from streamkern.sources import ArraySource
 
 N, P = 240, 3

@@ -10,7 +10,7 @@ import pytest
 from streamkern.errors import DataError, OverflowedError, ParameterError, StreamkernWarning
 from streamkern.features import Nystroem, RandomFourierFeatures
 from streamkern.kernels import Cauchy, Gaussian, Laplacian, Matern, Periodic, RationalQuadratic
-from streamkern.model import RidgeModel
+from streamkern.models.ridge_model import RidgeModel
 
 N = 4000
 

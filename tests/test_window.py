@@ -20,8 +20,8 @@ from streamkern import (
     load_moments,
     open_hdf5,
 )
-from streamkern.datamoments import DataMoments
 from streamkern.errors import CheckpointError, DataError, OutputError, ParameterError
+from streamkern.models.data_moments import DataMoments
 
 
 @pytest.fixture(autouse=True)

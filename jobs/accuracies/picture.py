@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from streamkern.plots import _GREY, _STYLE, _UNDATED, pyplot
+from streamkern.report.plots import _GREY, _STYLE, _UNDATED, pyplot
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

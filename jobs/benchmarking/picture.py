@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from benchmarking.cases import SWEEPS
 from benchmarking.contenders import CONTENDERS
 from benchmarking.wording import Wording, machine_of, said
-from streamkern.plots import _GREY, _LINES, _STYLE, _UNDATED, pyplot
+from streamkern.report.plots import _GREY, _LINES, _STYLE, _UNDATED, pyplot
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

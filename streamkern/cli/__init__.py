@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streamkern._version import __version__
-from streamkern.urls import without_secrets
+from streamkern.errors.urls import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,17 +8,17 @@ import click
 from click.core import ParameterSource
 
 from streamkern.errors import ParameterError
-from streamkern.wording import listed
+from streamkern.errors.formatting import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from streamkern.boosting import BoostedModel
-    from streamkern.classifier import ClassifierModel
-    from streamkern.model import RidgeModel
+    from streamkern.models.boosting_model import BoostedModel
+    from streamkern.models.classifier_model import ClassifierModel
+    from streamkern.models.model_files import ModelFile
+    from streamkern.models.ridge_model import RidgeModel
     from streamkern.solve import NormalEquations
-    from streamkern.storage import ModelFile
 
 # Classes whose confusions are printed.
 _SHOWN = 12
@@ -89,7 +89,7 @@ def class_choices(options: dict[str, Any]) -> dict[str, Any]:
 
 def regression_of(model: Any) -> RidgeModel:
     """Return the ridge regression whose options are planned with, also of a classifier."""
-    from streamkern.model import RidgeModel
+    from streamkern.models.ridge_model import RidgeModel
 
     return model if isinstance(model, RidgeModel) else model._ridge()
 
@@ -98,7 +98,7 @@ def classifier_of(file: ModelFile, path: str | Path) -> ClassifierModel | None:
     """Return the classifier of a model file, or None if it holds a regression."""
     if "classifier" not in file.card:
         return None
-    from streamkern.classifier import ClassifierModel, restored_classifier
+    from streamkern.models.classifier_model import ClassifierModel, restored_classifier
 
     return restored_classifier(ClassifierModel, file, path)
 
@@ -124,11 +124,13 @@ class Opened(NamedTuple):
 
 def opened_model(path: str | Path, *, with_equations: bool = False) -> Opened:
     """Read a model of any kind, its normal equations only if they are wanted."""
-    from streamkern.storage import holds_ensemble, read_ensemble, read_model
+    from streamkern.models.ensemble_files import read_ensemble
+    from streamkern.models.model_files import read_model
+    from streamkern.storage import holds_ensemble
 
     if holds_ensemble(path):
-        from streamkern.boosting import BoostedModel, restored_ensemble
-        from streamkern.model import RidgeModel
+        from streamkern.models.boosting_model import BoostedModel, restored_ensemble
+        from streamkern.models.ridge_model import RidgeModel
 
         stored = read_ensemble(path)
         boosted = restored_ensemble(BoostedModel, RidgeModel, stored, path)

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamkern.cli.model_options import kernel_named, kernel_option, penalty_of
-from streamkern.cli.options import (
+from streamkern.cli.common_options import (
     Say,
     bad_rows_option,
     common,
@@ -15,9 +14,10 @@ from streamkern.cli.options import (
     force_option,
     place_options,
 )
+from streamkern.cli.model_options import kernel_named, kernel_option, penalty_of
 
 if TYPE_CHECKING:
-    from streamkern.comparison import Comparison, Trial
+    from streamkern.report.comparison_trials import Comparison, Trial
 
 _HEADER = (
     "model",
@@ -87,16 +87,16 @@ def compare(say: Say, **options: Any) -> None:
     All models are fitted to the same sample of rows and tested on the same others.  Writes
     comparison.json, comparison.png and comparison.svg into DIR.
     """
-    from streamkern.cli.outputs import check_outputs
-    from streamkern.cli.place import Place
-    from streamkern.comparison import compare as compare_source
-    from streamkern.comparison.sweep import checked_comparison
+    from streamkern.cli.compute_place import Place
+    from streamkern.cli.output_paths import check_outputs
     from streamkern.errors import ParameterError
-    from streamkern.estimators import RandomFeatureRidge
-    from streamkern.plots import plot_comparison, pyplot
+    from streamkern.errors.formatting import json_text
+    from streamkern.models.estimators import RandomFeatureRidge
+    from streamkern.report.comparison import checked_comparison
+    from streamkern.report.comparison import compare as compare_source
+    from streamkern.report.plots import plot_comparison, pyplot
     from streamkern.sources import open_hdf5
     from streamkern.storage import make_folder, replacing
-    from streamkern.wording import json_text
 
     try:
         components = [int(text) for text in options["components"].split(",")]

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from streamkern.cli.options import Say, common, force_option
+from streamkern.cli.common_options import Say, common, force_option
 
 # Columns that are named.
 _SHOWN = 50
@@ -64,8 +64,8 @@ def convert(say: Say, src: str, dst: str, **options: Any) -> None:
     input that says where. What became of every column is kept in DST.h5 and in models fitted to it,
     so `predict` and `evaluate` take such tables as they are.
     """
-    from streamkern.conversion import convert as convert_table
     from streamkern.errors import ParameterError
+    from streamkern.storage.table_conversion import convert as convert_table
 
     targets = options["targets"]
     if options["no_target"] and targets:

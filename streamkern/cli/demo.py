@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamkern.cli.options import Say, common
+from streamkern.cli.common_options import Say, common
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,12 +41,12 @@ def demo(say: Say, out: str, rows: int, components: int) -> None:
     """
     import numpy as np
 
-    from streamkern.cli.place import Place
-    from streamkern.estimators import RandomFeatureRidge
-    from streamkern.exact import ExactKernelRidge
+    from streamkern.cli.compute_place import Place
     from streamkern.kernels import Gaussian, Linear
-    from streamkern.memory import in_words, total_bytes
-    from streamkern.plan import plan_fit
+    from streamkern.models.estimators import RandomFeatureRidge
+    from streamkern.models.exact_kernel_ridge import ExactKernelRidge
+    from streamkern.parameters.plan import plan_fit
+    from streamkern.runtime.memory import in_words, total_bytes
     from streamkern.sources import open_hdf5
     from streamkern.storage import make_folder
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from streamkern.cli.class_options import classifier_of
-from streamkern.cli.options import Say, bad_rows_option, common, data_options, place_options
+from streamkern.cli.common_options import Say, bad_rows_option, common, data_options, place_options
 
 
 @click.command()
@@ -29,10 +29,10 @@ def diagnose(say: Say, **options: Any) -> None:
     DATA holds the rows that MODEL was fitted on.  One pass gives the leave-one-out error of all of
     them without fitting again, and names the rows of largest leverage and of largest error.
     """
-    from streamkern.cli.place import Place
-    from streamkern.model import RidgeModel, restored
+    from streamkern.cli.compute_place import Place
+    from streamkern.models.model_files import read_model
+    from streamkern.models.ridge_model import RidgeModel, restored
     from streamkern.sources import Source, open_hdf5
-    from streamkern.storage import read_model
 
     file = read_model(options["model"])
     model = restored(RidgeModel, file, options["model"])

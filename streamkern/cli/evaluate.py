@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from streamkern.cli.class_options import confusion_rows, error_rows, opened_model
-from streamkern.cli.options import Say, bad_rows_option, common, data_options, place_options
+from streamkern.cli.common_options import Say, bad_rows_option, common, data_options, place_options
 
 
 @click.command()
@@ -24,10 +24,10 @@ def evaluate(say: Say, **options: Any) -> None:
     long as the command runs.  Rows of such a table count by the column that was --weights there, or
     by the one that --weights names here.
     """
-    from streamkern.classification import evaluate_classes
-    from streamkern.cli.place import Place
-    from streamkern.cli.rows import opened_rows
-    from streamkern.scoring import evaluate as evaluate_source
+    from streamkern.cli.compute_place import Place
+    from streamkern.cli.input_rows import opened_rows
+    from streamkern.models.classifier_passes import evaluate_classes
+    from streamkern.models.scoring import evaluate as evaluate_source
 
     (predictor, classifier, _, card), place = opened_model(options["model"]), Place.of(options)
     opened = opened_rows(options, card, options["y"], labels=classifier is not None)

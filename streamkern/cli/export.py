@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from streamkern.cli.options import Say, common, force_option
+from streamkern.cli.common_options import Say, common, force_option
 
 
 @click.command()
@@ -27,10 +27,12 @@ def export(say: Say, **options: Any) -> None:
     file of principal components scores.
     """
     from streamkern.cli.class_options import classifier_of
-    from streamkern.cli.outputs import check_outputs
-    from streamkern.exchange import write_onnx
-    from streamkern.memory import in_words
-    from streamkern.storage import holds_components, read_components, read_model
+    from streamkern.cli.output_paths import check_outputs
+    from streamkern.models.component_files import read_components
+    from streamkern.models.model_files import read_model
+    from streamkern.report.onnx import write_onnx
+    from streamkern.runtime.memory import in_words
+    from streamkern.storage import holds_components
 
     path, out = options["model"], options["out"]
     check_outputs(options, formats=["ONNX"])

@@ -6,8 +6,18 @@ from typing import Any
 
 import click
 
-from streamkern.cli.boosting import boost_option, fit_boosted
+from streamkern.cli.boost_option import boost_option, fit_boosted
 from streamkern.cli.class_options import class_options, class_rows, regression_of
+from streamkern.cli.common_options import (
+    Say,
+    bad_rows_option,
+    checkpoint_option,
+    common,
+    data_options,
+    drop_checkpoint,
+    force_option,
+    place_options,
+)
 from streamkern.cli.model_options import (
     check_like,
     like_option,
@@ -19,18 +29,8 @@ from streamkern.cli.model_options import (
     sparse_of,
     sparse_options,
 )
-from streamkern.cli.options import (
-    Say,
-    bad_rows_option,
-    checkpoint_option,
-    common,
-    data_options,
-    drop_checkpoint,
-    force_option,
-    place_options,
-)
-from streamkern.cli.reporting import folders_option, report_option, write_report
-from streamkern.wording import listed
+from streamkern.cli.report_option import folders_option, report_option, write_report
+from streamkern.errors.formatting import listed
 
 # Inputs that are named.
 _NAMED = 5
@@ -59,8 +59,8 @@ def fit(say: Say, **options: Any) -> None:
 
     DATA is an HDF5 file, several, or a quoted pattern, whose rows are one data set.
     """
-    from streamkern.model import pattern_of
-    from streamkern.ridgeoptions import RidgeOptions
+    from streamkern.models.ridge_model import pattern_of
+    from streamkern.models.ridge_options import RidgeOptions
 
     check_like(options["like"])
     choices = penalty_of(options) | sparse_of(options)
@@ -139,7 +139,7 @@ def data_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _called(report: dict[str, Any]) -> str:
-    from streamkern.recipes.names import target_names
+    from streamkern.sources.preprocessing.column_names import target_names
 
     names = None if "classes" in report else target_names(report)
     return "" if names is None else f": {listed(names, _NAMED)}"
@@ -173,7 +173,7 @@ def metric_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
         how = f"learnt, round {number} of {max(each['number'] for each in rounds)}"
         if not number:
             return [("metric", "plain distances, which predicted better than a learnt one")]
-    from streamkern.recipes.names import input_names
+    from streamkern.sources.preprocessing.column_names import input_names
 
     names, columns = input_names(report), metric["columns"]
     called = columns if names is None else [names[j] for j in columns]
@@ -185,7 +185,7 @@ def metric_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
 
 def pass_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
     """Return what reading took, and what was left out."""
-    from streamkern.memory import in_words
+    from streamkern.runtime.memory import in_words
 
     peak = in_words(report["peak_worker_bytes"])
     seconds = ", ".join(f"{name} {value:.1f}" for name, value in report["seconds"].items())
@@ -205,7 +205,7 @@ def pass_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
     ):
         if report.get(key):
             rows.append((label, f"{report[key]:,}"))
-    from streamkern.recipes.names import input_names
+    from streamkern.sources.preprocessing.column_names import input_names
 
     names = input_names(report)
     for label, key in (

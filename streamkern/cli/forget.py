@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
+from streamkern.cli.common_options import Say, common, data_options, force_option, place_options
 from streamkern.cli.moments import report_on
-from streamkern.cli.options import Say, common, data_options, force_option, place_options
 
 
 @click.command()
@@ -27,10 +27,10 @@ def forget(say: Say, **options: Any) -> None:
     still know the rows: solve again. Standardisation and length scale stay as they were chosen
     when the rows were in.
     """
-    from streamkern.cli.outputs import check_outputs
-    from streamkern.cli.place import Place
-    from streamkern.datamoments import load_moments
+    from streamkern.cli.compute_place import Place
+    from streamkern.cli.output_paths import check_outputs
     from streamkern.errors import OutputError
+    from streamkern.models.data_moments import load_moments
     from streamkern.sources import open_hdf5
 
     out = options["out"] or options["moments"]

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streamkern.cli.class_options import classify_option
-from streamkern.cli.options import Say, common, data_options
+from streamkern.cli.common_options import Say, common, data_options
 
 if TYPE_CHECKING:
-    from streamkern.plan import Plan
+    from streamkern.parameters.plan import Plan
     from streamkern.sources import Source
-    from streamkern.sources.contents import Contents
+    from streamkern.sources.file_contents import Contents
 
 
 @click.command()
@@ -32,10 +32,10 @@ def inspect(
 ) -> None:
     """Show the datasets in DATA, and what a fit on X and y would need."""
     from streamkern.errors import DataError
-    from streamkern.labelling import labelled_source
-    from streamkern.plan import plan_fit
+    from streamkern.models.labelling import labelled_source
+    from streamkern.parameters.plan import plan_fit
     from streamkern.sources import open_hdf5
-    from streamkern.sources.contents import describe_files
+    from streamkern.sources.file_contents import describe_files
 
     files = describe_files(data)
     for path, datasets in files.items():
@@ -62,7 +62,7 @@ def inspect(
 
 
 def _show(say: Say, path: str, datasets: list[Contents]) -> None:
-    from streamkern.memory import in_words
+    from streamkern.runtime.memory import in_words
 
     rows = [
         (

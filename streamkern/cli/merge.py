@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
+from streamkern.cli.common_options import Say, common, force_option
 from streamkern.cli.moments import report_on
-from streamkern.cli.options import Say, common, force_option
 from streamkern.errors import DataError
 
 
@@ -27,9 +27,9 @@ def merge(say: Say, **options: Any) -> None:
     They must be of the same map: made with --like the first, or all with --no-standardize and the
     same options, --length-scale among them. Files that share rows are refused.
     """
-    from streamkern.cli.outputs import check_outputs
-    from streamkern.datamoments import load_moments
+    from streamkern.cli.output_paths import check_outputs
     from streamkern.errors import ParameterError
+    from streamkern.models.data_moments import load_moments
 
     first, *rest = options["paths"]
     if not rest:

@@ -15,10 +15,10 @@ from streamkern.features import FAMILIES
 from streamkern.kernels import KERNELS, Kernel, length_scale_of, parsed_kernel
 
 if TYPE_CHECKING:
-    from streamkern.cli.options import Say
-    from streamkern.cli.place import Place
-    from streamkern.fitoptions import FitOptions
-    from streamkern.plan import Plan
+    from streamkern.cli.common_options import Say
+    from streamkern.cli.compute_place import Place
+    from streamkern.parameters.fit_options import FitOptions
+    from streamkern.parameters.plan import Plan
     from streamkern.sources.hdf5 import HDF5Source
 
 # What moments or a model that others are to be like decide.
@@ -290,12 +290,12 @@ def model_of(options: dict[str, Any], **penalty: Any) -> Any:
 
     With those of `class_options` it is a classifier, where classes are asked for.
     """
-    from streamkern.model import RidgeModel
+    from streamkern.models.ridge_model import RidgeModel
 
     model_class: Any = RidgeModel
     chosen = class_choices(options)
     if chosen:
-        from streamkern.classifier import ClassifierModel
+        from streamkern.models.classifier_model import ClassifierModel
 
         model_class = ClassifierModel
     return model_class(
@@ -339,9 +339,9 @@ def prepared(
 
     Returns None after a dry run, with the plan printed.
     """
-    from streamkern.cli.outputs import check_outputs
-    from streamkern.cli.place import Place
-    from streamkern.fitoptions import check_folds
+    from streamkern.cli.compute_place import Place
+    from streamkern.cli.output_paths import check_outputs
+    from streamkern.parameters.fit_options import check_folds
     from streamkern.sources import open_hdf5
 
     labels, names = options.get("classify", False), (options["x"], options["y"])

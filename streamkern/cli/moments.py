@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streamkern.cli.class_options import class_options, class_rows, regression_of
-from streamkern.cli.model_options import (
-    check_like,
-    folds_of,
-    folds_options,
-    like_option,
-    map_options,
-    model_of,
-    prepared,
-)
-from streamkern.cli.options import (
+from streamkern.cli.common_options import (
     Say,
     bad_rows_option,
     checkpoint_option,
@@ -27,11 +18,20 @@ from streamkern.cli.options import (
     force_option,
     place_options,
 )
-from streamkern.cli.reporting import folders_option
+from streamkern.cli.model_options import (
+    check_like,
+    folds_of,
+    folds_options,
+    like_option,
+    map_options,
+    model_of,
+    prepared,
+)
+from streamkern.cli.report_option import folders_option
 from streamkern.kernels import length_scale_of
 
 if TYPE_CHECKING:
-    from streamkern.datamoments import DataMoments
+    from streamkern.models.data_moments import DataMoments
 
 
 @click.command()
@@ -55,8 +55,8 @@ def moments(say: Say, **options: Any) -> None:
     read together. For that every row is known again: by 9 bytes, in memory and in the file.
     Moments of further rows are made with --like M.h5.
     """
-    from streamkern.model import pattern_of
-    from streamkern.ridgeoptions import RidgeOptions
+    from streamkern.models.ridge_model import pattern_of
+    from streamkern.models.ridge_options import RidgeOptions
     from streamkern.storage import holds_moments
 
     like_path = options["like"]
@@ -101,7 +101,7 @@ def moments_report(found: DataMoments, path: str) -> dict[str, Any]:
 def moments_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
     """Return what a person wants to know of moments, as pairs of a name and a value."""
     from streamkern.cli.fit import data_rows, pass_rows
-    from streamkern.memory import in_words
+    from streamkern.runtime.memory import in_words
 
     n_folds = report["n_folds"]
     return [

@@ -6,8 +6,7 @@ from typing import Any
 
 import click
 
-from streamkern.cli.model_options import feature_options, kernel_named, prepared
-from streamkern.cli.options import (
+from streamkern.cli.common_options import (
     Say,
     bad_rows_option,
     checkpoint_option,
@@ -17,6 +16,7 @@ from streamkern.cli.options import (
     place_options,
     weights_option,
 )
+from streamkern.cli.model_options import feature_options, kernel_named, prepared
 from streamkern.errors import ParameterError
 
 # What moments have decided already.
@@ -58,10 +58,10 @@ def pca(say: Say, **options: Any) -> None:
     Targets are not read.  Of one moments file, which `streamkern moments` wrote, the components
     follow without reading rows.  `transform` then takes rows to their scores.
     """
-    from streamkern.fitoptions import FitOptions
-    from streamkern.fitting import fit_moments
-    from streamkern.pca.components import principal_components, save_components
-    from streamkern.principal import checked_number
+    from streamkern.models.component_fit import principal_components, save_components
+    from streamkern.models.moments_fit import fit_moments
+    from streamkern.parameters.fit_options import FitOptions
+    from streamkern.predict.principal_components import checked_number
     from streamkern.storage import holds_moments
 
     wanted = checked_number(_number(options["components"]))
@@ -94,10 +94,10 @@ def pca(say: Say, **options: Any) -> None:
 
 
 def _of_moments(say: Say, options: dict[str, Any], wanted: int | float | None) -> None:
-    from streamkern.cli.outputs import check_outputs
-    from streamkern.cli.place import Place
-    from streamkern.datamoments import load_moments
-    from streamkern.pca.components import principal_components, save_components
+    from streamkern.cli.compute_place import Place
+    from streamkern.cli.output_paths import check_outputs
+    from streamkern.models.component_fit import principal_components, save_components
+    from streamkern.models.data_moments import load_moments
 
     (path,), out = options["data"], options["out"]
     context = click.get_current_context()

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from streamkern.cli.class_options import opened_model
-from streamkern.cli.options import Say, bad_rows_option, common, force_option, place_options
+from streamkern.cli.common_options import Say, bad_rows_option, common, force_option, place_options
 from streamkern.errors import ModelFileError, ParameterError
 
 
@@ -37,11 +37,11 @@ def predict(say: Say, **options: Any) -> None:
     With --on-bad-rows skip, rows with NaN or infinite values are predicted as NaN, or as an empty
     text.
     """
-    from streamkern.classification import predict_classes_to_hdf5
-    from streamkern.cli.outputs import check_outputs
-    from streamkern.cli.place import Place
-    from streamkern.cli.rows import opened_rows
-    from streamkern.prediction import predict_to_hdf5
+    from streamkern.cli.compute_place import Place
+    from streamkern.cli.input_rows import opened_rows
+    from streamkern.cli.output_paths import check_outputs
+    from streamkern.models.classifier_passes import predict_classes_to_hdf5
+    from streamkern.models.prediction import predict_to_hdf5
     from streamkern.storage import FORMATS, exported
 
     opened = opened_model(options["model"], with_equations=options["std"])

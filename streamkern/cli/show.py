@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from streamkern.cli.options import Say, common
+from streamkern.cli.common_options import Say, common
 from streamkern.errors import ModelFileError, StreamkernError, first_line
-from streamkern.wording import listed
+from streamkern.errors.formatting import listed
 
 # Columns that are named.
 _NAMED = 8
@@ -45,7 +45,7 @@ def show(say: Say, model: str) -> None:
 def _show_model(say: Say, path: str) -> None:
     from streamkern.cli.fit import card_rows
     from streamkern.cli.tune import tell_search
-    from streamkern.storage import read_model
+    from streamkern.models.model_files import read_model
 
     card = read_model(path, with_equations=False).card
     report = card["report"]
@@ -57,8 +57,8 @@ def _show_model(say: Say, path: str) -> None:
 
 def _table_rows(card: dict[str, Any]) -> list[tuple[str, str]]:
     """Return which columns of a table or of a data frame the model takes, where they have names."""
-    from streamkern.recipes import recipe_of
-    from streamkern.recipes.names import input_names
+    from streamkern.sources.preprocessing import recipe_of
+    from streamkern.sources.preprocessing.column_names import input_names
 
     recipe = recipe_of(card["report"])
     names = input_names(card["report"]) or card.get("feature_names")
@@ -69,8 +69,8 @@ def _table_rows(card: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _show_boosted(say: Say, path: str) -> None:
-    from streamkern.cli.boosting import boosted_rows, tell_rounds
-    from streamkern.storage import read_ensemble
+    from streamkern.cli.boost_option import boosted_rows, tell_rounds
+    from streamkern.models.ensemble_files import read_ensemble
 
     card = read_ensemble(path).card
     report = card["report"]
@@ -96,7 +96,7 @@ def _card_rows(
 
 def _show_moments(say: Say, path: str) -> None:
     from streamkern.cli.moments import moments_report, moments_rows
-    from streamkern.datamoments import moments_header
+    from streamkern.models.data_moments import moments_header
 
     found = moments_header(path)
     report = moments_report(found, path)
@@ -107,7 +107,7 @@ def _show_moments(say: Say, path: str) -> None:
 
 def _show_components(say: Say, path: str) -> None:
     from streamkern.cli.pca import pca_rows
-    from streamkern.storage import read_components
+    from streamkern.models.component_files import read_components
 
     _, card = read_components(path)
     made = f"{card['created']} by streamkern {card['versions']['streamkern']}"

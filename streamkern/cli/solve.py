@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from streamkern.cli.class_options import calibration_option, class_choices
+from streamkern.cli.common_options import Say, common, force_option, place_options
 from streamkern.cli.model_options import (
     alpha_of,
     alpha_options,
@@ -14,8 +15,7 @@ from streamkern.cli.model_options import (
     sparse_of,
     sparse_options,
 )
-from streamkern.cli.options import Say, common, force_option, place_options
-from streamkern.cli.reporting import report_option, write_report
+from streamkern.cli.report_option import report_option, write_report
 
 
 @click.command()
@@ -45,12 +45,12 @@ def solve(say: Say, **options: Any) -> None:
     Of moments with classes that is a classifier, calibrated by the scores of every fold that the
     other folds give, as the moments tell them.
     """
+    from streamkern.cli.compute_place import Place
     from streamkern.cli.fit import report_on
-    from streamkern.cli.outputs import check_outputs
-    from streamkern.cli.place import Place
-    from streamkern.datamoments import load_moments
+    from streamkern.cli.output_paths import check_outputs
     from streamkern.errors import ParameterError
-    from streamkern.model import RidgeModel
+    from streamkern.models.data_moments import load_moments
+    from streamkern.models.ridge_model import RidgeModel
 
     chosen = alpha_of(options) | sparse_of(options)
     components = options["components"] and components_of(options["components"])
@@ -63,7 +63,7 @@ def solve(say: Say, **options: Any) -> None:
         )
     is_classifier = "classes" in moments.report
     if is_classifier:
-        from streamkern.classifier import ClassifierModel
+        from streamkern.models.classifier_model import ClassifierModel
 
         if options["calibration"] is None:
             options["calibration"] = "sigmoid" if moments.n_folds > 1 else "none"

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from streamkern.cli.options import Say, bad_rows_option, common, force_option, place_options
+from streamkern.cli.common_options import Say, bad_rows_option, common, force_option, place_options
 
 
 @click.command()
@@ -30,11 +30,12 @@ def transform(say: Say, **options: Any) -> None:
 
     With --on-bad-rows skip, rows with NaN or infinite values become NaN.
     """
-    from streamkern.cli.outputs import check_outputs
-    from streamkern.cli.place import Place
-    from streamkern.cli.rows import opened_rows
-    from streamkern.pca.components import DATASET, transform_to_hdf5
-    from streamkern.storage import FORMATS, exported, read_components
+    from streamkern.cli.compute_place import Place
+    from streamkern.cli.input_rows import opened_rows
+    from streamkern.cli.output_paths import check_outputs
+    from streamkern.models.component_files import read_components
+    from streamkern.models.component_fit import DATASET, transform_to_hdf5
+    from streamkern.storage import FORMATS, exported
 
     found, card = read_components(options["model"])
     begun = time.perf_counter()

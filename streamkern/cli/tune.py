@@ -10,6 +10,16 @@ import click
 from click.core import ParameterSource
 
 from streamkern.cli.class_options import class_options, regression_of
+from streamkern.cli.common_options import (
+    Say,
+    bad_rows_option,
+    checkpoint_option,
+    common,
+    data_options,
+    drop_checkpoint,
+    force_option,
+    place_options,
+)
 from streamkern.cli.fit import report_on
 from streamkern.cli.model_options import (
     kernel_named,
@@ -21,17 +31,7 @@ from streamkern.cli.model_options import (
     sparse_of,
     sparse_options,
 )
-from streamkern.cli.options import (
-    Say,
-    bad_rows_option,
-    checkpoint_option,
-    common,
-    data_options,
-    drop_checkpoint,
-    force_option,
-    place_options,
-)
-from streamkern.cli.reporting import folders_option, report_option, write_report
+from streamkern.cli.report_option import folders_option, report_option, write_report
 from streamkern.errors import ParameterError
 from streamkern.kernels import separated
 
@@ -70,7 +70,7 @@ def tune(say: Say, **options: Any) -> None:
     the length scales and the features that are tried grow with what may be spent.  The fit comes on
     top.
     """
-    from streamkern.ridgeoptions import RidgeOptions
+    from streamkern.models.ridge_options import RidgeOptions
 
     kernels, maps = _chosen_among(options, "kernel"), _chosen_among(options, "feature_map")
     first = {
@@ -130,7 +130,7 @@ def tell_search(say: Say, report: dict[str, Any]) -> None:
 
 def frontier_rows(frontier: list[dict[str, Any]]) -> list[tuple[str, ...]]:
     """Return a row for every configuration that none beats in both, and the one chosen."""
-    from streamkern.tuning import map_in_words
+    from streamkern.tune.frontier import map_in_words
 
     return [
         (
@@ -156,7 +156,7 @@ def tuning_header(tried: list[dict[str, Any]]) -> tuple[str, ...]:
 
 def tuning_rows(tried: list[dict[str, Any]]) -> list[tuple[str, ...]]:
     """Return a row for every map, kernel and length scale: its errors left out, over sd(y)."""
-    from streamkern.tuning import map_in_words
+    from streamkern.tune.frontier import map_in_words
 
     sizes = sorted({attempt["n_components"] for attempt in tried})
     rows: dict[tuple[str, str, str], dict[int, float]] = {}

@@ -7,6 +7,14 @@ from typing import Any
 import click
 
 from streamkern.cli.class_options import growing_class_options, regression_of
+from streamkern.cli.common_options import (
+    Say,
+    bad_rows_option,
+    common,
+    data_options,
+    force_option,
+    place_options,
+)
 from streamkern.cli.model_options import (
     map_options,
     model_of,
@@ -15,15 +23,7 @@ from streamkern.cli.model_options import (
     sparse_of,
     sparse_options,
 )
-from streamkern.cli.options import (
-    Say,
-    bad_rows_option,
-    common,
-    data_options,
-    force_option,
-    place_options,
-)
-from streamkern.cli.reporting import folders_option, report_option, write_report
+from streamkern.cli.report_option import folders_option, report_option, write_report
 
 
 @click.command()
@@ -57,12 +57,12 @@ def window(say: Say, **options: Any) -> None:
     """
     from dataclasses import replace
 
+    from streamkern.cli.compute_place import Place
     from streamkern.cli.fit import report_on
-    from streamkern.cli.outputs import check_outputs
-    from streamkern.cli.place import Place
-    from streamkern.ridgeoptions import RidgeOptions
+    from streamkern.cli.output_paths import check_outputs
+    from streamkern.models.ridge_options import RidgeOptions
+    from streamkern.models.window_fit import fit_window, last_files
     from streamkern.sources import open_hdf5
-    from streamkern.window import fit_window, last_files
 
     choices = penalty_of(options) | sparse_of(options)
     model = model_of(options, **choices, fit_intercept=not options["no_intercept"])

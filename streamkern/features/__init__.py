@@ -2,19 +2,19 @@
 
 from streamkern.features.base import FeatureMap
 from streamkern.features.binning import RandomBinning
-from streamkern.features.chosen import Chosen
 from streamkern.features.cosines import Cosines
+from streamkern.features.dynamic_range import FlattenedSimilarities
 from streamkern.features.families import FAMILIES, Family
-from streamkern.features.flattened import FlattenedSimilarities
-from streamkern.features.fourier import RandomFourierFeatures
 from streamkern.features.grid import GridFourierFeatures
 from streamkern.features.identity import Identity
+from streamkern.features.kernel_values import Similarities
 from streamkern.features.nystroem import Nystroem, Projected
-from streamkern.features.quasi import QuasiRandomFourierFeatures
-from streamkern.features.similarity import Similarities
-from streamkern.features.sketch import TensorSketch
+from streamkern.features.quasi_monte_carlo import QuasiRandomFourierFeatures
+from streamkern.features.random_fourier import RandomFourierFeatures
+from streamkern.features.selected import Chosen
 from streamkern.features.standardized import Standardized, Standardizer
-from streamkern.features.structured import StructuredFourierFeatures
+from streamkern.features.structured_orthogonal import StructuredFourierFeatures
+from streamkern.features.tensor_sketch import TensorSketch
 
 __all__ = [
     "FAMILIES",

@@ -15,10 +15,10 @@ from streamkern.features.base import (
     checked_seed,
     kernel_and_options,
 )
-from streamkern.features.chosen import Chosen
-from streamkern.features.streams import stream
+from streamkern.features.random_streams import stream
+from streamkern.features.selected import Chosen
 from streamkern.kernels import Laplacian
-from streamkern.scratch import Scratch
+from streamkern.runtime.scratch import Scratch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -13,7 +13,7 @@ from streamkern.features.base import FeatureMap, cached_slices
 from streamkern.features.made import MadeFeatures
 from streamkern.features.projection import Frequencies
 from streamkern.features.trigonometry import cosines
-from streamkern.scratch import Scratch
+from streamkern.runtime.scratch import Scratch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

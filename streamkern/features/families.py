@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import ParameterError
 from streamkern.features.binning import RandomBinning
-from streamkern.features.fourier import RandomFourierFeatures
 from streamkern.features.grid import GridFourierFeatures
 from streamkern.features.identity import Identity
 from streamkern.features.nystroem import Nystroem
-from streamkern.features.quasi import QuasiRandomFourierFeatures
-from streamkern.features.sketch import TensorSketch
-from streamkern.features.structured import StructuredFourierFeatures
+from streamkern.features.quasi_monte_carlo import QuasiRandomFourierFeatures
+from streamkern.features.random_fourier import RandomFourierFeatures
+from streamkern.features.structured_orthogonal import StructuredFourierFeatures
+from streamkern.features.tensor_sketch import TensorSketch
 
 if TYPE_CHECKING:
     from collections.abc import Callable

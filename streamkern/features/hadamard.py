@@ -15,7 +15,7 @@ import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.features.projection import Projection
-from streamkern.scratch import Scratch
+from streamkern.runtime.scratch import Scratch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

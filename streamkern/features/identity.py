@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from streamkern._typing import Array
-    from streamkern.scratch import Scratch
+    from streamkern.runtime.scratch import Scratch
 
 
 class Identity(FeatureMap):

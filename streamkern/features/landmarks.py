@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.features.streams import stream
+from streamkern.errors.formatting import unknown
+from streamkern.features.random_streams import stream
 from streamkern.kernels import Kernel, ShiftInvariantKernel
 from streamkern.kernels.scaled import DistanceKernel
-from streamkern.wording import unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -125,7 +125,7 @@ def kmeans(
     from sklearn.cluster import KMeans  # noqa: PLC0415  slow, and only for this
     from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415
 
-    from streamkern.threads import openmp_thread  # noqa: PLC0415  predictions need NumPy alone
+    from streamkern.runtime.threads import openmp_thread  # noqa: PLC0415  predictions need NumPy alone
 
     p = rows.shape[1]
     scales = kernel.scales(p) if isinstance(kernel, DistanceKernel) else np.ones(p)

@@ -14,12 +14,12 @@ from streamkern.features.base import (
     checked_seed,
     kernel_and_options,
 )
-from streamkern.features.flattened import FlattenedSimilarities
+from streamkern.features.dynamic_range import FlattenedSimilarities
+from streamkern.features.kernel_values import Similarities, has_slopes
 from streamkern.features.landmarks import checked_choice, diagonal, landmarks
 from streamkern.features.made import MadeFeatures
-from streamkern.features.similarity import Similarities, has_slopes
-from streamkern.features.streams import stream
-from streamkern.scratch import Scratch
+from streamkern.features.random_streams import stream
+from streamkern.runtime.scratch import Scratch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from streamkern._typing import Array, Floats
-    from streamkern.scratch import Scratch
+    from streamkern.runtime.scratch import Scratch
 
 
 class Projection(ABC):

@@ -12,7 +12,7 @@ from streamkern.errors import ParameterError
 from streamkern.features.base import FeatureMap, checked_n_components, kernel_and_options
 from streamkern.features.cosines import Cosines, ProjectedFeatures
 from streamkern.features.projection import Frequencies, Projection
-from streamkern.features.streams import stream
+from streamkern.features.random_streams import stream
 from streamkern.features.trigonometry import cosines, cosines_and_sines
 from streamkern.kernels import ShiftInvariantKernel
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from streamkern._typing import Array, Floats
     from streamkern.kernels import Kernel
-    from streamkern.scratch import Scratch
+    from streamkern.runtime.scratch import Scratch
 
 # Streams of random numbers, kept apart so that more of one never changes another.
 DIRECTIONS, UNIFORMS, PHASES, LENGTHS = range(4)

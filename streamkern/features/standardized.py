@@ -9,7 +9,7 @@ import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.features.base import FeatureMap, cached_slices
-from streamkern.scratch import Scratch
+from streamkern.runtime.scratch import Scratch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -8,8 +8,8 @@ draws of that distribution, so that a feature map decides how the normal rows ar
 
 from streamkern.kernels.base import Kernel, LengthScale, ShiftInvariantKernel, length_scale_of
 from streamkern.kernels.combined import Combined, OnColumns, Product, Sum, simple_kernels
+from streamkern.kernels.dot_product import Linear, Polynomial
 from streamkern.kernels.expressions import as_kernel, kernel_from, parsed_kernel, separated
-from streamkern.kernels.products import Linear, Polynomial
 from streamkern.kernels.radial import (
     Gaussian,
     InverseMultiquadric,

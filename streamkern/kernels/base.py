@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.kernels.naming import all_parameters, own_parameters, with_parameters
+from streamkern.kernels.parameter_names import all_parameters, own_parameters, with_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from streamkern.errors import ParameterError
 from streamkern.kernels.base import Kernel, LengthScale, ShiftInvariantKernel
-from streamkern.kernels.combined.making import added, multiplied
+from streamkern.kernels.combined.construction import added, multiplied
 from streamkern.kernels.registry import KERNELS, restored_kernel, simple_kernel
 
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import ParameterError
+from streamkern.errors.formatting import unknown
 from streamkern.kernels.base import Kernel, ShiftInvariantKernel
 from streamkern.kernels.combined import OnColumns, Product, Sum
-from streamkern.kernels.products import Linear, Polynomial
+from streamkern.kernels.dot_product import Linear, Polynomial
 from streamkern.kernels.radial import Gaussian, InverseMultiquadric, Matern, RationalQuadratic
 from streamkern.kernels.scaled import ScaledKernel
 from streamkern.kernels.separable import Cauchy, Laplacian, Periodic
-from streamkern.wording import unknown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

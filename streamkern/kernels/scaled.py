@@ -11,7 +11,7 @@ import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.kernels.base import LengthScale, ShiftInvariantKernel, checked_rows
-from streamkern.kernels.median import median_distance
+from streamkern.kernels.median_length_scale import median_distance
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

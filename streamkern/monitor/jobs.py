@@ -14,7 +14,7 @@ from streamkern.monitor.passes import Pass
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from streamkern.observing import Event
+    from streamkern.runtime.events import Event
 
 # Jobs that are over are kept, up to so many.
 _KEPT = 20

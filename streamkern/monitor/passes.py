@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from streamkern.observing import Event
+    from streamkern.runtime.events import Event
 
 # What is left is told from so many seconds, or from such a part of those since the beginning.
 _WINDOW, _PART = 15.0, 1 / 3

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from streamkern.errors import ParameterError
 from streamkern.monitor.jobs import Jobs
-from streamkern.observing import observed
+from streamkern.runtime.events import observed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from streamkern.monitor.lines import Lines
+    from streamkern.monitor.log_lines import Lines
     from streamkern.monitor.terminal import LiveLines
-    from streamkern.observing import Event
+    from streamkern.runtime.events import Event
 
 STYLES = ("auto", "live", "plain", "json")
 
@@ -64,6 +64,6 @@ def _view(style: str) -> LiveLines | Lines:
         from streamkern.monitor.terminal import LiveLines  # noqa: PLC0415  rich takes long
 
         return LiveLines(Jobs())
-    from streamkern.monitor.lines import JsonLines, PlainLines  # noqa: PLC0415
+    from streamkern.monitor.log_lines import JsonLines, PlainLines  # noqa: PLC0415
 
     return JsonLines(Jobs()) if style == "json" else PlainLines(Jobs())

@@ -10,13 +10,13 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from streamkern.monitor import wording
-from streamkern.wording import printable
+from streamkern.errors.formatting import printable
+from streamkern.monitor import formatting_figures as wording
 
 if TYPE_CHECKING:
     from streamkern.monitor.jobs import Job, Jobs
     from streamkern.monitor.passes import Pass
-    from streamkern.observing import Event
+    from streamkern.runtime.events import Event
 
 _REFRESHES_A_SECOND = 4
 # What was over sooner nobody waited for.

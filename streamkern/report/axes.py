@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from streamkern.report.wording import number, power
+from streamkern.report.numbers import number, power
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streamkern._version import __version__
-from streamkern.fitted import LIBRARIES
+from streamkern.errors.formatting import listed
 from streamkern.kernels import as_kernel, length_scale_of
-from streamkern.machine import blas_libraries, processor
-from streamkern.memory import in_words
-from streamkern.recipes.names import named_inputs
-from streamkern.report.wording import number, percent, seconds
-from streamkern.selection.penalty import CRITERIA
-from streamkern.wording import listed
+from streamkern.models.fitted_ridge import LIBRARIES
+from streamkern.report.numbers import number, percent, seconds
+from streamkern.runtime.machine import blas_libraries, processor
+from streamkern.runtime.memory import in_words
+from streamkern.solve.penalty_curve import CRITERIA
+from streamkern.sources.preprocessing.column_names import named_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streamkern.model import RidgeModel
-    from streamkern.report.validation import Validation
+    from streamkern.models.ridge_model import RidgeModel
+    from streamkern.report.validation_pass import Validation
 
 _MOST_FILES = 20
 _MOST_INPUTS = 40

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from streamkern.memory import in_words
-from streamkern.report.figures import LEVELS, coverage
-from streamkern.report.validation import target_spread
-from streamkern.report.wording import counted, number, percent, seconds
+from streamkern.report.numbers import counted, number, percent, seconds
+from streamkern.report.prediction_figures import LEVELS, coverage
+from streamkern.report.validation_pass import target_spread
+from streamkern.runtime.memory import in_words
 
 if TYPE_CHECKING:
     from streamkern._typing import Floats
-    from streamkern.model import RidgeModel
-    from streamkern.report.validation import Validation
+    from streamkern.models.ridge_model import RidgeModel
+    from streamkern.report.validation_pass import Validation
 
 
 class Tile(NamedTuple):

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from streamkern.memory import usable_cores
+from streamkern.runtime.memory import usable_cores
+from streamkern.runtime.threads import blas_threads
 from streamkern.statistics.triangle import PANEL, rows_of
-from streamkern.threads import blas_threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable

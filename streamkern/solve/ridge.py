@@ -8,9 +8,10 @@ import numpy as np
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from streamkern.errors import ParameterError
-from streamkern.memory import check_free
+from streamkern.runtime.memory import check_free
+from streamkern.runtime.threads import blas_threads
 from streamkern.solve.cholesky import Cholesky
-from streamkern.solve.decomposition import decomposition_bytes
+from streamkern.solve.eigendecomposition import decomposition_bytes
 from streamkern.solve.solution import (
     RidgeSolution,
     check_finite,
@@ -18,7 +19,6 @@ from streamkern.solve.solution import (
     rss_rounding,
 )
 from streamkern.solve.spectrum import Eigenbasis
-from streamkern.threads import blas_threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable

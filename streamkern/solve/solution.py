@@ -12,7 +12,7 @@ from streamkern.errors import OverflowedError
 if TYPE_CHECKING:
     from streamkern._typing import Floats
     from streamkern.statistics import CentredMoments
-    from streamkern.statistics.centred import Precision
+    from streamkern.statistics.centred_moments import Precision
 
 # Relative to the largest eigenvalue of G: the noise that products leave in it.  In single
 # precision the measured error of G is 1e-8 to 1e-7 of its norm; in double, a few units of D eps.

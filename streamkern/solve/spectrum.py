@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamkern.errors import SingularSystemError
-from streamkern.solve.decomposition import decomposed, decomposed_in_range
+from streamkern.solve.eigendecomposition import decomposed, decomposed_in_range
 from streamkern.solve.solution import (
     RidgeSolution,
     check_finite,
@@ -24,7 +24,7 @@ from streamkern.solve.solution import (
 if TYPE_CHECKING:
     from streamkern._typing import Floats
     from streamkern.statistics import CentredMoments
-    from streamkern.statistics.centred import Precision
+    from streamkern.statistics.centred_moments import Precision
 
 # A rank below this share of D is worth looking for the range.
 _LOW_RANK = 0.375

@@ -9,7 +9,6 @@ import numpy as np
 from dask.base import is_dask_collection, tokenize
 
 from streamkern.errors import DataError
-from streamkern.numeric import as_numbers, as_table
 from streamkern.sources.base import (
     Block,
     Reader,
@@ -27,6 +26,7 @@ from streamkern.sources.lazy import (
     lazy_values,
     with_known_chunks,
 )
+from streamkern.sources.numeric import as_numbers, as_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streamkern.errors import DataError
-from streamkern.recipes.names import bad_columns, input_names
+from streamkern.sources.preprocessing.column_names import bad_columns, input_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -11,13 +11,13 @@ import numpy as np
 from tlz import partition_all
 
 from streamkern.errors import DataError, ParameterError
+from streamkern.errors.urls import is_url
 from streamkern.sources.base import Segment, Shard, Source, rounding_of
 from streamkern.sources.headers import CHUNK_CACHE_BYTES, FileRows, describe_rows, matching
 from streamkern.sources.label_columns import HDF5Labels
-from streamkern.sources.pieces import HDF5Reader, Piece
-from streamkern.sources.ranges import FRONTS, HELD_BYTES, fetch_fronts
-from streamkern.sources.stores import StoredFile, side_by_side
-from streamkern.urls import is_url
+from streamkern.sources.object_stores import StoredFile, side_by_side
+from streamkern.sources.range_file import FRONTS, HELD_BYTES, fetch_fronts
+from streamkern.sources.shard_reader import HDF5Reader, Piece
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import h5py
 
 from streamkern.errors import DataError
-from streamkern.recipes import RECIPE, Recipe
-from streamkern.sources.elsewhere import need_plain_file
-from streamkern.sources.ranges import RangeFile
-from streamkern.sources.stores import StoredFile, files_at
-from streamkern.sources.wholeness import Tables, filters_of
-from streamkern.urls import is_url
+from streamkern.errors.urls import is_url
+from streamkern.sources.dataset_checks import Tables, filters_of
+from streamkern.sources.external_files import need_plain_file
+from streamkern.sources.object_stores import StoredFile, files_at
+from streamkern.sources.preprocessing import RECIPE, Recipe
+from streamkern.sources.range_file import RangeFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

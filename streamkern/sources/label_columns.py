@@ -11,8 +11,8 @@ import numpy as np
 from dask.base import tokenize
 
 from streamkern.errors import DataError
+from streamkern.sources.dataset_checks import Tables, is_text
 from streamkern.sources.headers import OUTAGES, opened, patiently, undamaged
-from streamkern.sources.wholeness import Tables, is_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from streamkern._typing import Array
     from streamkern.sources.base import Shard
-    from streamkern.sources.pieces import Piece
+    from streamkern.sources.shard_reader import Piece
 
 # Labels that are held at a time before they are codes.
 _AT_ONCE = 1 << 15

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamkern.errors import DataError
-from streamkern.numeric import in_one_type
+from streamkern.sources.numeric import in_one_type
 
 
 def is_dask_array(X: Any) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from streamkern.scratch import Scratch
+    from streamkern.runtime.scratch import Scratch
     from streamkern.sources import Block
     from streamkern.statistics.work import Work
 

@@ -12,13 +12,13 @@ import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.statistics.base import Statistic
-from streamkern.statistics.sample import hashed
+from streamkern.statistics.spread_sample import hashed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from streamkern._typing import Array
-    from streamkern.ensemble import Ensemble
+    from streamkern.predict.ensemble import Ensemble
     from streamkern.sources import Block, Shard
     from streamkern.statistics.work import Work
 

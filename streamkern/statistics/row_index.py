@@ -8,7 +8,7 @@ import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.statistics.base import Statistic
-from streamkern.statistics.sample import mixed
+from streamkern.statistics.spread_sample import mixed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

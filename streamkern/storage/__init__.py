@@ -16,11 +16,6 @@ from streamkern.storage.checkpoints import (
     opened_checkpoint,
     remove_checkpoint,
 )
-from streamkern.storage.components import read_components, write_components
-from streamkern.storage.ensembles import EnsembleFile, read_ensemble, write_ensemble
-from streamkern.storage.exports import FORMATS, exported
-from streamkern.storage.models import ModelFile, read_model, write_model
-from streamkern.storage.moments import MomentsFile, read_moments, write_moments
 from streamkern.storage.outputs import (
     check_format,
     check_output,
@@ -28,17 +23,15 @@ from streamkern.storage.outputs import (
     make_folder,
     replacing,
 )
-from streamkern.storage.recipes import read_recipe
-from streamkern.storage.rows import RowWriter, texts_of
+from streamkern.storage.recipe_files import read_recipe
+from streamkern.storage.row_writer import RowWriter, texts_of
+from streamkern.storage.table_export import FORMATS, exported
 
 __all__ = [
     "COMPONENTS",
     "FORMATS",
     "MOMENTS",
     "Checkpoint",
-    "EnsembleFile",
-    "ModelFile",
-    "MomentsFile",
     "RowWriter",
     "SavedPass",
     "check_format",
@@ -53,16 +46,8 @@ __all__ = [
     "make_folder",
     "opened_card",
     "opened_checkpoint",
-    "read_components",
-    "read_ensemble",
-    "read_model",
-    "read_moments",
     "read_recipe",
     "remove_checkpoint",
     "replacing",
     "texts_of",
-    "write_components",
-    "write_ensemble",
-    "write_model",
-    "write_moments",
 ]

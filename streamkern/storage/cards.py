@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.errors import ModelFileError, first_line
+from streamkern.errors.formatting import json_text
 from streamkern.features import MAPS
 from streamkern.storage.outputs import local_path
 from streamkern.storage.untrusted import (
@@ -21,7 +22,6 @@ from streamkern.storage.untrusted import (
     opened,
     text,
 )
-from streamkern.wording import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

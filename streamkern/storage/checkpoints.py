@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import CheckpointError, StreamkernWarning, first_line
 from streamkern.storage.cards import plain
+from streamkern.storage.nested_values import is_whole, read_plain, write_plain
 from streamkern.storage.outputs import make_folder, remove_abandoned, replacing
-from streamkern.storage.plain import is_whole, read_plain, write_plain
 from streamkern.storage.untrusted import json_of
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import h5py
 
-from streamkern.stopping import between_callbacks, not_interrupted
+from streamkern.runtime.signals import between_callbacks, not_interrupted
 from streamkern.storage.outputs import check_format, replacing
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streamkern.errors import OutputError, ParameterError
-from streamkern.stopping import held
-from streamkern.urls import is_url, shown
+from streamkern.errors.urls import is_url, shown
+from streamkern.runtime.signals import held
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

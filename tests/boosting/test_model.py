@@ -16,10 +16,10 @@ from sklearn.metrics import log_loss
 import streamkern
 from streamkern import RandomFeatureAdaBoost, RandomFeatureClassifier, RandomFeatureRidge
 from streamkern.errors import DataError, ModelFileError, ParameterError
-from streamkern.fitoptions import plan_for
-from streamkern.ridgeoptions import RidgeOptions
+from streamkern.models.model_files import read_model
+from streamkern.models.ridge_options import RidgeOptions
+from streamkern.parameters.fit_options import plan_for
 from streamkern.sources import ArraySource
-from streamkern.storage import read_model
 
 N = 300
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import streamkern
-from streamkern import plan
-from streamkern.boosting import BoostedModel
-from streamkern.ensemble import ALGORITHMS
 from streamkern.errors import DataError
-from streamkern.metric import metric_of_map
-from streamkern.model import RidgeModel
+from streamkern.features.metric import metric_of_map
+from streamkern.models.boosting_model import BoostedModel
+from streamkern.models.ridge_model import RidgeModel
+from streamkern.parameters import plan
+from streamkern.predict.ensemble import ALGORITHMS
 
 N, P, ALPHA = 600, 2, 0.1
 

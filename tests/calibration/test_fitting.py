@@ -7,10 +7,10 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.isotonic import IsotonicRegression
 
-from streamkern.calibration import CALIBRATORS, checked_method, fitted_calibrator
-from streamkern.calibration.fitting import platt
 from streamkern.errors import ParameterError
-from streamkern.statistics import ScoreTable
+from streamkern.predict.calibration_fit import checked_method, fitted_calibrator, platt
+from streamkern.predict.calibrators import CALIBRATORS
+from streamkern.predict.class_scores import ScoreTable
 
 
 def rows(n=400, seed=0):

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from commandline import report_of, rows, streamkern, write
 
 from streamkern.cli import main
-from streamkern.cli.options import Say
+from streamkern.cli.common_options import Say
 
 
 @pytest.fixture(autouse=True)
@@ -154,7 +154,7 @@ def test_an_existing_result_is_found_out_before_the_work(folder, monkeypatch, na
     def compare_source(*arguments, **options):
         raise AssertionError("the work was begun")
 
-    monkeypatch.setattr("streamkern.comparison.sweep", compare_source)
+    monkeypatch.setattr("streamkern.report.comparison", compare_source)
     status, message = refused(*COMPARE)
     assert (status, "exists already; give --force" in message) == (1, True)
     assert [path.name for path in (folder / "found").iterdir()] == [name]

@@ -11,15 +11,16 @@ import pytest
 from click.testing import CliRunner
 
 import streamkern
-from streamkern import comparison, fitting
-from streamkern.boosting import BoostedModel
-from streamkern.classifier import ClassifierModel
+from streamkern import comparison
 from streamkern.cli import main
 from streamkern.cli.model_options import kernel_named
 from streamkern.errors import DataError
 from streamkern.kernels import KERNELS, Gaussian
-from streamkern.model import RidgeModel
-from streamkern.ridgeoptions import RidgeOptions
+from streamkern.models import moments_fit as fitting
+from streamkern.models.boosting_model import BoostedModel
+from streamkern.models.classifier_model import ClassifierModel
+from streamkern.models.ridge_model import RidgeModel
+from streamkern.models.ridge_options import RidgeOptions
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from commandline import report_of, rows, streamkern, write
 
 import streamkern as library
 from streamkern.cli import main
-from streamkern.sources.pieces import HDF5Reader
+from streamkern.sources.shard_reader import HDF5Reader
 
 
 @pytest.fixture(autouse=True)

@@ -15,9 +15,9 @@ from h5py import h5t
 
 from streamkern.cli import main
 from streamkern.errors import DataError
-from streamkern.plan import plan_fit
+from streamkern.parameters.plan import plan_fit
 from streamkern.sources import open_hdf5
-from streamkern.sources.contents import describe_file
+from streamkern.sources.file_contents import describe_file
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from commandline import report_of, rows, small_files, streamkern, write
 
 from streamkern import RandomFeatureRidge, load, load_moments
 from streamkern.cli import main
-from streamkern.datamoments import DataMoments
+from streamkern.models.data_moments import DataMoments
 
 KEYS = {
     "rows", "n_features", "n_targets", "n_components", "n_folds", "kernel", "length_scale",

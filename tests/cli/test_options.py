@@ -20,9 +20,9 @@ from click.testing import CliRunner
 
 from streamkern._version import __version__
 from streamkern.cli import COMMANDS, main
-from streamkern.model import RidgeModel
-from streamkern.monitor.lines import write_event
-from streamkern.predictor import PredictionBuffers
+from streamkern.models.ridge_model import RidgeModel
+from streamkern.monitor.log_lines import write_event
+from streamkern.predict.predictor import PredictionBuffers
 
 SCRIPT = Path(sys.executable).with_name("streamkern")
 FIT = ("fit", "data.h5", "--out", "out.h5", "--components", "32")
@@ -156,8 +156,8 @@ def test_people_get_no_json_unless_they_ask(command):
 PASSES = {"fit": ["columns", "moments"], "predict": ["predict"], "evaluate": ["evaluate"]}
 # What is over at once is mentioned too.
 NOTHING_IS_SHORT = """
-import streamkern.monitor.lines
-streamkern.monitor.lines._SHORT = 0
+import streamkern.monitor.log_lines
+streamkern.monitor.log_lines._SHORT = 0
 from streamkern.cli import main
 main()
 """

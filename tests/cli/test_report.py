@@ -16,7 +16,7 @@ from pages import Page
 
 from streamkern import load
 from streamkern.cli import main
-from streamkern.cli.reporting import quoted
+from streamkern.cli.report_option import quoted
 from streamkern.sources.hdf5 import HDF5Reader
 
 FIT = ("fit", "data.h5", "--out", "model.h5", "--components", 32)

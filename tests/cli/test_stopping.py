@@ -22,8 +22,8 @@ from click.testing import CliRunner
 from conftest import wait_until
 
 from streamkern.cli import main
-from streamkern.cli.options import common
-from streamkern.stopping import Stopped, end_at_once, stoppable, stopping
+from streamkern.cli.common_options import common
+from streamkern.runtime.signals import Stopped, end_at_once, stoppable, stopping
 from streamkern.storage import disk
 
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}
@@ -127,7 +127,7 @@ def test_ctrl_c_while_a_cluster_starts_is_heard(data, tmp_path, seconds):
 def test_a_second_signal_ends_the_program_at_once(data, tmp_path):
     code = (
         "import os, signal, time\n"
-        "from streamkern.stopping import stoppable\n"
+        "from streamkern.runtime.signals import stoppable\n"
         "with stoppable():\n"
         "    try:\n"
         "        os.kill(os.getpid(), signal.SIGINT); time.sleep(60)\n"
@@ -191,7 +191,7 @@ def run_stoppable(code):
     """What a program prints that runs code where signals raise."""
     program = (
         "import gc, os, signal, time\n"
-        "from streamkern.stopping import Stopped, held, stoppable\n"
+        "from streamkern.runtime.signals import Stopped, held, stoppable\n"
         "try:\n"
         "    with stoppable():\n"
         f"        {code}\n"

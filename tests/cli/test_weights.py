@@ -13,7 +13,7 @@ from commandline import report_of, rows, streamkern
 
 from streamkern import RandomFeatureRidge, load, open_hdf5
 from streamkern.cli import main
-from streamkern.comparison import compare
+from streamkern.report.comparison import compare
 
 FIT = ("--length-scale", 0.7, "--alpha", 0.3, "--components", 32, "--precision", "double")
 

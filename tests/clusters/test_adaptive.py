@@ -15,10 +15,10 @@ from places import adjusted, bits, fit_started, report_of
 from troubles import SHARD_ROWS, SHARDS, P, Troubled
 
 import streamkern
-from streamkern import downscaling
-from streamkern.engine import accumulate
+from streamkern.engine import adaptive_workers as downscaling
+from streamkern.engine.reduction import accumulate
 from streamkern.features import Identity
-from streamkern.observing import observed
+from streamkern.runtime.events import observed
 from streamkern.statistics import Moments
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from places import FILES
 
-from streamkern.clusterfile import read_cluster_file
+from streamkern.engine.cluster_file import read_cluster_file
 
 PAGES = (FILES.parent / "README.md").read_text()
 NAMES = sorted(path.name for path in FILES.iterdir())

@@ -12,7 +12,7 @@ import pytest
 from conftest import running_scheduler
 from places import FILES, adjusted, bits, fit_started, report_of
 
-from streamkern.clusterfile import read_cluster_file
+from streamkern.engine.cluster_file import read_cluster_file
 
 dask_jobqueue = pytest.importorskip("dask_jobqueue", reason="needs the package dask-jobqueue")
 

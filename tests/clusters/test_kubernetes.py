@@ -17,7 +17,7 @@ import pytest
 import yaml
 from places import FILES, fit_started
 
-from streamkern.clusterfile import read_cluster_file
+from streamkern.engine.cluster_file import read_cluster_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

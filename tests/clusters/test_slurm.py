@@ -30,7 +30,7 @@ from places import (
 )
 
 import streamkern
-from streamkern.observing import observed
+from streamkern.runtime.events import observed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -25,7 +25,7 @@ from streamkern import (
     RationalQuadratic,
 )
 from streamkern.errors import OutputError, ParameterError
-from streamkern.exchange import graph
+from streamkern.report import onnx_graph as graph
 
 P = 3
 TYPES = {"single": np.float32, "double": np.float64}

@@ -14,9 +14,9 @@ from tolerances import assert_close
 
 from streamkern.errors import DataError, ParameterError
 from streamkern.features import RandomFourierFeatures, base
-from streamkern.features.fourier import independent_rows, orthogonal_rows
+from streamkern.features.random_fourier import independent_rows, orthogonal_rows
 from streamkern.kernels import Gaussian, Laplacian, Linear, Matern
-from streamkern.scratch import Scratch
+from streamkern.runtime.scratch import Scratch
 
 every_kernel = pytest.mark.parametrize(
     "kernel",

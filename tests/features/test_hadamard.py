@@ -16,7 +16,7 @@ from streamkern.features.hadamard import (
     small_matrices,
     transform,
 )
-from streamkern.scratch import Scratch
+from streamkern.runtime.scratch import Scratch
 
 ORDERS = [64, 80, 96, 128, 160, 192, 1024]
 

@@ -9,7 +9,7 @@ import pytest
 
 from streamkern.errors import DataError, ParameterError
 from streamkern.features import Identity, Standardized, Standardizer
-from streamkern.model import RidgeModel
+from streamkern.models.ridge_model import RidgeModel
 
 ROWS = np.random.default_rng(0).standard_normal((9, 3))
 

@@ -336,7 +336,7 @@ def test_the_number_of_cores_changes_no_bit_of_kmeans():
 import hashlib, numpy as np
 from streamkern.features import Nystroem
 from streamkern.kernels import Gaussian
-from streamkern.threads import blas_threads
+from streamkern.runtime.threads import blas_threads
 rows = np.random.default_rng(0).standard_normal((2000, 5))
 with blas_threads(1):
     phi = Nystroem(Gaussian(2.0), 100).draw(5, rows)

@@ -9,7 +9,7 @@ from scipy import stats
 from streamkern.errors import ParameterError
 from streamkern.features import QuasiRandomFourierFeatures
 from streamkern.features.families import FAMILIES
-from streamkern.features.quasi import quasi_random_points
+from streamkern.features.quasi_monte_carlo import quasi_random_points
 from streamkern.kernels import Gaussian
 
 every_sequence = pytest.mark.parametrize("sequence", ["sobol", "halton"])

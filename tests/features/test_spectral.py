@@ -17,7 +17,7 @@ from streamkern.features import MAPS, Cosines, Standardized, Standardizer, base
 from streamkern.features.families import FAMILIES
 from streamkern.features.spectral import SpectralFeatures
 from streamkern.kernels import Gaussian, Laplacian, Matern, Polynomial
-from streamkern.scratch import Scratch
+from streamkern.runtime.scratch import Scratch
 
 P, D = 3, 44
 # The kernels of families that are not for the Gaussian.

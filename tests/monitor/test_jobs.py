@@ -11,12 +11,12 @@ from monitor.events import ROWS, SHARDS, Story
 from prometheus_client import CollectorRegistry, generate_latest
 
 import streamkern
-from streamkern.monitor import panels
+from streamkern.monitor import dashboard_panels as panels
+from streamkern.monitor.dashboard_page import _penalty_curve
 from streamkern.monitor.jobs import Jobs
 from streamkern.monitor.metrics import JobsCollector
-from streamkern.monitor.page import _penalty_curve
-from streamkern.monitor.plugin import Watch
-from streamkern.observing import TOPIC, observed
+from streamkern.monitor.scheduler_plugin import Watch
+from streamkern.runtime.events import TOPIC, observed
 
 
 @pytest.fixture

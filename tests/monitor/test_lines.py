@@ -12,8 +12,8 @@ from monitor.events import Story
 
 import streamkern
 from streamkern.errors import ParameterError
-from streamkern.monitor import lines
-from streamkern.monitor.lines import JsonLines, PlainLines
+from streamkern.monitor import log_lines as lines
+from streamkern.monitor.log_lines import JsonLines, PlainLines
 from streamkern.sources import ArraySource, Reader
 
 

@@ -20,8 +20,8 @@ from conftest import dask_process, running_scheduler, wait_until
 from monitor.events import Story
 
 import streamkern
-from streamkern.monitor import panels
-from streamkern.observing import TOPIC
+from streamkern.monitor import dashboard_panels as panels
+from streamkern.runtime.events import TOPIC
 
 pytestmark = pytest.mark.cluster
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'\n"
@@ -125,7 +125,7 @@ def test_several_jobs_are_told_apart_and_one_can_be_picked(browser):
 
 
 def test_jobs_of_a_client_that_is_gone_are_over(tmp_path):
-    preload = ("--preload", "streamkern.monitor.plugin")
+    preload = ("--preload", "streamkern.monitor.scheduler_plugin")
     running = 'streamkern_job_running{id="j",name="fit a.h5"} '
     with running_scheduler(tmp_path, *preload, dashboard=True) as file:
         with distributed.Client(json.loads(file.read_text())["address"]) as client:
@@ -172,7 +172,7 @@ def test_a_scheduler_that_runs_already_gets_the_page_with_what_was_told_before(d
 
 
 def test_a_scheduler_can_bring_the_page_with_it(tmp_path):
-    preload = ("--preload", "streamkern.monitor.plugin", "--dashboard-prefix", "/at")
+    preload = ("--preload", "streamkern.monitor.scheduler_plugin", "--dashboard-prefix", "/at")
     with running_scheduler(tmp_path, *preload, dashboard=True) as file:
         address = json.loads(file.read_text())["address"]
         with distributed.Client(address) as client:

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from monitor.events import Story
 
-from streamkern.monitor.page import _View
+from streamkern.monitor.dashboard_page import _View
 
 MB = 10**6
 WORKER = "tcp://10.0.0.1:4000"

@@ -20,7 +20,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import streamkern
 from streamkern import Gaussian, Linear, RandomFeaturePCA, RandomFeatureRidge, open_hdf5
 from streamkern.errors import DataError, ModelFileError, ParameterError, StreamkernWarning
-from streamkern.storage import read_components, read_model
+from streamkern.models.component_files import read_components
+from streamkern.models.model_files import read_model
 
 P = 4
 ATTRIBUTES = (

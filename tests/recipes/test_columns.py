@@ -13,8 +13,8 @@ from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
 from streamkern.errors import DataError
-from streamkern.recipes import Recipe
-from streamkern.recipes.columns import Categories, Numbers, Ordinal, Times
+from streamkern.sources.preprocessing import Recipe
+from streamkern.sources.preprocessing.column_encoders import Categories, Numbers, Ordinal, Times
 
 
 def encoded(column, values, missing=("?",)):

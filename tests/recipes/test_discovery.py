@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from streamkern.errors import DataError, ParameterError
-from streamkern.recipes import RecipeOptions, discover
-from streamkern.recipes.columns import Categories, Numbers, Ordinal, Times
+from streamkern.sources.preprocessing import RecipeOptions, discover
+from streamkern.sources.preprocessing.column_encoders import Categories, Numbers, Ordinal, Times
 
 
 def found(columns, *, targets=(), rows=1000, is_written=True, **options):

@@ -9,8 +9,8 @@ from sklearn.metrics import accuracy_score, confusion_matrix, log_loss, roc_auc_
 
 from streamkern import Gaussian, RandomFeatureClassifier, write_report
 from streamkern.errors import DataError
-from streamkern.report.classes import class_figures, confusion_columns, validated_classes
-from streamkern.unseen import folds_of, unseen_by
+from streamkern.models.held_out_predictors import folds_of, unseen_by
+from streamkern.report.class_figures import class_figures, confusion_columns, validated_classes
 
 NAMES = np.array(["hill", "lake", "moor"])
 

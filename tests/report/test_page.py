@@ -26,7 +26,8 @@ from streamkern import (
     write_report,
 )
 from streamkern.errors import OutputError, ParameterError, StreamkernWarning
-from streamkern.report import page, wording
+from streamkern.report import html_page as page
+from streamkern.report import numbers as wording
 from streamkern.sources.hdf5 import HDF5Reader
 
 N, P = 400, 3

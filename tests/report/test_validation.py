@@ -14,12 +14,12 @@ from tolerances import assert_close
 
 import streamkern
 from streamkern import Gaussian, RandomFeatureRidge, open_hdf5
+from streamkern.engine.scheduler import run
 from streamkern.errors import DataError, ModelFileError
 from streamkern.features import RandomFourierFeatures
-from streamkern.report import validation
-from streamkern.report.figures import LEVELS, coverage
-from streamkern.report.validation import validated
-from streamkern.scheduling import run
+from streamkern.report import validation_pass as validation
+from streamkern.report.prediction_figures import LEVELS, coverage
+from streamkern.report.validation_pass import validated
 from streamkern.sources import as_source
 
 N, P = 260, 3

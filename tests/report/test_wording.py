@@ -2,7 +2,7 @@
 
 import pytest
 
-from streamkern.report import wording
+from streamkern.report import numbers as wording
 
 
 @pytest.mark.parametrize(

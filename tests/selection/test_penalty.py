@@ -14,8 +14,9 @@ from naive import quick
 from tolerances import assert_close
 
 from streamkern.errors import ParameterError
-from streamkern.selection import HeldOut, PenaltyCurve, checked_penalty, default_grid
 from streamkern.solve import Spectrum
+from streamkern.solve.cross_validation import HeldOut
+from streamkern.solve.penalty_curve import PenaltyCurve, checked_penalty, default_grid
 
 
 @pytest.mark.parametrize("word", ["cv", "gcv", "evidence", "loo"])

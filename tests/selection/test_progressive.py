@@ -7,8 +7,7 @@ import pytest
 
 from streamkern.features import Identity, RandomFourierFeatures
 from streamkern.kernels import Gaussian
-from streamkern.selection import progressive_error
-from streamkern.selection.progressive import _ALPHAS, _COMPONENTS
+from streamkern.solve.progressive_validation import _ALPHAS, _COMPONENTS, progressive_error
 from streamkern.sources import Block
 from streamkern.statistics import ByFold, Moments, RowFolds
 

@@ -10,8 +10,9 @@ import pytest
 from tolerances import assert_close
 
 from streamkern.features import Identity
-from streamkern.selection import HeldOut, SparsityCurve, sparse_errors, sparse_sizes
-from streamkern.sparse import METHODS, Sparsifier, supports
+from streamkern.solve.cross_validation import HeldOut
+from streamkern.solve.sparse_selection import METHODS, Sparsifier, supports
+from streamkern.solve.sparsity_curve import SparsityCurve, sparse_errors, sparse_sizes
 from streamkern.statistics import Moments
 
 N, D, K = 120, 16, 3

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from tolerances import assert_close
 
 from streamkern.features import Identity
-from streamkern.selection import held_out_errors, validation
 from streamkern.solve import Eigenbasis
+from streamkern.solve import cross_validation as validation
+from streamkern.solve.cross_validation import held_out_errors
 from streamkern.statistics import CentredMoments, Moments
 from streamkern.statistics.triangle import Triangle
 

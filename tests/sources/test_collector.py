@@ -61,7 +61,7 @@ def test_garbage_that_is_collected_while_hdf5_waits_stops_nothing(tmp_path):
 
 
 def test_a_collection_that_is_under_way_is_waited_for():
-    from streamkern.sources import collector
+    from streamkern.runtime import garbage_collector as collector
 
     class Slow:
         def __del__(self):
@@ -91,7 +91,7 @@ def test_a_collection_that_is_under_way_is_waited_for():
 
 
 def test_a_child_that_is_forked_in_a_pause_collects():
-    from streamkern.sources import collector
+    from streamkern.runtime import garbage_collector as collector
 
     collector.pause()
     try:
@@ -105,8 +105,8 @@ def test_a_child_that_is_forked_in_a_pause_collects():
 
 
 def test_ctrl_c_while_a_collection_is_waited_for_leaves_no_pause(monkeypatch):
-    from streamkern.sources import collector
-    from streamkern.sources.ranges import RangeFile
+    from streamkern.runtime import garbage_collector as collector
+    from streamkern.sources.range_file import RangeFile
 
     def interrupted(_):
         raise KeyboardInterrupt

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import streamkern
-from streamkern import plan
 from streamkern.errors import DataError
-from streamkern.model import RidgeModel
+from streamkern.models.ridge_model import RidgeModel
+from streamkern.parameters import plan
 from streamkern.sources import headers
-from streamkern.sources.pieces import HDF5Reader
+from streamkern.sources.shard_reader import HDF5Reader
 
 N, CHUNK = 2000, 100
 DAMAGED = 700  # the first row of the chunk that is

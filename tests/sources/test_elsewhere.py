@@ -14,8 +14,8 @@ from tlz import partition
 
 import streamkern
 from streamkern.errors import DataError
-from streamkern.model import RidgeModel
-from streamkern.sources.pieces import HDF5Reader
+from streamkern.models.ridge_model import RidgeModel
+from streamkern.sources.shard_reader import HDF5Reader
 
 N = 300
 
@@ -148,7 +148,7 @@ READ = """
 import sys
 from streamkern import open_hdf5
 from streamkern.errors import DataError
-from streamkern.sources.contents import describe_file
+from streamkern.sources.file_contents import describe_file
 for path in sys.argv[1:]:
     for read in (open_hdf5, lambda path: open_hdf5(path, labels=True), describe_file):
         try:

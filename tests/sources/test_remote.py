@@ -26,8 +26,10 @@ from servers import (
 import streamkern
 from streamkern import open_hdf5
 from streamkern.errors import DataError, ParameterError
-from streamkern.plan import plan_fit
-from streamkern.sources import Shard, ranges, stores
+from streamkern.parameters.plan import plan_fit
+from streamkern.sources import Shard
+from streamkern.sources import object_stores as stores
+from streamkern.sources import range_file as ranges
 
 N, P = 6000, 7
 STORED = {

@@ -11,9 +11,10 @@ from sklearn.metrics import roc_auc_score
 from tolerances import assert_close
 
 from streamkern.features import Identity
-from streamkern.predictor import Predictor
+from streamkern.predict.class_scores import HeldOutScores, ScoreTable
+from streamkern.predict.predictor import Predictor
 from streamkern.sources import Block
-from streamkern.statistics import HeldOutScores, RowFolds, ScoreTable
+from streamkern.statistics import RowFolds
 
 N, P, K = 60, 2, 3
 

@@ -9,9 +9,9 @@ from tolerances import assert_close
 from streamkern.errors import ParameterError
 from streamkern.features import Identity, RandomFourierFeatures, Standardized, Standardizer
 from streamkern.kernels import Gaussian, Matern
-from streamkern.predictor import Predictor
+from streamkern.predict.gradients import GradientOuterProduct
+from streamkern.predict.predictor import Predictor
 from streamkern.sources import Block
-from streamkern.statistics import GradientOuterProduct
 
 N, P, D = 23, 4, 16
 COLUMNS = np.array([0, 1, 3])

@@ -11,9 +11,10 @@ from tolerances import assert_close
 
 from streamkern.errors import DataError
 from streamkern.features import Identity
-from streamkern.predictor import Predictor
+from streamkern.predict.held_out_pairs import HeldOutPairs, PairBins
+from streamkern.predict.predictor import Predictor
 from streamkern.sources import Block
-from streamkern.statistics import HeldOutPairs, PairBins, RowFolds, block_folds
+from streamkern.statistics import RowFolds, block_folds
 
 N, P, K = 60, 2, 3
 

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tolerances import assert_close
 
-from streamkern.deviation import Deviation
 from streamkern.features import Identity, RandomFourierFeatures
 from streamkern.kernels import Gaussian
-from streamkern.predictor import Predictor
+from streamkern.predict.deviation import Deviation
+from streamkern.predict.leave_one_out import Largest, LeaveOneOut
+from streamkern.predict.predictor import Predictor
 from streamkern.solve import Eigenbasis, NormalEquations, solve_ridge
-from streamkern.statistics import LeaveOneOut, Moments
-from streamkern.statistics.leave_one_out import Largest
+from streamkern.statistics import Moments
 
 N, P, D, Q = 40, 3, 14, 2
 every_intercept = pytest.mark.parametrize("intercept", [True, False])

@@ -11,9 +11,11 @@ from tolerances import assert_close
 
 from streamkern.features import RandomFourierFeatures
 from streamkern.kernels import Gaussian
-from streamkern.penalties import PenaltyModels
+from streamkern.predict import penalty_errors
+from streamkern.predict.penalty_errors import PenaltyErrors
+from streamkern.predict.penalty_models import PenaltyModels
 from streamkern.solve import Eigenbasis
-from streamkern.statistics import Moments, PenaltyErrors, penalty_errors
+from streamkern.statistics import Moments
 
 N, P, D, Q = 40, 3, 14, 3
 ALPHAS = np.array([0.02, 0.2, 5.0])

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from streamkern.ensemble import Ensemble, Step
 from streamkern.features import Identity
-from streamkern.predictor import Predictor
+from streamkern.predict.boosting_rounds import RoundErrors, StagedErrors
+from streamkern.predict.ensemble import Ensemble, Step
+from streamkern.predict.predictor import Predictor
 from streamkern.sources import Block
-from streamkern.statistics import RoundErrors, StagedErrors
 
 N, P, K = 40, 3, 3
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamkern.engine import accumulate
+from streamkern.engine.reduction import accumulate
 from streamkern.errors import ParameterError
 from streamkern.sources import ArraySource, Block
 from streamkern.statistics import RowFolds, RowIndex

@@ -13,8 +13,8 @@ from tolerances import assert_close
 from streamkern.errors import DataError
 from streamkern.features import Identity, RandomFourierFeatures
 from streamkern.kernels import Gaussian
-from streamkern.predictor import Predictor
-from streamkern.statistics import PredictionErrors
+from streamkern.predict.prediction_errors import PredictionErrors
+from streamkern.predict.predictor import Predictor
 
 N, P = 30, 3
 SCORES = ["rmse", "mae", "r2"]

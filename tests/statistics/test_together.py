@@ -16,17 +16,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tolerances import assert_close
 
-from streamkern.deviation import Deviation
 from streamkern.features import Identity, RandomFourierFeatures
 from streamkern.kernels import Gaussian
-from streamkern.predictor import Predictor
-from streamkern.scratch import Scratch
+from streamkern.predict.deviation import Deviation
+from streamkern.predict.leave_one_out import LeaveOneOut
+from streamkern.predict.prediction_errors import PredictionErrors
+from streamkern.predict.predictor import Predictor
+from streamkern.runtime.scratch import Scratch
 from streamkern.statistics import (
     ByFold,
     ColumnStatistics,
-    LeaveOneOut,
     Moments,
-    PredictionErrors,
     RowFolds,
     RowSample,
     Statistic,

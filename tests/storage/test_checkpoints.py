@@ -9,13 +9,8 @@ import sys
 import pytest
 
 from streamkern.errors import CheckpointError, StreamkernWarning
-from streamkern.storage import (
-    SavedPass,
-    opened_checkpoint,
-    plain,
-    remove_checkpoint,
-    replacing,
-)
+from streamkern.storage import SavedPass, opened_checkpoint, remove_checkpoint, replacing
+from streamkern.storage import nested_values as plain
 
 JOB = {"options": {"n_components": 32, "kernel": {"name": "gaussian"}}, "files": [["a.h5", 7]]}
 

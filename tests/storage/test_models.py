@@ -13,15 +13,15 @@ import numpy as np
 import pytest
 
 import streamkern
-from streamkern.deviation import Deviation
 from streamkern.errors import ModelFileError, OutputError
 from streamkern.features import Identity, RandomFourierFeatures, Standardized
 from streamkern.features.standardized import Standardizer
 from streamkern.kernels import Gaussian, Laplacian, Matern
-from streamkern.predictor import Predictor
+from streamkern.models.model_files import ModelFile, read_model, write_model
+from streamkern.predict.deviation import Deviation
+from streamkern.predict.predictor import Predictor
 from streamkern.solve import NormalEquations
 from streamkern.statistics.triangle import Triangle
-from streamkern.storage import ModelFile, read_model, write_model
 from streamkern.storage.untrusted import fixed
 
 P = 5

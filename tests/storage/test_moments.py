@@ -14,17 +14,11 @@ import pytest
 from streamkern.errors import ModelFileError, OutputError
 from streamkern.features import Identity, RandomFourierFeatures, Standardized, Standardizer
 from streamkern.kernels import Gaussian
-from streamkern.predictor import Predictor
+from streamkern.models.model_files import ModelFile, read_model, write_model
+from streamkern.models.moments_files import MomentsFile, read_moments, write_moments
+from streamkern.predict.predictor import Predictor
 from streamkern.statistics import ByFold, Moments, RowFolds, RowIndex
-from streamkern.storage import (
-    ModelFile,
-    MomentsFile,
-    holds_moments,
-    read_model,
-    read_moments,
-    write_model,
-    write_moments,
-)
+from streamkern.storage import holds_moments
 from streamkern.storage.untrusted import fixed
 
 P, D, K = 3, 16, 4

@@ -18,7 +18,7 @@ import pytest
 from commandline import without_privileges
 
 from streamkern.errors import OutputError
-from streamkern.stopping import Stopped, stoppable, stopping
+from streamkern.runtime.signals import Stopped, stoppable, stopping
 from streamkern.storage import RowWriter, check_output, make_folder, outputs, replacing
 
 
@@ -310,7 +310,7 @@ import os, resource, signal, sys
 import numpy as np
 from streamkern.errors import OutputError
 from streamkern.features import Identity
-from streamkern.predictor import Predictor
+from streamkern.predict.predictor import Predictor
 from streamkern.storage import ModelFile, RowWriter, write_model
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from streamkern.sources import open_hdf5
 from streamkern.storage import RowWriter
-from streamkern.storage import rows as module
+from streamkern.storage import row_writer as module
 
 
 @settings(max_examples=30, deadline=None)

@@ -8,17 +8,16 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-import streamkern.tuning.trials
+import streamkern.tune.kernel_trials
 from streamkern import Gaussian, Matern, RandomFeatureRidge
 from streamkern.errors import ParameterError
-from streamkern.fitoptions import plan_for
-from streamkern.plan import fit_flops, large_sample
-from streamkern.ridgeoptions import RidgeOptions
+from streamkern.models.ridge_options import RidgeOptions
+from streamkern.parameters.fit_options import plan_for
+from streamkern.parameters.plan import fit_flops, large_sample
 from streamkern.sources import as_source
-from streamkern.tuning import Attempt, Budget
-from streamkern.tuning.budget import Ledger
-from streamkern.tuning.halving import budgeted_rows
-from streamkern.tuning.trials import N_FOLDS, Cost
+from streamkern.tune.budget import Budget, Ledger
+from streamkern.tune.halving import budgeted_rows
+from streamkern.tune.kernel_trials import N_FOLDS, Attempt, Cost
 
 N, P, D = 400, 3, 128
 
@@ -26,7 +25,7 @@ N, P, D = 400, 3, 128
 @pytest.fixture(autouse=True)
 def few_components(monkeypatch):
     """Let the rungs have an eighth, a quarter and a half of the features, however few these are."""
-    monkeypatch.setattr("streamkern.tuning.halving._FEWEST_COMPONENTS", 8)
+    monkeypatch.setattr("streamkern.tune.halving._FEWEST_COMPONENTS", 8)
 
 
 def rows(n=N, p=P):
@@ -136,15 +135,15 @@ def test_every_rung_that_a_budget_begins_has_a_trial():
 def test_a_budget_in_seconds_is_kept_but_for_a_trial(monkeypatch):
     """On a clock of our own: every trial takes a second, whatever its size."""
     clock = [0.0]
-    attempt = streamkern.tuning.trials.Trial._attempt
+    attempt = streamkern.tune.kernel_trials.Trial._attempt
 
     def timed(trial, folds, factor, cost):
         clock[0] += 1.0
         made = attempt(trial, folds, factor, cost)
         return replace(made, cost=Cost(0.0, 0.5, 0.5))
 
-    monkeypatch.setattr("streamkern.tuning.budget.perf_counter", lambda: clock[0])
-    monkeypatch.setattr("streamkern.tuning.trials.Trial._attempt", timed)
+    monkeypatch.setattr("streamkern.tune.budget.perf_counter", lambda: clock[0])
+    monkeypatch.setattr("streamkern.tune.kernel_trials.Trial._attempt", timed)
     report = ridge().tune(*rows(600), budget="12s").report_
     # As many run at a time as there are threads, and their last ones may begin in time.
     assert 3 <= clock[0] <= 12 + 2
@@ -184,7 +183,7 @@ def test_a_share_of_the_passes_pays_for_whole_trials():
 
 
 def test_seconds_are_predicted_by_what_the_same_map_took(monkeypatch):
-    monkeypatch.setattr("streamkern.tuning.budget.perf_counter", lambda: 0.0)
+    monkeypatch.setattr("streamkern.tune.budget.perf_counter", lambda: 0.0)
     book = ledger("10s")
     slots = book.plan.n_slots
     book.paid([trial(64, 4.0, "slow"), trial(64, 0.5, "quick")])

@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamkern import Gaussian, Laplacian, RandomFeatureRidge
-from streamkern.plan import fit_flops, solve_flops
-from streamkern.tuning import Attempt
-from streamkern.tuning.frontier import configurations
-from streamkern.tuning.trials import N_FOLDS, Cost
+from streamkern.parameters.plan import fit_flops, solve_flops
+from streamkern.tune.frontier import configurations
+from streamkern.tune.kernel_trials import N_FOLDS, Attempt, Cost
 
 PLAN = SimpleNamespace(n_rows=10_000, n_features=4, n_slots=2, flops=fit_flops(10_000, 4, 64, 5))
 

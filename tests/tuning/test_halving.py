@@ -15,9 +15,9 @@ import streamkern
 from streamkern import Gaussian, Laplacian, Linear, Matern, Periodic, RandomFeatureRidge
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.features import RandomFourierFeatures
-from streamkern.plan import _LARGE_SAMPLE, large_sample
-from streamkern.ridgeoptions import RidgeOptions
-from streamkern.tuning.trials import Attempt, Trial
+from streamkern.models.ridge_options import RidgeOptions
+from streamkern.parameters.plan import _LARGE_SAMPLE, large_sample
+from streamkern.tune.kernel_trials import Attempt, Trial
 
 P = 3
 # A function of this length scale, where the median distance says four times as much or as little.
@@ -48,7 +48,7 @@ def ridge(**options):
 @pytest.fixture
 def few_components(monkeypatch):
     """Let the rungs have an eighth, a quarter and a half of the features, however few these are."""
-    monkeypatch.setattr("streamkern.tuning.halving._FEWEST_COMPONENTS", 8)
+    monkeypatch.setattr("streamkern.tune.halving._FEWEST_COMPONENTS", 8)
 
 
 class Stopped(Exception):  # noqa: N818  no error
@@ -261,7 +261,7 @@ def test_a_rung_has_128_features_or_all_where_an_eighth_is_fewer(D, rungs, monke
         raise Stopped(options.kernel.length_scale)
 
     monkeypatch.setattr(Trial, "__call__", never_mind)
-    monkeypatch.setattr("streamkern.tuned.moments_pass", no_pass)
+    monkeypatch.setattr("streamkern.models.tuned_fit.moments_pass", no_pass)
     with (
         dask.config.set(scheduler="synchronous"),
         pytest.raises(Stopped) as caught,
@@ -352,7 +352,7 @@ OPTIONS = {
 
 @pytest.mark.parametrize("case", list(OPTIONS))
 def test_the_search_takes_the_options_of_the_fit(case, monkeypatch):
-    monkeypatch.setattr("streamkern.ridgeoptions.AUTO_COMPONENTS", 128)
+    monkeypatch.setattr("streamkern.models.ridge_options.AUTO_COMPONENTS", 128)
     X, y = smooth(600)
     model = ridge(**OPTIONS[case]).tune(X, y)
     assert same_bits(model, ridge(**OPTIONS[case] | {"kernel": model.kernel_}).fit(X, y))
@@ -390,7 +390,7 @@ def test_a_combination_is_searched_with_the_scale_of_every_part_and_without_cons
 
 
 def test_length_scales_of_a_combination_at_the_edge_are_said_for_columns_that_are_left(monkeypatch):
-    monkeypatch.setattr("streamkern.tuning.candidates._FARTHEST", 3)
+    monkeypatch.setattr("streamkern.tune.candidates._FARTHEST", 3)
     X, y = smooth(400)
     wide = np.insert(X, 0, 7.0, axis=1)
     kernel = Gaussian(1.0).on([0]) + Gaussian(1e3).on([1]) * Laplacian(1e3).on([2])
@@ -599,7 +599,7 @@ def test_many_rows_are_cross_validated_in_blocks():
 
 
 def test_the_edge_of_the_search_is_noted(monkeypatch):
-    monkeypatch.setattr("streamkern.tuning.candidates._FARTHEST", 3)
+    monkeypatch.setattr("streamkern.tune.candidates._FARTHEST", 3)
     X, _ = smooth(400)
     inner = ridge().tune(X, np.sin(2 * X[:, 0]))
     assert "at the edge" not in inner.report_["note"]

@@ -12,7 +12,7 @@ from streamkern import Cauchy, Gaussian, Laplacian, Linear, Matern, Periodic, Ra
 from streamkern.cli import main
 from streamkern.errors import ParameterError
 from streamkern.sources.arrays import ArraySource
-from streamkern.tuning import kernels_to_try, maps_to_try
+from streamkern.tune.candidates import kernels_to_try, maps_to_try
 
 D = 64
 
@@ -64,7 +64,7 @@ def test_automatic_kernels_begin_with_that_of_the_model():
 
 
 def test_every_map_goes_on_to_the_last_rung(monkeypatch):
-    monkeypatch.setattr("streamkern.tuning.halving._FEWEST_COMPONENTS", 8)
+    monkeypatch.setattr("streamkern.tune.halving._FEWEST_COMPONENTS", 8)
     report = ridge(n_components=128).tune(*smooth(), maps=["orthogonal", "iid"]).report_
     tried = {}
     for attempt in report["tuning"]:
@@ -81,7 +81,7 @@ def test_every_map_goes_on_to_the_last_rung(monkeypatch):
 
 
 def test_a_part_of_the_rows_allows_a_quarter_as_many_features(monkeypatch):
-    monkeypatch.setattr("streamkern.plan._LARGE_SAMPLE", 1600)
+    monkeypatch.setattr("streamkern.parameters.plan._LARGE_SAMPLE", 1600)
     report = ridge(n_components=512).tune(*smooth(1700), maps=["orthogonal", "iid"]).report_
     assert {a["n_components"] for a in report["tuning"]} == {128, 256, 400}
     assert {a["n_rows"] for a in report["tuning"]} == {1600}
@@ -186,7 +186,7 @@ def waves(n=900, p=2):
 
 @pytest.mark.parametrize(("rows", "expected"), [(clustered, "nystroem"), (waves, "orthogonal")])
 def test_the_map_that_suits_the_function_is_chosen(rows, expected, monkeypatch):
-    monkeypatch.setattr("streamkern.tuning.halving._FEWEST_COMPONENTS", 8)
+    monkeypatch.setattr("streamkern.tune.halving._FEWEST_COMPONENTS", 8)
     X, y = rows()
     kernel = Gaussian(0.1 if expected == "orthogonal" else 1.0)
     report = ridge(kernel=kernel).tune(X, y, maps=["orthogonal", "nystroem"]).report_
@@ -228,7 +228,7 @@ def test_a_search_that_is_stopped_goes_on_with_the_same_map(tmp_path, monkeypatc
         raise Stopped
 
     with monkeypatch.context() as patched:
-        patched.setattr("streamkern.tuned.moments_pass", stop)
+        patched.setattr("streamkern.models.tuned_fit.moments_pass", stop)
         with pytest.raises(Stopped):
             ridge().tune(X, y, maps=["iid", "orthogonal"], checkpoint=tmp_path / "saved")
     again = ridge().tune(X, y, maps=["iid", "orthogonal"], checkpoint=tmp_path / "saved")

@@ -5,10 +5,10 @@ factors.  Every one of them has k(x, x) = 1, since weights count by their share 
 """
 
 from streamkern.kernels.combined.base import Combined, simple_kernels
-from streamkern.kernels.combined.columns import OnColumns
-from streamkern.kernels.combined.factors import Product
-from streamkern.kernels.combined.making import added, multiplied, on_columns, weighted
-from streamkern.kernels.combined.sums import Sum
+from streamkern.kernels.combined.construction import added, multiplied, on_columns, weighted
+from streamkern.kernels.combined.input_subset import OnColumns
+from streamkern.kernels.combined.product import Product
+from streamkern.kernels.combined.weighted_mean import Sum
 
 __all__ = [
     "Combined",

@@ -1,0 +1,261 @@
+"""What commands share: how they speak, how they fail, and the options that several of them take."""
+
+from __future__ import annotations
+
+import errno
+import functools
+import sys
+import traceback
+import warnings
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from streamkern.errors import StreamkernError, StreamkernWarning, first_line
+from streamkern.errors.formatting import json_text, printable
+from streamkern.errors.urls import without_secrets
+from streamkern.runtime.signals import end_at_once, raised, stoppable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    Command = Callable[..., Any]
+
+# What standard output says where it cannot be written: full, gone, too large.
+_UNWRITTEN = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+
+
+class Say:
+    """How a command speaks: to people on standard output, or to programs with one JSON line.
+
+    Parameters
+    ----------
+    as_json : bool
+    quiet : bool
+        No progress on standard error.
+    log_json : bool
+        Everything on standard error is JSON, an object a line.
+    """
+
+    def __init__(self, *, as_json: bool, quiet: bool, log_json: bool = False) -> None:
+        self.as_json = as_json
+        self.quiet = quiet
+        self.log_json = log_json
+
+    def line(self, text: str = "") -> None:
+        """Print one line for people."""
+        if not self.as_json:
+            click.echo(printable(text))
+
+    def table(
+        self, title: str, rows: Sequence[Sequence[str]], header: Sequence[str] | None = None
+    ) -> None:
+        """Print a table for people: pairs of name and value, or columns under a header."""
+        if self.as_json:
+            return
+        from rich.box import SIMPLE_HEAD
+        from rich.console import Console
+        from rich.markup import escape
+        from rich.table import Table
+
+        table = Table(
+            box=SIMPLE_HEAD if header else None,
+            show_header=bool(header),
+            padding=(0, 1),
+        )
+        for i in range(max((len(row) for row in rows), default=0)):
+            right = bool(header) and i > 0
+            table.add_column(
+                escape("\n".join(map(printable, header[i].split("\n")))) if header else "",
+                justify="right" if right else "left",
+                overflow="fold",
+                no_wrap=bool(header),
+            )
+        for row in rows:
+            table.add_row(*(escape(printable(cell)) for cell in row))
+        # A file or a pipe has no width of its own.
+        console = Console(width=None if sys.stdout.isatty() else 120, highlight=False)
+        if header:
+            # Lines that a narrow terminal breaks still hold every digit.
+            console.width = max(console.width, Console(width=1000).measure(table).maximum)
+        console.print(f"[bold]{escape(printable(title))}[/bold]")
+        console.print(table)
+
+    def result(self, values: dict[str, Any]) -> None:
+        """Print the result for programs, as the last line."""
+        if self.as_json:
+            click.echo(json_text(values))
+
+    def note(self, text: str) -> None:
+        """Print a note on standard error, for everyone."""
+        self._aside("note", text)
+
+    def error(self, text: str) -> None:
+        """Print why the command failed, on standard error."""
+        self._aside("Error", text)
+
+    def _aside(self, kind: str, text: str) -> None:
+        text = without_secrets(text)
+        if self.log_json:
+            from streamkern.monitor.log_lines import write_event
+
+            write_event(kind.lower(), {"text": text})
+        else:
+            click.echo(f"{kind}: {printable(text)}", err=True)
+
+
+def common(command: Command) -> Command:
+    """Give a command --json, --quiet, --log-json and --debug, and turn errors into a sentence."""
+
+    @click.option("--json", "as_json", is_flag=True, help="End with one JSON object on one line.")
+    @click.option("--quiet", is_flag=True, help="Show no progress.")
+    @click.option("--log-json", is_flag=True, help="Log in JSON, a line an event.")
+    @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+    @functools.wraps(command)
+    def run(
+        *args: Any, as_json: bool, quiet: bool, log_json: bool, debug: bool, **kwargs: Any
+    ) -> None:
+        say = Say(as_json=as_json, quiet=quiet, log_json=log_json)
+        fail = functools.partial(_fail, say, debug=debug)
+        try:
+            from streamkern.runtime.memory import check_addresses
+
+            check_addresses()
+            with stoppable(), warnings.catch_warnings():
+                warnings.simplefilter("default", StreamkernWarning)
+                warnings.showwarning = _as_note(say)
+                command(*args, say=say, **kwargs)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except (Exception, KeyboardInterrupt) as error:
+            stopped = raised()
+            if stopped is not None:  # of which others may have made an error of their own
+                end_at_once()
+                fail(_interrupted(kwargs.get("checkpoint")), stopped.exit_status)
+            if isinstance(error, KeyboardInterrupt):
+                fail(_interrupted(kwargs.get("checkpoint")), 130)
+            if isinstance(error, StreamkernError):
+                fail(str(error), error.exit_status)
+            if isinstance(error, BrokenPipeError):
+                raise  # who reads has read enough, which click says by its exit status
+            if isinstance(error, OSError) and error.errno in _UNWRITTEN and not error.filename:
+                fail(
+                    f"what this command prints cannot be written ({error.strerror}); send it "
+                    f"elsewhere, files it named are whole.",
+                    1,
+                )
+            if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+                fail("too many files are open; raise ulimit -n, or take fewer workers.", 1)
+            if isinstance(error, MemoryError):
+                fail("out of memory; take fewer components, or shut other programs.", 1)
+            fail(
+                f"unexpected {type(error).__name__} ({first_line(error)}); run again with --debug "
+                f"and report what it prints.",
+                1,
+            )
+
+    return run
+
+
+def _interrupted(checkpoint: str | None) -> str:
+    if checkpoint is None:
+        return "interrupted; the output was not written."
+    return (
+        f"interrupted; the output was not written; run the same command again to go on from "
+        f"{checkpoint}, where finished sums are kept."
+    )
+
+
+def _as_note(say: Say) -> Callable[..., None]:
+    usual = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *rest: Any, **named: Any) -> None:
+        if issubclass(category, StreamkernWarning):
+            say.note(str(message))
+        else:
+            usual(message, category, *rest, **named)
+
+    return show
+
+
+def _fail(say: Say, sentence: str, status: int, *, debug: bool) -> NoReturn:
+    if debug:
+        click.echo(without_secrets(traceback.format_exc()), err=True)
+    say.error(sentence)
+    sys.exit(status)
+
+
+def weights_option(command: Command) -> Command:
+    """Give a command the name of the dataset of weights."""
+    return click.option(
+        "--weights",
+        metavar="NAME",
+        help="Dataset of weights, one a row: a row of weight 2 counts as two, of 0 as none.",
+    )(command)
+
+
+def data_options(command: Command) -> Command:
+    """Give a command its data: paths, and the names of the datasets in them."""
+    for option in (
+        weights_option,
+        click.option("--y", "y", default="y", show_default=True, help="Dataset of targets."),
+        click.option("--x", "x", default="X", show_default=True, help="Dataset of inputs."),
+        click.argument("data", nargs=-1, required=True, metavar="DATA..."),
+    ):
+        command = option(command)
+    return command
+
+
+def place_options(command: Command) -> Command:
+    """Give a command the choice of where it runs."""
+    for option in (
+        click.option("--workers", type=click.IntRange(min=1), help="Start so many local workers."),
+        click.option("--scheduler-file", metavar="FILE", help="Join the cluster of this file."),
+        click.option(
+            "--scheduler",
+            metavar="ADDRESS",
+            help="Join the cluster at this address; who answers there can run code as you.",
+        ),
+        click.option(
+            "--trust-cluster-file",
+            is_flag=True,
+            help="Take every option of the file of --cluster: who chose a host, image, address or"
+            " program in it can run code as you.",
+        ),
+        click.option("--cluster", metavar="FILE.yaml", help="Start the cluster of this file."),
+    ):
+        command = option(command)
+    return command
+
+
+def bad_rows_option(command: Command) -> Command:
+    """Give a command the choice of what to do about rows that are not finite."""
+    return click.option(
+        "--on-bad-rows",
+        type=click.Choice(["error", "skip"]),
+        default="error",
+        show_default=True,
+        help="What to do about rows with NaN or infinite values.",
+    )(command)
+
+
+def checkpoint_option(command: Command) -> Command:
+    """Give a command a folder to save what is done, and to go on from."""
+    return click.option(
+        "--checkpoint",
+        metavar="DIR",
+        help="Save sums in this folder as they are made, and go on from there if stopped.",
+    )(command)
+
+
+def drop_checkpoint(folder: str | None) -> None:
+    """Remove a checkpoint whose work is saved elsewhere now."""
+    from streamkern.storage import remove_checkpoint
+
+    if folder is not None:
+        remove_checkpoint(folder)
+
+
+def force_option(command: Command) -> Command:
+    """Give a command leave to replace its output."""
+    return click.option("--force", is_flag=True, help="Replace an existing output.")(command)

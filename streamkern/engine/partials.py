@@ -1,0 +1,209 @@
+"""Sums of shards: made a shard, merged in a fixed order, and saved where there is a checkpoint."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from streamkern.engine.shard_task import at_shard
+from streamkern.runtime.aligned_arrays import aligned
+from streamkern.runtime.events import tell_from_task
+from streamkern.runtime.memory import peak_bytes
+from streamkern.runtime.resources import metered
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from streamkern.engine.compute_slots import Seats
+    from streamkern.sources import Block, Reader, Shard
+    from streamkern.statistics import Statistic
+    from streamkern.storage import SavedPass
+
+
+class Partial(NamedTuple):
+    """The sums of some shards, with what it takes to check that none is missing or double.
+
+    Parameters
+    ----------
+    statistic : object
+        What `Statistic.detached` gave; None for sums that were found to be saved.
+    n_rows, n_skipped : int
+    shards : sequence of int
+    peak_bytes : int
+    n_weightless : int
+        Rows of weight 0, which count for nothing.
+    """
+
+    statistic: Any
+    n_rows: int
+    n_skipped: int
+    shards: tuple[int, ...]
+    peak_bytes: int
+    n_weightless: int = 0
+
+    @property
+    def is_saved(self) -> bool:
+        """Whether the sums are to be found in the checkpoint."""
+        return self.statistic is None
+
+
+class SavedGroup(NamedTuple):
+    """The group of a shard, and where its sums are saved when all of it is done."""
+
+    saved: SavedPass
+    number: int
+
+    @property
+    def is_there(self) -> bool:
+        """Whether that was so before a worker was lost."""
+        return self.saved.holds(self.number)
+
+
+SAVED = Partial(None, 0, 0, (), 0)
+
+
+class PassOptions(NamedTuple):
+    """What all tasks of a pass have in common.
+
+    Parameters
+    ----------
+    block_rows : int
+    skip_bad_rows : bool
+    threads : int
+        BLAS threads of a task.
+    job : str
+        The number of the pass.
+    monitored : bool
+        Whether to measure what the processor can attain.
+    validate : callable, optional
+        Takes a total and the sums of the next group, and returns what to tell of an error.
+    """
+
+    block_rows: int
+    skip_bad_rows: bool
+    threads: int
+    job: str
+    monitored: bool
+    validate: Callable[[Any, Any], dict[str, Any] | None] | None
+
+
+def accumulate_shard(
+    zero: Statistic,
+    reader: Reader,
+    shard: Shard,
+    options: PassOptions,
+    seats: Seats,
+    *,
+    saved: SavedGroup | None = None,
+) -> Partial:
+    """Return the sums of one shard; the task that a worker runs, and runs again if it must."""
+    if saved is not None and saved.is_there:
+        return SAVED
+    statistic = aligned(zero).zero()
+    counts = {"kept": 0, "skipped": 0, "weightless": 0}
+
+    def kept(blocks: Iterator[Block]) -> Iterator[Block]:
+        for block in blocks:
+            there = block.counting()
+            good = there.where(there.finite()) if options.skip_bad_rows else there
+            counts["kept"] += len(good)
+            counts["skipped"] += len(there) - len(good)
+            counts["weightless"] += len(block) - len(there)
+            if len(good):
+                yield good
+
+    with at_shard(
+        options.job,
+        shard,
+        reader,
+        options.block_rows,
+        seats,
+        threads=options.threads,
+        work=statistic.work if options.monitored else None,
+    ) as (blocks, scratch):
+        statistic.scratch = scratch
+        statistic.update(kept(blocks))
+    statistic.scratch = None
+    sums = statistic.detached()
+    return Partial(
+        sums,
+        counts["kept"],
+        counts["skipped"],
+        (shard.index,),
+        peak_bytes(),
+        counts["weightless"],
+    )
+
+
+def merge_totals(zero: Statistic, options: PassOptions, before: Partial, group: Partial) -> Partial:
+    """Return the partial of all groups so far, and tell how well those before foretold the last."""
+    if options.validate is not None and not (before.is_saved or group.is_saved):
+        with suppress(Exception):  # it is a look on the way, and no part of the result
+            both = zero.attached(before.statistic), zero.attached(group.statistic)
+            found = options.validate(*both)
+            if found is not None:
+                tell_from_task(options.job, "validated", rows=before.n_rows, **found)
+    return merge_partials(zero, options, before, group)
+
+
+def merge_partials(zero: Statistic, options: PassOptions, left: Partial, right: Partial) -> Partial:
+    """Return the partial of all shards that the two cover."""
+    if left.is_saved or right.is_saved:
+        return SAVED
+    begun = time.perf_counter()
+    merged = zero.attached(left.statistic).merge(zero.attached(right.statistic))
+    seconds = time.perf_counter() - begun
+    metered({"merging": seconds})
+    tell_from_task(options.job, "merged", seconds=seconds)
+    return Partial(
+        merged.detached(),
+        left.n_rows + right.n_rows,
+        left.n_skipped + right.n_skipped,
+        (*left.shards, *right.shards),
+        max(peak_bytes(), left.peak_bytes, right.peak_bytes),
+        left.n_weightless + right.n_weightless,
+    )
+
+
+def save_group(saved: SavedPass, number: int, partial: Partial) -> Partial:
+    """Save the sums of a group, and return them."""
+    if not partial.is_saved:
+        saved.write_group(number, partial._asdict())
+    return partial
+
+
+def save_total(
+    saved: SavedPass,
+    zero: Statistic,
+    options: PassOptions,
+    number: int,
+    *,
+    before: Partial | None,
+    group: Partial,
+) -> Partial:
+    """Save the sums of all groups up to one, and return them.
+
+    Parameters
+    ----------
+    saved : SavedPass
+    zero : Statistic
+    options : PassOptions
+    number : int
+        Of the group.
+    before : Partial, optional
+        The sums of all groups before it, for all but the first.
+    group : Partial
+    """
+    last = saved.last_total()
+    if last > number:
+        return SAVED
+    if last == number:
+        return Partial(**saved.read_total(number))
+    if group.is_saved:
+        group = Partial(**saved.read_group(number))
+    if before is not None and before.is_saved:
+        before = Partial(**saved.read_total(number - 1))
+    total = group if before is None else merge_totals(zero, options, before, group)
+    saved.write_total(number, total._asdict())
+    return total

@@ -1,0 +1,119 @@
+"""Random Fourier features: frequencies drawn at random, independent or orthogonal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from streamkern.errors import ParameterError
+from streamkern.features.base import checked_seed
+from streamkern.features.projection import Frequencies
+from streamkern.features.random_streams import stream
+from streamkern.features.spectral import (
+    DIRECTIONS,
+    LENGTHS,
+    SpectralFeatures,
+    drawn_phases,
+    drawn_uniforms,
+)
+
+if TYPE_CHECKING:
+    from streamkern._typing import Array, Floats
+    from streamkern.kernels import ShiftInvariantKernel
+
+
+class RandomFourierFeatures(SpectralFeatures):
+    """Random Fourier features of a shift-invariant kernel.
+
+    One draw of a frequency w gives either the pair (cos w^T x, sin w^T x) or, in the phase form,
+    sqrt(2) cos(w^T x + u) with u uniform on [0, 2 pi].  L draws side by side, over sqrt(L), have
+    phi(x)^T phi(x') = k(x, x') in expectation.
+
+    Parameters
+    ----------
+    kernel : ShiftInvariantKernel
+        With a numeric length scale.
+    n_components : int
+        D; of an odd D the last frequency has a cosine alone, at a random phase.
+    orthogonal : bool
+        Draw frequencies in blocks of p orthogonal directions, their lengths redrawn, which lowers
+        the variance; otherwise independently.
+    paired : bool
+        Pairs (b = 2, L = D / 2) or the phase form (b = 1, L = D).
+    random_state : int
+        Seed.  Nested: the first features of a larger map are those of a smaller one with the same
+        seed, up to scale (and the rounding of an orthogonalisation).
+
+    Raises
+    ------
+    ParameterError
+        If the kernel is not shift-invariant, or D is not positive.
+
+    References
+    ----------
+    Rahimi and Recht (2007), "Random features for large-scale kernel machines".
+    Yu, Suresh, Choromanski, Holtmann-Rice and Kumar (2016), "Orthogonal random features".
+    Sutherland and Schneider (2015), "On the error of random Fourier features".
+    """
+
+    name: ClassVar[str] = "fourier"
+
+    def __init__(
+        self,
+        kernel: ShiftInvariantKernel,
+        n_components: int = 2048,
+        *,
+        orthogonal: bool = True,
+        paired: bool = True,
+        random_state: int = 0,
+    ) -> None:
+        super().__init__(kernel, n_components, paired=paired)
+        self.orthogonal = orthogonal
+        self.random_state = checked_seed(random_state)
+
+    def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  rows do not matter
+        """Draw frequencies and phases for rows of `n_features` inputs."""
+        if n_features < 1:
+            raise ParameterError(f"a map needs at least 1 input, not {n_features}; give some.")
+        normals = orthogonal_rows if self.orthogonal else independent_rows
+        kernel = self.kernel
+        kernel.check_inputs(n_features)
+        normal = normals(self.n_draws, kernel.normal_sets * n_features, self.random_state)
+        uniform = drawn_uniforms(self.random_state, self.n_draws, kernel.n_uniforms)
+        phases = drawn_phases(self.random_state, self.n_draws)
+        return self._drawn(Frequencies(kernel.spectral(normal, uniform)), phases)
+
+    def options(self) -> dict[str, Any]:
+        """Return how frequencies are drawn."""
+        return {
+            "orthogonal": self.orthogonal,
+            "paired": self.paired,
+            "random_state": self.random_state,
+        }
+
+
+def independent_rows(n_rows: int, n_features: int, seed: int) -> Floats:
+    """Return independent standard normal rows (n_rows, p); fewer rows are the first of more."""
+    return stream(seed, DIRECTIONS).standard_normal((n_rows, n_features))
+
+
+def orthogonal_rows(n_rows: int, n_features: int, seed: int) -> Floats:
+    """Return standard normal rows (n_rows, p), orthogonal within blocks of p.
+
+    Each row alone is N(0, I): a uniform direction times a chi-distributed length.
+
+    References
+    ----------
+    Yu et al. (2016), "Orthogonal random features"; Mezzadri (2007), "How to generate random
+    matrices from the classical compact groups", for the signs.
+    """
+    blocks = []
+    for block, start in enumerate(range(0, n_rows, n_features)):
+        # No more of the p directions than are needed; those are the first of all p.
+        size = (min(n_features, n_rows - start), n_features)
+        Q, R = np.linalg.qr(stream(seed, DIRECTIONS, block).standard_normal(size).T)
+        directions = (Q * np.sign(np.diagonal(R))).T
+        lengths = np.linalg.norm(stream(seed, LENGTHS, block).standard_normal(size), axis=1)
+        blocks.append(directions * lengths[:, None])
+    return np.concatenate(blocks)

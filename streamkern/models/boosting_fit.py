@@ -1,0 +1,255 @@
+"""The rounds: ridge on reweighted rows, what its votes count, and the weights that follow.
+
+    survey --> moments, weights of round 1 --> ridge --> errors, same weights --> step
+           --> moments, weights of round 2 --> ridge --> errors, same weights --> step
+           --> ...                                   --> errors of all rounds
+
+A weight is a function of a row and of the rounds before, made where the row is read, so nothing is
+kept of a row: a round is one pass for moments, and one light pass for errors.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from copy import copy
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from streamkern.engine.reduction import accumulate
+from streamkern.errors import DataError, ParameterError, StreamkernWarning
+from streamkern.features import Identity, Standardized
+from streamkern.models.checkpoint_job import checkpointed
+from streamkern.models.moments_fit import moments_pass
+from streamkern.models.ridge_options import RidgeOptions
+from streamkern.parameters.fit_options import check_folds, plan_for
+from streamkern.parameters.template import Pattern
+from streamkern.predict.boosting_rounds import RoundErrors, StagedErrors
+from streamkern.predict.ensemble import ALGORITHMS, Ensemble
+from streamkern.runtime.threads import blas_threads
+from streamkern.tune.column_pass import survey
+from streamkern.tune.metric_learning import check_metric_of, in_metric
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from streamkern.engine.reduction import PassResult
+    from streamkern.kernels import Kernel
+    from streamkern.models.boosting_options import BoostingOptions
+    from streamkern.models.data_moments import DataMoments
+    from streamkern.models.ridge_model import RidgeModel
+    from streamkern.parameters.fit_options import FitOptions
+    from streamkern.parameters.plan import Plan
+    from streamkern.sources import LabelledSource
+    from streamkern.statistics import Statistic
+    from streamkern.storage import Checkpoint
+    from streamkern.tune.column_pass import Survey
+    from streamkern.tune.metric_learning import LearntMetric
+
+# Of a solution, what is said of every round; and of a fit, what all of them have in common.
+_OF_ROUND = ("alpha", "effective_dof", "cv_rmse", "n_components", "note")
+_IN_COMMON = (
+    *("rows", "n_features", "n_targets", "skipped_rows", "dropped_columns"),
+    *("nearly_constant_columns", "data", "metric"),
+    *("kernel", "kernel_parameters", "length_scale", "feature_map", "precision"),
+    *("n_folds", "fold_by", "projected_worker_bytes"),
+)
+_SHARDS = ("retried_shards", "resumed_shards")
+
+
+class Boosted(NamedTuple):
+    """An ensemble, with the report of its fit."""
+
+    ensemble: Ensemble
+    report: dict[str, Any]
+
+
+def boosting_options(ridge: RidgeModel) -> FitOptions:
+    """Return the checked options of the passes of one round.
+
+    Raises
+    ------
+    ParameterError
+        If an option has a value that it cannot have, or `n_components` is 'auto'.
+    """
+    if ridge.n_components == "auto":
+        raise ParameterError(
+            "n_components 'auto' is chosen once, but rounds have maps of their own; give the "
+            "number of features of a round."
+        )
+    return RidgeOptions(ridge).passes()
+
+
+def fit_rounds(
+    source: LabelledSource,
+    ridge: RidgeModel,
+    boosting: BoostingOptions,
+    checkpoint: str | Path | None = None,
+) -> Boosted:
+    """Fit round after round.
+
+    Parameters
+    ----------
+    source : LabelledSource
+    ridge : RidgeModel
+        What every round is, not fitted; the seed of its map is one more in every round.
+    boosting : BoostingOptions
+    checkpoint : path, optional
+        As in `RandomFeatureRidge.fit`.
+
+    Raises
+    ------
+    DataError
+        If rows cannot be used, or the first round does no better than chance.
+    ParameterError, CheckpointError, InsufficientMemoryError, SingularSystemError
+        As `RandomFeatureRidge.fit` does.
+    """
+    begun, options = time.perf_counter(), boosting_options(ridge)
+    check_folds(options, source)
+    check_metric_of(options, [options.kernel], source)
+    n_sample, fixed = options.sample_rows(source), RidgeOptions(ridge).solves_at_once
+    plan = plan_for(source, options, n_sample, fixed_alpha=fixed, n_maps=1 + boosting.n_estimators)
+    told = [boosting.as_dict()]
+    with checkpointed(checkpoint, source, options, plan, searched=told) as saved:
+        seen = survey(source, options, plan, n_sample, checkpoint=saved)
+        pair = options.kernel, options.feature_map
+        (best, *_), learnt = in_metric(seen, options, [pair])
+        options = replace(options, kernel=best.pairs[0][0])
+        job = _Job(source, options, plan, best.survey, learnt, saved, boosting)
+        ensemble, rounds, stopped = Ensemble(boosting.algorithm, len(source.classes)), [], None
+        while len(ensemble) < boosting.n_estimators and stopped is None:
+            ensemble, found, stopped = job.next_round(ensemble, ridge)
+            rounds += found
+        if not len(ensemble):
+            raise DataError(
+                f"{stopped}, so there is nothing to boost; check which dataset holds the labels, "
+                f"or take more components."
+            )
+        staged = job.read(StagedErrors(ensemble), "rounds")
+    report = {name: job.first[name] for name in _IN_COMMON}
+    bounds = staged.error_bounds
+    for i, each in enumerate(rounds):
+        each["train_error"] = float(staged.errors[i])
+        each["train_error_bound"] = None if bounds is None else float(bounds[i])
+    job.seconds["total"] = time.perf_counter() - begun
+    return Boosted(
+        ensemble,
+        report
+        | boosting.as_dict()
+        | job.counts
+        | {
+            "rounds": rounds,
+            "stopped": stopped,
+            "n_components": sum(each["n_components"] for each in rounds),
+            "train_error": rounds[-1]["train_error"],
+            "train_error_bound": rounds[-1]["train_error_bound"],
+            "seconds": job.seconds,
+            "rows_per_second": len(rounds) * report["rows"] / job.seconds["pass"],
+        },
+    )
+
+
+@dataclass
+class _Job:
+    """What all rounds have in common, and what is counted on the way."""
+
+    source: LabelledSource
+    options: FitOptions
+    plan: Plan
+    seen: Survey
+    learnt: LearntMetric | None
+    saved: Checkpoint | None
+    boosting: BoostingOptions
+
+    kernel: Kernel = field(init=False)
+
+    def __post_init__(self) -> None:
+        passed = self.seen.passed
+        self.first: dict[str, Any] = {}
+        self.seconds = {"columns": passed.seconds, "pass": 0.0, "errors": 0.0, "solve": 0.0}
+        self.counts = {name: getattr(passed, name) for name in ("peak_worker_bytes", *_SHARDS)}
+
+    def next_round(
+        self, before: Ensemble, ridge: RidgeModel
+    ) -> tuple[Ensemble, list[dict[str, Any]], str | None]:
+        """Return the ensemble with one more round, what is said of that, and why it is the last.
+
+        The round is left out, and nothing is said of it, where it does no better than chance.
+        """
+        number, rate = len(before), self.boosting.learning_rate
+        moments = self._moments(before)
+        with warnings.catch_warnings():  # of residuals: a round is judged by its votes
+            warnings.filterwarnings("ignore", "residuals are smaller", StreamkernWarning)
+            solved = copy(ridge).solve(moments)
+        report = solved.report_
+        self.first = self.first or report
+        for name in ("pass", "solve"):
+            self.seconds[name] += report["seconds"][name]
+        survey = self.seen.passed  # the report counts it too
+        self._count(report["peak_worker_bytes"], *(report[n] - getattr(survey, n) for n in _SHARDS))
+        errors = self.read(RoundErrors(before, solved.predictor_, rate), f"round-{number + 1}")
+        error = errors.wrong / errors.weight
+        step = ALGORITHMS[before.algorithm].step(
+            error, errors.after / errors.weight, rate, before.n_classes
+        )
+        if not step.is_forward:
+            return before, [], f"round {number + 1} does no better than chance on its weights"
+        found = {
+            "round": number + 1,
+            "step": step.size,
+            "weighted_error": error,
+            "shrinkage": step.shrinkage,
+            **{name: report[name] for name in _OF_ROUND},
+        }
+        stopped = None if error else f"round {number + 1} gets no row wrong"
+        return before.grown(solved.predictor_, step), [found], stopped
+
+    def _moments(self, before: Ensemble) -> DataMoments:
+        """Return the moments of the features of a round, on the weights of those before."""
+        common = self.source, self.options, self.plan, self.seen
+        if not len(before):
+            moments = moments_pass(*common, checkpoint=self.saved)
+            self.kernel = moments.kernel
+            return moments if self.learnt is None else self.learnt.reported(moments)
+        like = Pattern(self.options, self._drawn(len(before)), self.kernel)
+        return moments_pass(*common, like=like, checkpoint=self.saved, weighting=before)
+
+    def _drawn(self, number: int) -> Standardized:
+        """Return the map of a round after the first, with the kernel of that one."""
+        standardizer, options = self.seen.standardizer, self.options
+        if options.is_identity:
+            return Standardized(standardizer, Identity().draw(len(standardizer.columns)))
+        options = replace(options, random_state=options.random_state + number)
+        with blas_threads(1):  # frequencies are part of the result
+            # Landmarks begin at the first rows, whatever the seed.
+            turn = -number * options.n_components
+            rows = np.roll(standardizer(self.seen.sample.X), turn, axis=0)
+            weights = self.seen.weights
+            weights = None if weights is None else np.roll(weights, turn)
+            inner = options.map_of(self.kernel)
+            inner.draw(len(standardizer.columns), inner.chosen(rows, weights))
+        return Standardized(standardizer, inner)
+
+    def read(self, statistic: Any, label: str) -> Any:
+        """Return a statistic of the rows, by one light pass."""
+        passed: PassResult[Statistic] = accumulate(
+            self.source,
+            statistic,
+            shard_rows=self.plan.shard_rows,
+            block_rows=self.plan.block_rows,
+            skip_bad_rows=self.options.on_bad_rows == "skip",
+            label=label,
+            n_threads=self.plan.n_threads,
+            checkpoint=self.saved,
+        )
+        self.seconds["errors"] += passed.seconds
+        self._count(passed.peak_worker_bytes, *(getattr(passed, name) for name in _SHARDS))
+        return passed.statistic
+
+    def _count(self, peak_bytes: int, *shards: int) -> None:
+        """Count what one more pass took."""
+        for name, n_shards in zip(_SHARDS, shards, strict=True):
+            self.counts[name] += n_shards
+        self.counts["peak_worker_bytes"] = max(self.counts["peak_worker_bytes"], peak_bytes)

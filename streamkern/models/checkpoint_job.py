@@ -1,0 +1,143 @@
+"""Which job a checkpoint is of: the rows, the options, and all else that its sums depend on."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import shutil
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern._version import __version__
+from streamkern.engine.scheduler import run_all, task
+from streamkern.errors import OutputError
+from streamkern.runtime.memory import in_words
+from streamkern.sources import Shard
+from streamkern.storage import opened_checkpoint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from streamkern._typing import Array
+    from streamkern.parameters.fit_options import FitOptions
+    from streamkern.parameters.plan import Plan
+    from streamkern.parameters.template import Pattern
+    from streamkern.sources import Reader, Source
+    from streamkern.storage import Checkpoint
+
+# Places in the rows that are looked at, and how many rows there.
+_PLACES, _ROWS = 8, 64
+
+
+@contextmanager
+def checkpointed(
+    folder: str | Path | None,
+    source: Source,
+    options: FitOptions,
+    plan: Plan,
+    *,
+    like: Pattern | None = None,
+    indexed: bool = False,
+    searched: Sequence[Any] = (),
+) -> Iterator[Checkpoint | None]:
+    """Hold the checkpoint of a fit, or nothing where there is no folder for it.
+
+    Parameters
+    ----------
+    folder : path, optional
+    source : Source
+    options : FitOptions
+    plan : Plan
+    like : Pattern, optional
+        Whose map is taken.
+    indexed : bool
+        Whether the rows are known again.
+    searched : sequence
+        What a search chooses from, and within what: kernels, and plain values.
+
+    Raises
+    ------
+    CheckpointError
+        If the folder is in use, or belongs to a job that differs.
+    OutputError
+        If it cannot be written to, or has too little space.
+    """
+    if folder is None:
+        yield None
+        return
+    source = source.tolerant() if options.on_bad_rows == "skip" else source
+    given = {**options.parameters(), "kernel": options.kernel}
+    job = {
+        "data": source.describe() | {"values": source.token() or _hash_of_rows(source)},
+        "options": {name: _plain(value) for name, value in given.items()},
+        "searched": [_plain(each) for each in searched],
+        "like": None if like is None else _hash_of_map(like),
+        "indexed": indexed,
+        "shards": {
+            "rows": plan.shard_rows,
+            "blocks": plan.block_rows,
+            "number": plan.n_shards,
+            "folds by": plan.fold_by,
+        },
+        "versions": {
+            "streamkern": __version__,
+            "numpy": np.__version__,
+            "processor": platform.machine(),
+        },
+    }
+    with opened_checkpoint(folder, job) as checkpoint:
+        check_space(folder, plan.checkpoint_bytes)
+        yield checkpoint
+
+
+def check_space(folder: str | Path, needed: int) -> None:
+    """Raise OutputError unless a folder has room for a checkpoint, counting what is in it."""
+    held = sum(path.lstat().st_size for path in Path(folder).iterdir())
+    free = shutil.disk_usage(folder).free
+    if needed > held + free:
+        raise OutputError(
+            f"a checkpoint needs up to {in_words(needed)} in {folder}, but {in_words(free)} is "
+            f"free; make room, or name a folder elsewhere."
+        )
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "parameters"):
+        return {"name": value.name, **value.parameters()}
+    return value
+
+
+def _hash_of_rows(source: Source) -> str:
+    """Return a hash of some rows, spread over the source."""
+    starts = sorted({i * max(source.n_samples - _ROWS, 0) // (_PLACES - 1) for i in range(_PLACES)})
+    shards = [Shard(i, s, min(s + _ROWS, source.n_samples)) for i, s in enumerate(starts)]
+    digest = hashlib.sha256()
+    for part in run_all([task(_rows_hashed, source.reader(s), name="sample") for s in shards]):
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def _rows_hashed(reader: Reader) -> bytes:
+    arrays = (
+        array for block in reader.blocks(_ROWS) for array in (block.X, block.y, block.weights)
+    )
+    return _hash_of(arrays).encode()
+
+
+def _hash_of_map(like: Pattern) -> str:
+    arrays = [array for _, array in sorted(like.feature_map.arrays().items())]
+    if like.empty is not None:
+        arrays += [like.empty.feature_shift, like.empty.target_shift, like.empty.target_unit]
+    return _hash_of(arrays)
+
+
+def _hash_of(arrays: Iterable[Array | None]) -> str:
+    digest = hashlib.sha256()
+    for array in arrays:
+        if array is not None:
+            digest.update(f"{array.dtype} {array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()

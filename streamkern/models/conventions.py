@@ -1,0 +1,311 @@
+"""scikit-learn's conventions: what its estimators check of tables, and how parameters are named."""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    is_classifier,
+)
+from sklearn.utils.validation import check_array, column_or_1d, validate_data
+
+from streamkern.errors import DataError, StreamkernWarning
+from streamkern.errors.formatting import listed
+from streamkern.kernels import as_kernel
+from streamkern.kernels.parameter_names import split_names
+from streamkern.models.fitted_inputs import TakesRows
+from streamkern.models.set_output import LazyTransformer
+from streamkern.sources import Source
+from streamkern.sources.arrays import NamedRows, column_names
+from streamkern.sources.lazy import is_dask_frame, is_lazy
+from streamkern.sources.numeric import as_numbers
+from streamkern.sources.preprocessing.column_names import bad_columns
+from streamkern.sources.preprocessing.discovery import is_frame, recipe_of_frame
+from streamkern.sources.preprocessing.unexpected_cells import Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from streamkern.features import FeatureMap
+    from streamkern.kernels import Kernel
+    from streamkern.parameters.template import Pattern
+    from streamkern.sources.preprocessing import Recipe
+
+
+class KernelParameters:
+    """An estimator whose parameter `kernel` has parameters, such as `kernel__length_scale`.
+
+    Kernels do not change, so that one may be the default of many estimators: another one takes its
+    place.
+    """
+
+    kernel: Kernel | str
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Set parameters by name, those of the kernel included.
+
+        Raises
+        ------
+        ValueError
+            If there is no such parameter.
+        """
+        of_kernel = split_names(parameters)[1].get("kernel", {})
+        others = {name: v for name, v in parameters.items() if not name.startswith("kernel__")}
+        estimator: Any = super()
+        estimator.set_params(**others)
+        if of_kernel:
+            self.kernel = as_kernel(self.kernel).with_params(**of_kernel)
+        return self
+
+
+class TableEstimator(TakesRows, BaseEstimator):  # type: ignore[misc]
+    """A model that is an estimator of scikit-learn's, whose tables are checked as those are.
+
+    It comes before the model among the bases of a class.
+    """
+
+    on_bad_rows: str
+
+    def _tables(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        first: bool = False,
+        fewest: int = 1,
+        like: Pattern | None = None,
+    ) -> tuple[Any, Any, Any]:
+        rows = self._rows(X, y, first=first, fewest=fewest, like=like)
+        if not isinstance(X, Source) and (first or y is not None):
+            y = checked_targets(self, y, labels=is_classifier(self))
+        return rows, y, sample_weight
+
+    def _rows(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        first: bool = False,
+        fewest: int = 1,
+        like: Pattern | None = None,
+    ) -> Any:
+        """Return rows in memory as an array, checked, and others as they are; as in `_tables`.
+
+        A table becomes inputs by a recipe, where there is one.  Rows of a fit say what their
+        columns are called, and with `y` what the targets are.
+        """
+        if isinstance(X, Source):
+            super()._tables(X, first=first)
+            return checked_rows(self, X, first=first, finite=False)
+        finite = not (first or self.on_bad_rows == "skip")
+        recipe = self._recipe() if not first else None if like is None else like.recipe
+        if first and recipe is None and is_frame(X):
+            recipe = recipe_of_frame(X, keep_missing=self.on_bad_rows == "skip")
+        if recipe is None:
+            rows = checked_rows(self, X, first=first, finite=finite, fewest=fewest)
+            described: dict[str, Any] = {}
+        else:
+            rows = encoded(recipe, X, told=not first and like is None)
+            if not is_lazy(rows):
+                with data_errors():
+                    rows = check_array(
+                        rows, ensure_all_finite=False, ensure_min_samples=fewest, estimator=self
+                    )
+                check_finite(self, rows, recipe.feature_names, finite=finite)
+            described = {"recipe": recipe.as_dict()}
+        if not first or is_lazy(rows):
+            return rows
+        if recipe is None and "feature_names_in_" in vars(self):
+            described = {"feature_names": self.feature_names_in_.tolist()}
+        if targets := column_names(y):
+            described |= {"target_names": targets}
+        return NamedRows(rows, described) if described else rows
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.on_bad_rows == "skip"
+        return tags
+
+
+class FeatureEstimator(
+    KernelParameters,
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    LazyTransformer,
+    TableEstimator,
+):
+    """A model with a feature map that is an estimator and a transformer of scikit-learn's too.
+
+    Attributes
+    ----------
+    feature_map_ : FeatureMap
+    """
+
+    feature_map_: FeatureMap
+
+    def transform(self, X: Any) -> Any:
+        """Return the features (n, D) of rows (n, p): standardised, mapped, and scaled.
+
+        Parameters
+        ----------
+        X : array_like, data frame or Dask collection, of shape (n, p)
+
+        Returns
+        -------
+        ndarray of shape (n, D), or what `set_output` asks for
+            Of a Dask collection a lazy Dask array, or a lazy DataFrame where 'pandas' is asked for.
+        """
+        model: Any = super()
+        return model.transform(X)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.feature_map_.n_components
+
+
+def checked_rows(
+    estimator: BaseEstimator,
+    X: Any,
+    *,
+    first: bool,
+    finite: bool,
+    dtype: Any = "numeric",
+    fewest: int = 1,
+) -> Any:
+    """Return a table of rows as an array, with its columns noted, or compared with those noted.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+    X : Source, Dask collection, data frame or array_like, of shape (n, p)
+        The first two stay what they are.
+    first : bool
+        Whether these are the rows of a fit: their columns are noted in `n_features_in_` and, of a
+        frame, `feature_names_in_`.
+    finite : bool
+        Whether to look for NaN and infinite values; passes look for them on their own.
+    dtype
+        As in scikit-learn's `check_array`.
+    fewest : int
+        How many rows there must be.
+
+    Raises
+    ------
+    DataError
+        If the rows are no table of numbers, or one of other columns.
+    TypeError
+        If it has objects that are no numbers.
+    """
+    if isinstance(X, Source):
+        if first:
+            vars(estimator).pop("feature_names_in_", None)
+        return X
+    with data_errors():
+        if is_lazy(X):
+            columns = X._meta if is_dask_frame(X) else X  # noqa: SLF001  Dask's own protocol
+            validate_data(estimator, columns, reset=first, skip_check_array=True)
+            return X
+        rows = validate_data(
+            estimator,
+            X,
+            reset=first,
+            dtype=dtype,
+            ensure_all_finite=False,
+            ensure_min_samples=fewest,
+        )
+    check_finite(estimator, rows, getattr(estimator, "feature_names_in_", None), finite=finite)
+    return as_numbers(rows)
+
+
+def check_finite(estimator: Any, rows: Any, names: Any, *, finite: bool) -> None:
+    """Raise DataError if rows (n, p) are to be finite and are not; it names the columns (p,)."""
+    if not finite or rows.dtype.kind not in "fc":
+        return
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(rows.sum()):  # which is quick to look at
+            return
+    bad = ~np.isfinite(rows)
+    if bad.any():
+        may_skip = "on_bad_rows 'skip' leaves them out, or " * hasattr(estimator, "on_bad_rows")
+        raise DataError(
+            f"Input X contains NaN or infinity in {int(bad.any(axis=1).sum()):,} of {len(rows):,} "
+            f"rows, in {bad_columns(names, bad.sum(axis=0))}; {may_skip}fill missing cells, as "
+            f"`streamkern convert` and a fit to a data frame with missing cells do."
+        )
+
+
+def encoded(recipe: Recipe, X: Any, *, told: bool) -> Any:
+    """Return the inputs that a table becomes, lazily for one of Dask; other rows are inputs.
+
+    With `told` it warns of cells of tables in memory that the recipe did not expect.
+    """
+    if is_dask_frame(X):
+        return X.map_partitions(_encoded_part, recipe, meta=_encoded_part(X._meta, recipe))  # noqa: SLF001
+    if not is_frame(X):
+        if told and not recipe.is_plain:
+            names = recipe.feature_names
+            warnings.warn(
+                f"X has no names of columns, so it is taken for the {len(names)} inputs that are "
+                f"made of a table: {listed(names, 5)}; give a data frame to have them made.",
+                StreamkernWarning,
+                stacklevel=5,
+            )
+        return X
+    tally = Tally()
+    rows = recipe.transform(X, tally)
+    if told:
+        tally.warn(stacklevel=5)
+    return rows
+
+
+def _encoded_part(part: Any, recipe: Recipe) -> Any:
+    import pandas as pd  # noqa: PLC0415  slow, and whoever has a Dask frame has imported it
+
+    return pd.DataFrame(recipe.transform(part), index=part.index)
+
+
+def checked_targets(estimator: BaseEstimator, y: Any, *, labels: bool = False) -> Any:
+    """Return numeric targets as an array (n,) or (n, q), or labels (n,); what is Dask's as it is.
+
+    Passes look for values that are not finite and for labels that are missing, and say where.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+    y : array_like or Dask collection
+    labels : bool
+        Labels of classes, of any kind.
+
+    Raises
+    ------
+    DataError
+        If there are none, they are no numbers, or more than one label a row.
+    """
+    if y is None:
+        raise DataError(
+            f"a fit needs targets: {type(estimator).__name__} requires y to be passed, but the "
+            f"target y is None; pass y."
+        )
+    if is_lazy(y):
+        return y
+    with data_errors():
+        if labels:
+            return column_or_1d(y, warn=True)
+        targets = check_array(
+            y, ensure_2d=False, dtype="numeric", ensure_all_finite=False, input_name="y"
+        )
+    return as_numbers(targets)
+
+
+@contextmanager
+def data_errors() -> Iterator[None]:
+    """Have what scikit-learn finds wrong with a table be a DataError, in its words."""
+    try:
+        yield
+    except ValueError as error:
+        raise DataError(str(error)) from error

@@ -1,0 +1,353 @@
+"""The moments of the rows of a data set: kept, merged, and relieved of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from streamkern._version import __version__
+from streamkern.engine.scheduler import is_task, kept, run, shared, task
+from streamkern.errors import OverflowedError, ParameterError
+from streamkern.features.metric import checked_metric, described_metric, with_metric
+from streamkern.kernels import kernel_from
+from streamkern.models.fitted_inputs import check_names
+from streamkern.models.labelling import classes_of_report
+from streamkern.models.moments_files import MomentsFile, read_moments, write_moments
+from streamkern.models.moments_merge import (
+    check_alike,
+    check_disjoint,
+    is_finite,
+    joined_reports,
+    merged_folds,
+    turns_between,
+)
+from streamkern.models.moments_removal import without_rows
+from streamkern.parameters.fit_options import FitOptions
+from streamkern.parameters.template import Pattern, check_targets
+from streamkern.runtime.memory import check_free
+from streamkern.sources import LabelledSource, as_source, labelled_rows
+from streamkern.sources.preprocessing import recipe_of
+from streamkern.sources.preprocessing.column_names import input_names
+from streamkern.statistics import ByFold, Triangle
+from streamkern.storage import MOMENTS, damaged
+from streamkern.storage.untrusted import WRONG_VALUES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamkern.features import FeatureMap
+    from streamkern.kernels import Kernel
+    from streamkern.sources import Source
+    from streamkern.statistics import Moments, RowIndex
+
+
+@dataclass(frozen=True)
+class DataMoments:
+    """The moments of the rows of a data set: all that choosing and solving need.
+
+    Made by `RandomFeatureRidge.moments`, solved by `RandomFeatureRidge.solve`.
+
+    Parameters
+    ----------
+    folds : ByFold, or a task of one
+        Moments of every fold that has rows; they stay where they were merged.
+    n_folds : int
+        1 for no folds.
+    feature_map : FeatureMap
+        The whole map, from raw rows to features.
+    kernel : Kernel
+        With its length scale resolved.
+    flat : bool
+        Whether the single target is stored as (n,).
+    report : dict
+        Rows, seconds, memory and data, under the names of the command line's JSON.
+    options : FitOptions
+        By which they were made.
+    index : RowIndex, optional
+        Which rows are in, with their folds, in order: 9 bytes a row with up to 256 folds, the one
+        thing here that grows with their number.
+    n_threads : int, optional
+        Tasks of a process that were planned to run at a time.
+    """
+
+    folds: Any
+    n_folds: int
+    feature_map: FeatureMap
+    kernel: Kernel
+    flat: bool
+    report: dict[str, Any]
+    options: FitOptions
+    index: RowIndex | None = None
+    n_threads: int | None = None
+
+    def gathered(self) -> DataMoments:
+        """Return the same moments, all in this process."""
+        return replace(self, folds=run(self.folds)) if is_task(self.folds) else self
+
+    @property
+    def n_targets(self) -> int:
+        """The number of targets, q."""
+        return int(self.report["n_targets"])
+
+    @property
+    def nbytes(self) -> int:
+        """What the moments take in memory."""
+        D = self.feature_map.n_components
+        part = 8 * Triangle.size(D) + 16 * D * (self.n_targets + 1)
+        return self.n_folds * part + (9 * len(self.index) if self.index else 0)
+
+    def solvable(self) -> DataMoments:
+        """Return the moments of the map whose features are solved for.
+
+        These, but where what was summed is to be turned: a task a fold, where the moments are.
+        """
+        feature_map, turning = self.feature_map.solved()
+        if turning is None:
+            return self
+        folds = self.folds if is_task(self.folds) else shared(self.folds)
+        numbers: list[int] = run(task(_numbers, folds, name="folds"))
+        parts = [task(_solvable, folds, fold, name=f"turn-{fold}") for fold in numbers]
+        whole = kept(task(_with_parts, folds, numbers, *parts, name="turned"))
+        return replace(self, folds=whole, feature_map=feature_map)
+
+    def pattern(self) -> Pattern:
+        """Return what moments of more rows must take over to be merged with these."""
+        folds = self.folds
+        empty = run(task(_empty, folds, name="pattern")) if is_task(folds) else _empty(folds)
+        names, recipe = input_names(self.report), recipe_of(self.report)
+        return Pattern.of(self.options, self.feature_map, self.kernel, empty, names, recipe)
+
+    def known_rows(self) -> RowIndex:
+        """Return the index of the rows, or raise ParameterError if there is none."""
+        if self.index is None:
+            raise ParameterError(
+                "these moments do not know their rows; take those of RandomFeatureRidge.moments."
+            )
+        return self.index
+
+    def _count_of(self, folds: ByFold) -> dict[str, int]:
+        return {"n_folds": len(folds.parts) if self.n_folds > 1 else 0}
+
+    def merge(self, other: DataMoments, *, repeated_rows: bool = False) -> DataMoments:
+        """Return the moments of both sets of rows, fold by fold.
+
+        Shifts that differ are reconciled, and means of inputs that are not standardised.
+
+        Parameters
+        ----------
+        other : DataMoments
+            Made `like` these, so that the map is the same; or of pairs of waves with the same
+            options and seed, where nothing of the map follows from the rows but the means.
+        repeated_rows : bool
+            Rows of equal values in both are different observations, and count twice.  Moments that
+            do not know their rows merge only so, and those of both do not know theirs then.
+
+        Raises
+        ------
+        ParameterError
+            If rows that repeat are to be found, but one of the two does not know its rows.
+        DataError
+            If the two differ in map, deviations, precision, targets or number of folds, or if rows
+            are in both.
+        InsufficientMemoryError
+            If this process cannot hold both, and what they make together.
+        """
+        check_alike(self, other)
+        turns = turns_between(self.feature_map, other.feature_map)
+        if not repeated_rows:
+            check_disjoint(self.known_rows(), other.known_rows())
+        known = self.index is not None and other.index is not None
+        remote = sum(part.nbytes for part in (self, other) if is_task(part.folds))
+        check_free(remote + max(self.nbytes, other.nbytes), "merging moments")
+        folds = merged_folds(self.gathered().folds, other.gathered().folds, turns)
+        skip = "skip" in (self.options.on_bad_rows, other.options.on_bad_rows)
+        return replace(
+            self,
+            folds=folds,
+            report=joined_reports(self.report, other.report) | self._count_of(folds),
+            options=replace(self.options, on_bad_rows="skip" if skip else "error"),
+            index=self.known_rows().merge(other.known_rows()).in_order() if known else None,
+        )
+
+    def _source(self, X: Any, y: Any, sample_weight: Any) -> Source:
+        """Return rows with targets as these moments have them."""
+        found = classes_of_report(self.report)
+        if found is None:
+            return as_source(X, y, sample_weight)
+        return LabelledSource(*labelled_rows(X, y, sample_weight), *found)
+
+    def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> DataMoments:
+        """Return the moments without some rows, which are read twice.
+
+        Rows that were read in one pass and are forgotten in one leave nothing but rounding in
+        double.  Of others that were read in single precision, rounding of that remains: about
+        1e-7 of the moments of the rows that are forgotten.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `RandomFeatureRidge.fit`, weights as they were.  Rows with values that are not
+            finite are left out if they were when the moments were made.
+
+        Raises
+        ------
+        DataError
+            If a row was never in, or not as often as it is here, or if none would be left.
+        """
+        source = self._source(X, y, sample_weight)
+        self.feature_map.check((source.n_samples, source.n_features))
+        check_targets(source, self.n_targets)
+        index = self.known_rows()
+        check_free((3 if is_task(self.folds) else 2) * self.nbytes, "forgetting rows")
+        left = without_rows(self.gathered().folds, index, source, self.options)
+        report, seconds = self.report, self.report["seconds"]
+        spent = sum(passed.seconds for passed in left.passes)
+        gone = len(index) - len(left.index)
+        return replace(
+            self,
+            folds=left.folds,
+            index=left.index,
+            report=report
+            | self._count_of(left.folds)
+            | {
+                "rows": len(left.index),
+                "weight": sum(part.weight for part in left.folds.parts.values()),  # type: ignore[attr-defined]
+                "forgotten_rows": report.get("forgotten_rows", 0) + gone,
+                "seconds": seconds
+                | {
+                    "total": seconds["total"] + spent,
+                    "forget": seconds.get("forget", 0.0) + spent,
+                },
+            },
+        )
+
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write the moments to an HDF5 file, which `streamkern.load_moments` reads.
+
+        Parameters
+        ----------
+        path : path
+        force : bool
+            Replace an existing file.
+
+        Raises
+        ------
+        OutputError
+            If the file exists and `force` is not given, or cannot be written.
+        OverflowedError
+            If the sums are not finite.
+        """
+        index, folds = self.known_rows(), self.gathered().folds
+        if not all(map(is_finite, folds.parts.values())):
+            raise OverflowedError(
+                f"sums of features or targets overflowed in {self.options.precision} precision; "
+                f"standardise or rescale the inputs."
+            )
+        options = self.options.parameters() | {
+            "kernel": _described(self.options.kernel),
+            "metric": described_metric(self.options.metric),
+        }
+        card = {
+            "options": options,
+            "kernel": _described(self.kernel),
+            "flat": self.flat,
+            "report": self.report,
+            "streamkern": __version__,
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        write_moments(path, MomentsFile(folds, index, card), force=force)
+
+
+def load_moments(path: str | Path) -> DataMoments:
+    """Read moments that `DataMoments.save` or `streamkern moments` wrote.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is missing, is not a moments file, is damaged, or has a newer format.
+    InsufficientMemoryError
+        If this process cannot hold them.
+    """
+    where = Path(path)
+    if where.is_file():
+        check_free(where.stat().st_size, f"reading {path}")
+    moments = _restored(path, read_moments(path))
+    n_rows = len(moments.known_rows())
+    if moments.report["rows"] != n_rows:
+        error = ValueError(f"{moments.report['rows']} rows, but {n_rows:,} in the index")
+        raise damaged(path, MOMENTS, error)
+    return moments
+
+
+def moments_header(path: str | Path) -> DataMoments:
+    """Read all of a moments file but its folds and their rows."""
+    return _restored(path, read_moments(path, with_folds=False))
+
+
+def _restored(path: str | Path, file: MomentsFile) -> DataMoments:
+    card, empty = file.card, file.folds.empty
+    try:
+        options = with_metric(card["options"], empty.feature_map)  # type: ignore[attr-defined]
+        options["metric"] = checked_metric(options.get("metric"))
+        kernel = options.pop("kernel")
+        report = card["report"]
+        classes_of_report(report)
+        if "feature_names" in report:
+            check_names(report["feature_names"], report["n_features"])
+        missing = _REPORTED - report.keys() or _SECONDS - report["seconds"].keys()
+        if missing or "kind" not in report["data"]:
+            raise ValueError(f"the report lacks {min(missing or {'data'})}")
+        numbers = [*(report[name] for name in _NUMBERS), *report["seconds"].values()]
+        numbers += [*report["dropped_columns"], *report.get("nearly_constant_columns", [])]
+        if not all(isinstance(number, (int, float)) for number in numbers):
+            raise ValueError("what are no numbers in the report")
+        return DataMoments(
+            folds=file.folds,
+            n_folds=file.folds.rule.n_folds,
+            feature_map=empty.feature_map,  # type: ignore[attr-defined]
+            kernel=kernel_from(card["kernel"]["name"], card["kernel"]["parameters"]),
+            flat=bool(card["flat"]),
+            report=report,
+            options=FitOptions(kernel_from(kernel["name"], kernel["parameters"]), **options),
+            index=file.index,
+        )
+    except WRONG_VALUES as error:
+        raise damaged(path, MOMENTS, error) from error
+
+
+# What a solve repeats of the report.
+_NUMBERS = {
+    *("rows", "n_features", "n_targets", "rows_per_second", "peak_worker_bytes", "n_folds"),
+    *("projected_worker_bytes", "skipped_rows", "retried_shards", "resumed_shards"),
+}
+_REPORTED = {*_NUMBERS, "seconds", "fold_by", "precision", "dropped_columns", "data"}
+_SECONDS = {"total", "columns", "pass"}
+
+
+def _described(kernel: Kernel) -> dict[str, Any]:
+    return {"name": kernel.name, "parameters": kernel.parameters()}
+
+
+def _numbers(folds: ByFold) -> list[int]:
+    return sorted(folds.parts)
+
+
+def _solvable(folds: ByFold, fold: int) -> Moments:
+    part: Any = folds.parts[fold]
+    moments: Moments = part.solvable()
+    return moments
+
+
+def _with_parts(folds: ByFold, numbers: Sequence[int], *parts: Moments) -> ByFold:
+    """Return the folds with other moments of theirs."""
+    whole = ByFold(folds.rule, parts[0].zero())
+    whole.parts = dict(zip(numbers, parts, strict=True))
+    return whole
+
+
+def _empty(folds: ByFold) -> Moments:
+    empty: Any = folds.empty
+    moments: Moments = empty.zero()
+    return moments

@@ -1,0 +1,162 @@
+"""Rows taken out of moments again, once it is sure that they are in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern.engine.reduction import accumulate
+from streamkern.errors import DataError
+from streamkern.parameters.fit_options import plan_for
+from streamkern.statistics import (
+    ByFold,
+    ColumnStatistics,
+    ListedFolds,
+    RowIndex,
+    Together,
+    unplaced_folds,
+)
+from streamkern.tune.column_pass import check_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamkern._typing import Array, Floats
+    from streamkern.engine.reduction import PassResult
+    from streamkern.parameters.fit_options import FitOptions
+    from streamkern.sources import Source
+
+# Squares of rows that may go, over those of the rows that are left: so C and S keep five digits.
+_MOST_TAKEN = {"single": 1e4, "double": 1e10}
+_NEGLIGIBLE = 1e-6
+
+
+@dataclass(frozen=True)
+class Remaining:
+    """What is left of moments without some rows.
+
+    Parameters
+    ----------
+    folds : ByFold
+        Those that still have rows.
+    index : RowIndex
+    passes : tuple of PassResult
+        Over the rows that were taken out: one to know them again, one for their moments.
+    """
+
+    folds: ByFold
+    index: RowIndex
+    passes: tuple[PassResult[Any], PassResult[Any]]
+
+
+def without_rows(folds: ByFold, index: RowIndex, source: Source, options: FitOptions) -> Remaining:
+    """Take rows out of the moments of folds, each out of the fold that it is in.
+
+    Of rows with equal values in several folds, those of the first fold go first.
+
+    Parameters
+    ----------
+    folds : ByFold
+        Of `Moments`.
+    index : RowIndex
+        Of their rows, in order.
+    source : Source
+    options : FitOptions
+        By which the moments were made.
+
+    Raises
+    ------
+    DataError
+        If a row is not in the moments, or less often than in the source, if no row would be left,
+        or if the rows are so much larger than those that stay that their rounding would be too.
+    """
+    plan = plan_for(source, replace(options, fold_by="rows"), indexed=True)
+
+    def read(statistic: Any, label: str, block_rows: int) -> PassResult[Any]:
+        return accumulate(
+            source,
+            statistic,
+            shard_rows=plan.shard_rows,
+            block_rows=block_rows,
+            skip_bad_rows=options.on_bad_rows == "skip",
+            label=label,
+            n_threads=plan.n_threads,
+        )
+
+    columns = ColumnStatistics(source.n_features + source.n_targets)
+    first = read(Together(columns, RowIndex()), "rows", plan.column_block_rows)
+    columns, found = first.statistic.parts
+    check_rows(source, columns, first)
+    found = found.in_order()
+    positions = index.positions(found.hashes)
+    _check_known(source, found.labels, positions < 0)
+    if len(found) == len(index):
+        raise DataError(
+            f"these are all {len(index):,} rows of the moments, and none would be left; begin "
+            f"anew instead."
+        )
+    listed = np.zeros(source.n_samples, dtype=index.labels.dtype)
+    listed[found.labels] = index.labels[positions]
+    rule = ListedFolds(folds.rule.n_folds, listed)
+    second = read(ByFold(rule, folds.empty), "forget", plan.block_rows)
+    left = ByFold(unplaced_folds(folds.rule.n_folds), folds.empty)
+    gone: dict[int, Any] = second.statistic.parts
+    parts: dict[int, Any] = dict(folds.parts)
+    for fold, part in parts.items():
+        rest = part.without(gone[fold]) if fold in gone else part
+        if rest.n_rows:
+            left.parts[fold] = rest
+    _check_digits(list(gone.values()), list(left.parts.values()))
+    kept = np.ones(len(index), dtype=bool)
+    kept[positions] = False
+    return Remaining(left, index.taking(kept), (first, second))
+
+
+def _check_digits(gone: Sequence[Any], left: Sequence[Any]) -> None:
+    """Raise DataError if rows take the digits of those that stay with them.
+
+    Sums are rounded beside what is in them, and that stays when it goes.  So their squares about
+    the means of the others are compared with those of the others.
+    """
+
+    def sums(parts: Sequence[Any]) -> Floats:
+        """Return the sums of weights, and those of values and of their squares, (3, q + D)."""
+        each = [
+            (
+                np.full(len(part.target) + len(part.cross), part.weight),
+                np.concatenate([part.target_sum, part.cross[:, -1]]),
+                np.concatenate([part.target, part.gram.diagonal()]),
+            )
+            for part in parts
+        ]
+        total: Floats = np.sum(each, axis=0)
+        return total
+
+    (weight, first, squares), (n_gone, gone_first, gone_squares) = sums(left), sums(gone)
+    mean = first / weight
+    spread = np.maximum(squares - weight * mean**2, 0.0)
+    taken = gone_squares - 2.0 * mean * gone_first + n_gone * mean**2
+    q = len(left[0].target)
+    # Features that hardly vary say nothing, whatever their digits.
+    spread[q:] += _NEGLIGIBLE * spread[q:].mean()
+    varies = spread > 0
+    ratio = float((taken[varies] / spread[varies]).max(initial=0.0))
+    precision = left[0].precision
+    if ratio > _MOST_TAKEN[precision]:
+        raise DataError(
+            f"the squares of these rows are {ratio:.2g} times those of the rows that would be "
+            f"left, whose digits their rounding in {precision} precision has taken; fit the rows "
+            f"that are left anew."
+        )
+
+
+def _check_known(source: Source, places: Array, unknown: Array) -> None:
+    if unknown.any():
+        n_unknown = int(unknown.sum())
+        raise DataError(
+            f"{n_unknown:,} of {source.n_samples:,} rows were never in these moments, or not as "
+            f"often as in this data, the first at {source.locate(int(places[unknown].min()))}; "
+            f"forget only rows that are in."
+        )

@@ -1,0 +1,164 @@
+"""From moments to what a fitted model is: its predictor, and what it says of itself."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern.engine.scheduler import is_task, shared
+from streamkern.kernels import length_scale_of
+from streamkern.models.fit_report import as_stored, facts_of, sizes_as_dict
+from streamkern.models.held_out_predictors import unseen
+from streamkern.models.loo_penalty import LeavingOut
+from streamkern.models.residuals import squared_errors_of
+from streamkern.predict.predictor import Predictor
+from streamkern.solve.sparse_selection import Sparsifier
+from streamkern.tune.fold_solution import nested_sizes, solve_folds
+from streamkern.tune.sparse_solution import solve_sparse
+
+if TYPE_CHECKING:
+    from streamkern.models.data_moments import DataMoments
+    from streamkern.models.held_out_predictors import Unseen
+    from streamkern.models.ridge_options import RidgeOptions
+    from streamkern.solve import NormalEquations
+    from streamkern.solve.penalty_curve import PenaltyCurve
+    from streamkern.sources import Source
+
+
+_WEIGHTS_NOTE = (
+    "weights are below 1 on average and so do not count rows: standard deviations take them over "
+    "their mean."
+)
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class SolvedRidge:
+    """A ridge regression that was solved.
+
+    Parameters
+    ----------
+    predictor : Predictor
+    report : dict
+    equations : NormalEquations
+        Of all rows, at the features of the predictor.
+    penalty_curve : PenaltyCurve or None
+        What the penalty was chosen by.
+    warnings : list of str
+        What a person should know.
+    """
+
+    predictor: Predictor
+    report: dict[str, Any]
+    equations: NormalEquations
+    penalty_curve: PenaltyCurve | None
+    warnings: list[str] = field(default_factory=list)
+
+
+def solved_ridge(
+    given: DataMoments,
+    asked: RidgeOptions,
+    size: int | None = None,
+    source: Source | None = None,
+) -> SolvedRidge:
+    """Choose what is left to choose: the penalty, the number of features, and which of them.
+
+    Parameters
+    ----------
+    given : DataMoments
+    asked : RidgeOptions
+    size : int, optional
+        D, of the leading features; all by default.
+    source : Source, optional
+        The rows, which are read again only where every one is left out in turn, or where residuals
+        are smaller than the rounding of their sums.
+
+    Raises
+    ------
+    ParameterError
+        If something is to be chosen that moments, or these rows, cannot tell.
+    SingularSystemError
+        If the penalty is 0 and the features are not independent.
+    """
+    begun, moments = time.perf_counter(), given.solvable()
+    model, feature_map, flat = asked.model, moments.feature_map, moments.flat
+    D = feature_map.n_components
+    automatic = model.n_components == "auto" and not moments.options.is_identity
+    sizes = nested_sizes(D, feature_map.nesting) if automatic else [size or D]
+    sparse, intercept = asked.sparse(sizes[-1]), model.fit_intercept
+    leaving = None if source is None else LeavingOut(source, moments)
+    solved = solve_folds(
+        moments.folds, asked.penalty, intercept=intercept, sizes=sizes, leave_one_out=leaving
+    )
+    size = len(solved.solution.coef)
+    if size < D:
+        feature_map = feature_map.first(size)
+    whole_map = feature_map
+    if sparse is not None:
+        solved = solve_sparse(moments.folds, solved, sparse, intercept=intercept)
+        if solved.support is not None:
+            feature_map = feature_map.subset(solved.support)
+    solution, equations, report = solved.solution, solved.equations, moments.report
+    predictor = Predictor(
+        feature_map, solution.coef, solution.intercept, precision=report["precision"], flat=flat
+    )
+
+    def without_folds() -> Unseen:
+        folds = moments.folds if is_task(moments.folds) else shared(moments.folds)
+        sparsifier = Sparsifier(model.sparse_method, solution.alpha, solution.floor)
+        return unseen(folds, predictor, whole_map, sparsifier, intercept=intercept)
+
+    errors = squared_errors_of(
+        solved,
+        predictor,
+        source,
+        without_folds,
+        skip_bad_rows=moments.options.on_bad_rows == "skip",
+    )
+    cv_rmse = solved.cv_rmse
+    if errors.told_by != "moments":
+        equations = replace(equations, train_rss=errors.train * equations.weight)
+        cv_rmse = cv_rmse if errors.held_out is None else np.sqrt(errors.held_out)
+    note, fold_by = errors.note(report["precision"]), report["fold_by"] or "rows"
+    short = solved.short_of_precision(report["precision"])
+    told = [solution.note, solved.ordered_rows(fold_by), short, note * (errors.told_by == "bound")]
+    warnings = list(filter(None, told))
+    # Too common for warnings.
+    notes = [
+        "" if short else solved.at_the_edge(report["precision"]),
+        report.get("tuning_note", ""),
+        note * (errors.told_by == "rows"),
+        _WEIGHTS_NOTE * (equations.row_weight < 1.0 - _ROUNDING),
+    ]
+    curve = solved.sparsity if sparse is not None and sparse.is_chosen else None
+    peak, seconds = report["peak_worker_bytes"], dict(report["seconds"])
+    spent = time.perf_counter() - begun
+    seconds["total"] += spent
+    if leaving is not None and leaving.passed:
+        seconds["leave-one-out"] = leaving.passed.seconds
+        peak = max(peak, leaving.passed.peak_worker_bytes)
+    if errors.passed is not None:
+        seconds["residuals"] = errors.passed.seconds
+        peak = max(peak, errors.passed.peak_worker_bytes)
+    seconds["solve"] = spent - seconds.get("leave-one-out", 0.0) - seconds.get("residuals", 0.0)
+    report = report | {
+        "seconds": seconds,
+        "peak_worker_bytes": peak,
+        "kernel": moments.kernel.name,
+        "kernel_parameters": moments.kernel.parameters(),
+        "length_scale": length_scale_of(moments.kernel),
+        "alpha_curve": solved.size and solved.size.curve.as_dict(),
+        "components_curve": sizes_as_dict(solved.sizes, flat) or None,
+        "cv_rmse": None if cv_rmse is None else as_stored(cv_rmse, flat),
+        "sparse_of": None if sparse is None else size,
+        "sparse_method": None if sparse is None else sparse.method,
+        "sparse_curve": None if curve is None else curve.as_dict(flat=flat),
+        **facts_of(solution, equations, flat),
+        "errors_from": errors.told_by,
+        "note": " ".join(filter(None, warnings + notes)),
+    }
+    penalty_curve = None if solved.size is None else solved.size.curve
+    return SolvedRidge(predictor, report, equations, penalty_curve, warnings)

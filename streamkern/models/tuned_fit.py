@@ -1,0 +1,131 @@
+"""From rows to the moments of a kernel, map and metric that were chosen on a sample of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from streamkern.errors import ParameterError
+from streamkern.kernels import Gaussian, as_kernel
+from streamkern.models.checkpoint_job import checkpointed
+from streamkern.models.moments_fit import folds_for, moments_pass
+from streamkern.parameters.fit_options import check_folds, plan_for
+from streamkern.parameters.plan import large_sample
+from streamkern.tune.budget import Budget, Spent
+from streamkern.tune.candidates import AUTO, kernels_to_try, maps_to_try, pairs_to_try
+from streamkern.tune.column_pass import survey
+from streamkern.tune.halving import budgeted_rows, search
+from streamkern.tune.metric_learning import check_metric_of, in_metric
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from streamkern.kernels import Kernel
+    from streamkern.models.data_moments import DataMoments
+    from streamkern.models.ridge_options import RidgeOptions
+    from streamkern.sources import Source
+
+# Of a search: more are thirds.
+_MOST_FOLDS = 10
+
+
+class Choice:
+    """What a search chooses among, and what it may take, checked before a row is read.
+
+    Parameters
+    ----------
+    asked : RidgeOptions
+        Of the model that is tuned.
+    kernels, maps, budget
+        As in `RandomFeatureRidge.tune`.
+    checkpoint : path, optional
+
+    Raises
+    ------
+    ParameterError
+        If kernels and maps do not go together, or a budget in seconds comes with a checkpoint.
+    """
+
+    def __init__(
+        self,
+        asked: RidgeOptions,
+        *,
+        kernels: Kernel | str | Sequence[Kernel | str] | None,
+        maps: str | Sequence[str] | None,
+        budget: float | str | None,
+        checkpoint: str | Path | None,
+    ) -> None:
+        self.asked, self.checkpoint = asked, checkpoint
+        self.budget, model = Budget.of(budget), asked.model
+        if self.budget is not None:
+            kernels = AUTO if kernels is None else kernels
+            maps = AUTO if maps is None else maps
+            if self.budget.in_seconds and checkpoint is not None:
+                raise ParameterError(
+                    "a search within seconds may choose otherwise when it is made again, so it "
+                    "has no checkpoint; give the budget in passes."
+                )
+        if kernels is None and AUTO in (maps, model.feature_map):
+            kernels = AUTO if as_kernel(model.kernel) == Gaussian() else None  # as good as that
+        self.options = asked.search(kernels=kernels, maps=maps)
+        self.kernels, self.maps = kernels_to_try(kernels, model.kernel), maps
+
+    def moments(self, source: Source) -> DataMoments:
+        """Choose on a sample of the rows, and read them all with what was chosen.
+
+        Raises
+        ------
+        ParameterError, DataError, InsufficientMemoryError, CheckpointError
+            As `RandomFeatureRidge.tune` does.
+        """
+        names = maps_to_try(self.maps, self.asked.model.feature_map, source.n_features)
+        options, tried, allowed = self.options, self.kernels, self.budget
+        pairs = pairs_to_try(tried, names, options, source)
+        check_metric_of(options, tried, source)
+        options = replace(options, kernel=pairs[0][0], feature_map=pairs[0][1])
+        options = self.asked.for_rows(options, source)
+        check_folds(options, source)
+        n_rows = large_sample(source.n_features + source.n_targets)
+        if allowed is not None:
+            n_rows = budgeted_rows(source, options, len(pairs), allowed)
+        # A map may be made from more rows than are searched on, and take more memory than others.
+        each = [replace(options, kernel=kernel, feature_map=name) for kernel, name in pairs]
+        n_sample = max(n_rows, *(one.sample_rows(source) for one in each))
+        heaviest = max(each, key=lambda one: one.family.rows_a_feature)
+        plan = plan_for(source, heaviest, n_sample, n_left_out=self.asked.penalty.n_left_out)
+        searched = [*tried, *names, str(allowed)]
+        with checkpointed(self.checkpoint, source, options, plan, searched=searched) as saved:
+            seen = survey(source, options, plan, n_sample, checkpoint=saved)
+            contenders, learnt = in_metric(seen, options, pairs)
+            spent = Spent() if learnt is None else learnt.spent
+            _, rule = folds_for(source, plan, options)
+            folds = rule.of(seen.sample.places[:n_rows])
+            found = search(
+                contenders,
+                options,
+                plan=plan,
+                n_rows=n_rows,
+                budget=allowed,
+                spent=spent,
+                feature_map=self.asked.model.feature_map if self.maps in (None, AUTO) else None,
+                folds=folds if 2 <= rule.n_folds <= _MOST_FOLDS else None,
+            )
+            options = replace(options, kernel=found.kernel, feature_map=found.feature_map)
+            seen = contenders[found.place].survey
+            moments = moments_pass(source, options, plan, seen, checkpoint=saved)
+        seconds = moments.report["seconds"]
+        seconds["search"] = found.seconds
+        seconds["total"] += found.seconds
+        moments.report.update(found.as_dict() | self._told(names))
+        return moments if learnt is None else learnt.reported(moments, found.place)
+
+    def _told(self, names: Sequence[str]) -> dict[str, Any]:
+        """Return what was tried, as plain JSON values."""
+        return {
+            "tuning_kernels": [
+                {"name": kernel.name, "parameters": kernel.parameters()} for kernel in self.kernels
+            ],
+            "tuning_maps": names,
+            "tuning_budget": None if self.budget is None else str(self.budget),
+        }

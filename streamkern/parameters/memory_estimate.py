@@ -1,0 +1,192 @@
+"""What a fit takes in memory, before anything is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from streamkern.predict.penalty_errors import PenaltyErrors
+from streamkern.solve import decomposition_bytes, inverting_bytes
+from streamkern.statistics import Triangle
+
+# Totals, and partials of finished shards that wait in a process to be merged into them.
+_WAITING = 8
+# Square matrices that are held while a fold is scored.
+_SQUARES_A_FOLD = 6
+# Matrices of D x q then, and while the whole is solved; and those of a model with its predictor.
+_CROSSES_A_FOLD, _CROSSES, _MODEL_COPIES = 7, 5, 3
+# Squares of D that a map of landmarks holds, what draws it, and what turns the sums of a fold.
+_SQUARES_OF_LANDMARKS, _SQUARES_DRAWING, _SQUARES_TURNING = 3, 5, 4
+# Interpreter, libraries and Dask's own needs in one process, as measured with some room.
+_PROCESS_BYTES = 256 << 20
+# A hash and a place of every row, where rows are to be known again.
+_INDEX_BYTES = 16
+# Copies of the index: in a process that merges it, and where it is put in order.
+_INDEX_MERGED, _INDEX_ORDERED = 3, 5
+# Strips are spread over workers as evenly as whole strips go.
+_UNEVEN = 1.25
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """The bytes of a fit, by who holds them and when.
+
+    Parameters
+    ----------
+    n_components, n_features, n_targets : int
+        D, p and q.
+    itemsize : int
+        Of the features and products.
+    n_folds : int
+        K, 1 for no cross-validation.
+    folds_at_once : int
+        Folds that the rows of one shard can be in.
+    n_left_out, left_out_rows : int
+        A, the penalties of a pass that leaves out every row in turn, and the rows of its blocks.
+    fixed_alpha : bool
+        Whether there is a penalty only to solve for, and none to choose.
+    block_rows : int
+    row_bytes : int
+        Of one row of X in a block.
+    shard_bytes : int
+        What reading a shard holds besides its blocks.
+    n_sample : int
+        Rows of the spread sample.
+    from_rows : bool
+        Whether the map is made from them, holds squares of D, and has its sums turned.
+    n_indexed : int
+        Rows that are to be known again.
+    weighted : bool
+        Whether rows have weights.
+    n_maps : int
+        Maps that are held: more than the one of the pass where others weigh its rows.
+    """
+
+    n_components: int
+    n_features: int
+    n_targets: int
+    itemsize: int
+    n_folds: int
+    folds_at_once: int
+    fixed_alpha: bool
+    n_left_out: int
+    left_out_rows: int
+    block_rows: int
+    row_bytes: int
+    shard_bytes: int
+    n_sample: int
+    from_rows: bool
+    n_indexed: int
+    weighted: bool = False
+    n_maps: int = 1
+
+    @property
+    def index(self) -> int:
+        """The hashes and places of the rows."""
+        return _INDEX_BYTES * self.n_indexed
+
+    @property
+    def sample(self) -> int:
+        """The spread sample, with what merging it takes."""
+        return 4 * self.n_sample * (8 * self.n_features + 8 * self.n_targets + 24)
+
+    @property
+    def map(self) -> int:
+        """The frequencies or landmarks, as drawn and in the precision of the features."""
+        D, p = self.n_components, self.n_features
+        one = 16 * D * p + (8 * _SQUARES_OF_LANDMARKS * D**2 if self.from_rows else 0)
+        return self.n_maps * one
+
+    @property
+    def drawing(self) -> int:
+        """What choosing landmarks takes: their kernel with the sample, and an eigenbasis."""
+        D = self.n_components
+        return 8 * D * (self.n_sample + _SQUARES_DRAWING * D) if self.from_rows else 0
+
+    def sums(self, n_strips: int = 1) -> int:
+        """Return the sums of one fold, of the largest strip of the triangle."""
+        D, q = self.n_components, self.n_targets
+        strips = Triangle.strips(D, n_strips)
+        largest = max(Triangle.size(stop, first) for first, stop in strips)
+        return 8 * largest + 16 * D * (q + 1)
+
+    def accumulating(self, threads: int, n_strips: int, n_workers: int) -> int:
+        """Return what a process holds that accumulates so many shards at a time."""
+        D, p, q, sums = self.n_components, self.n_features, self.n_targets, self.sums(n_strips)
+        beside = q + self.weighted  # numbers that are read with a row of inputs
+        task = (
+            self.folds_at_once * sums
+            + self.itemsize * D * p  # the frequencies
+            + self.itemsize * (Triangle.product_size(D) + 2 * D * (q + 1))
+            # Two blocks of rows, one in use and one being read, and the features of one.
+            + self.block_rows * (self.itemsize * D + 8 * p + 24 * (q + 1))
+            # The next shard is begun before this one is done.
+            + 2 * (self.block_rows * 2 * (self.row_bytes + 8 * beside) + self.shard_bytes)
+            # Roots of the weights, and a block without the rows that do not count.
+            + (self.block_rows * (self.row_bytes + 8 * (q + 2)) if self.weighted else 0)
+            + (16 << 20)  # rows in cache, and chunks in the reader
+        )
+        waiting = (self.n_folds + (_WAITING - 1) * self.folds_at_once) * sums
+        done = 0
+        if n_strips > 1:
+            share = _UNEVEN / n_workers if n_workers > 1 else 1.0
+            done = int(share * self.sums()) + sums
+        held = threads * task + waiting + done + self.sample + _INDEX_MERGED * self.index
+        return _PROCESS_BYTES + self.map + held
+
+    def saving(self, n_groups: int, n_strips: int) -> int:
+        """Return what a checkpoint takes on the disk: a total, the next, and groups before it."""
+        groups = (2 * self.n_folds + n_groups * self.folds_at_once) * self.sums(n_strips)
+        return groups + (n_strips - 1) * self.sums(n_strips) + 3 * (self.sample // 4 + self.index)
+
+    def solving(self, threads: int) -> int:
+        """Return what a process holds that solves, and scores so many folds at a time."""
+        D = self.n_components
+        held = (self.n_folds + 1) * self.sums()
+        held += solve_bytes(D, self.n_targets, self.n_folds, threads)
+        if self.fixed_alpha:
+            # The sums, a factor, its diagonal blocks and parts of its inverse, and the model's G.
+            held = 2 * self.sums() + inverting_bytes(D) + self.itemsize * Triangle.size(D)
+        if self.from_rows:  # sums as they were and turned, and what turns them
+            held += self.n_folds * self.sums() + 8 * _SQUARES_TURNING * D**2 * threads
+        return _PROCESS_BYTES + self.map + held + (16 << 20)
+
+    def leaving_out(self, threads: int) -> int:
+        """Return what a process holds that leaves out every row in turn, 0 without such a pass."""
+        D, q, A = self.n_components, self.n_targets, self.n_left_out
+        if not A:
+            return 0
+        # The moments, their eigenbasis, and that as the models have it.
+        held = 2 * self.sums() + 8 * D * (D + q) + self.itemsize * D * (D + A + q)
+        task = (
+            self.left_out_rows * (2 * self.itemsize * D + 24 * A + 24 * q)
+            + 2 * (self.left_out_rows * 2 * (self.row_bytes + 8 * q) + self.shard_bytes)
+            + PenaltyErrors.working_bytes(D, self.itemsize)
+            + (16 << 20)
+        )
+        return _PROCESS_BYTES + self.map + held + threads * task + 8 * (_WAITING + threads) * A * q
+
+    def receiving(self) -> int:
+        """Return what the process holds that planned, with the model or the moments."""
+        n_sums = self.n_folds + 1 if self.n_indexed else 1
+        held = n_sums * self.sums() + self.sample + _INDEX_ORDERED * self.index
+        model = _MODEL_COPIES * 8 * self.n_components * self.n_targets
+        return _PROCESS_BYTES + self.map + max(held + model, self.drawing + self.sample)
+
+
+def solve_bytes(n_components: int, n_targets: int, n_folds: int, n_threads: int) -> int:
+    """Return what solving takes in a process that holds the moments already.
+
+    Parameters
+    ----------
+    n_components, n_targets : int
+        D and q.
+    n_folds : int
+        K, 1 for no cross-validation.
+    n_threads : int
+        Folds that are scored at a time.
+    """
+    D, columns = n_components, 8 * n_components * n_targets
+    # A fold: its own matrix, the one without it, and a decomposition of that.
+    a_fold = 8 * Triangle.size(D) + 8 * _SQUARES_A_FOLD * D**2 + _CROSSES_A_FOLD * columns
+    held = decomposition_bytes(D) + _CROSSES * columns
+    return held + (min(n_folds, n_threads) * a_fold if n_folds > 1 else 0)

@@ -1,0 +1,361 @@
+"""What a job will take, known before the first read: memory, work, and how it is cut up.
+
+Shards and blocks follow from the data and the options alone, so that results do not depend on who
+computes them.  Workers and threads follow from the machine.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from streamkern.errors import InsufficientMemoryError
+from streamkern.parameters.memory_estimate import Footprint
+from streamkern.runtime.memory import available_bytes, in_words, thread_bytes, usable_cores
+
+if TYPE_CHECKING:
+    from streamkern.sources import Source
+
+# A block of features should be tall enough for the product and small beside the Gram matrix.
+_BLOCK_BYTES = 128 << 20
+_BLOCK_ROWS = (1024, 8192)
+# The fewest rows where they have more targets than features: products with those are wide.
+_WIDE_ROWS = 256
+# A shard is what a lost worker costs; many shards cost merges.
+_SHARDS = 256
+_SHARD_ROWS = (32768, 1 << 20)
+# Folds of fewer shards than this are too uneven to choose by; rows are dealt then.
+_SHARDS_A_FOLD = 3
+# Into how many strips the products are cut where a worker cannot hold all, with their partials.
+_STRIPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+# What a target of one row takes in the blocks that are read, and as it enters products.
+_TARGET_BYTES = 56
+# Rows of the spread sample travel with the first pass.
+SAMPLE_ROWS = 2048
+# Of the sample that something is learnt on, at the most.
+_LARGE_SAMPLE, _LARGE_SAMPLE_BYTES = 16384, 128 << 20
+# Below this much work in seconds, starting worker processes costs more than it saves.
+_IN_PROCESS_SECONDS = 20.0
+# About a fortieth of a pass holds the interpreter's lock, so more threads would wait for it.
+_THREADS_A_PROCESS = 16
+# A careful guess of one core's speed, for choosing only.
+_FLOPS_PER_SECOND = {"single": 60e9, "double": 30e9}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A job, cut up and measured.
+
+    Parameters
+    ----------
+    n_rows, n_features, n_targets, n_components : int
+    precision : str
+    shard_rows, n_shards, block_rows, column_block_rows : int
+    graph_tasks : int
+        Tasks of the Dask graph of the main pass.
+    flops : float
+        Multiply-adds of projections, rank-k updates and solve.
+    n_workers : int
+        Worker processes; 0 for threads of this process.
+    n_threads : int
+        Tasks that one process runs at a time.
+    blas_threads : int
+        BLAS threads of a task.
+    fold_by : {'shards', 'rows', 'blocks'}
+        What would be left out together.
+    worker_bytes : int
+        Projected peak of a process that accumulates and solves.
+    client_bytes : int
+        Projected peak of the process that plans, and receives the model.
+    allowed_bytes : int
+        What a process that accumulates may use.
+    index_bytes : int
+        Of these, what it takes to know every row again.
+    n_strips : int
+        Readings of the rows, each for a strip of the triangle of products; 1 where a worker can
+        hold the whole beside what is merged into it.
+    checkpoint_bytes : int
+        Space on the disk for a checkpoint, if there is to be one.
+    """
+
+    n_rows: int
+    n_features: int
+    n_targets: int
+    n_components: int
+    precision: str
+    shard_rows: int
+    n_shards: int
+    block_rows: int
+    column_block_rows: int
+    graph_tasks: int
+    flops: float
+    n_workers: int
+    n_threads: int
+    blas_threads: int
+    fold_by: str
+    worker_bytes: int
+    client_bytes: int
+    allowed_bytes: int
+    index_bytes: int = 0
+    n_strips: int = 1
+    checkpoint_bytes: int = 0
+
+    @property
+    def n_slots(self) -> int:
+        """Tasks that all processes run at a time."""
+        return max(self.n_workers, 1) * self.n_threads
+
+    @property
+    def seconds(self) -> float:
+        """A rough time for the main pass."""
+        cores = self.n_slots * self.blas_threads
+        return self.flops / (rough_flops_per_second(self.precision) * cores)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything as plain JSON values."""
+        return asdict(self) | {"seconds": self.seconds}
+
+    def check(self) -> None:
+        """Raise InsufficientMemoryError unless the job fits."""
+        what, fewer = f"{self.n_components:,} components", "components"
+        if self.index_bytes:
+            what, fewer = f"{what} and an index of {self.n_rows:,} rows", f"{fewer} or rows"
+        if self.worker_bytes > self.allowed_bytes:
+            raise InsufficientMemoryError(
+                f"{what} need {in_words(self.worker_bytes)} in a worker, but "
+                f"{in_words(self.allowed_bytes)} may be used; take fewer {fewer}, or workers with "
+                f"more memory."
+            )
+        free = available_bytes()
+        if self.client_bytes > free:
+            raise InsufficientMemoryError(
+                f"receiving {what} needs {in_words(self.client_bytes)} in this process, but "
+                f"{in_words(free)} is free; take fewer {fewer}."
+            )
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Return what a person wants to know, as pairs of a name and a value."""
+        where = (
+            f"{self.n_workers} worker processes"
+            if self.n_workers
+            else f"this process, {self.n_threads} threads"
+        )
+        return [
+            ("rows x inputs", f"{self.n_rows:,} x {self.n_features:,}"),
+            ("components", f"{self.n_components:,} ({self.precision} precision)"),
+            ("shards", f"{self.n_shards:,} of {self.shard_rows:,} rows"),
+            ("blocks", f"{self.block_rows:,} rows"),
+            ("tasks in the graph", f"{self.graph_tasks:,}"),
+            ("multiply-adds", f"{self.flops:.3g}"),
+            *([("readings", f"{self.n_strips}, for parts of the products")] * (self.n_strips > 1)),
+            ("runs in", where),
+            ("BLAS threads a task", str(self.blas_threads)),
+            ("memory of a worker", f"{in_words(self.worker_bytes)} projected"),
+            ("memory allowed", in_words(self.allowed_bytes)),
+            ("memory of this process", f"{in_words(self.client_bytes)} projected"),
+            ("disk for a checkpoint", f"{in_words(self.checkpoint_bytes)} at most"),
+        ]
+
+
+def plan_fit(
+    source: Source,
+    n_components: int,
+    *,
+    precision: str = "single",
+    n_folds: int = 1,
+    fold_by: str = "auto",
+    n_sample: int = SAMPLE_ROWS,
+    indexed: bool = False,
+    fixed_alpha: bool = False,
+    n_left_out: int = 0,
+    can_strip: bool = False,
+    from_rows: bool = False,
+    n_maps: int = 1,
+    n_workers: int | None = None,
+    n_threads: int | None = None,
+    allowed_bytes: int | None = None,
+) -> Plan:
+    """Plan a fit.
+
+    Parameters
+    ----------
+    source : Source
+    n_components : int
+        D.
+    precision : {'single', 'double'}
+    n_folds : int
+        K, 1 for no cross-validation.
+    fold_by : {'auto', 'shards', 'rows', 'blocks'}
+    n_sample : int
+        Rows of the spread sample.
+    indexed : bool
+        Moments that go to a file and know their rows, which takes memory for every row.
+    fixed_alpha : bool
+        The penalty is given, so that nothing is decomposed.
+    n_left_out : int
+        A, the penalties whose leave-one-out errors another pass finds; 0 for no such pass.
+    can_strip : bool
+        The map has leading parts, so that the products can be made in several readings.
+    from_rows : bool
+        The map is made from rows of the sample, and what it sums is turned.
+    n_maps : int
+        Maps that are held: more than one where rounds before weigh the rows.
+    n_workers : int, optional
+        Worker processes there are, or 0 for this process; chosen where it is not given.
+    n_threads : int, optional
+        Tasks that one of them runs at a time.
+    allowed_bytes : int, optional
+        What one of them may use; by default a share of the memory that is free.
+
+    Returns
+    -------
+    Plan
+    """
+    n, p, q, D = source.n_samples, source.n_features, source.n_targets, n_components
+    itemsize = 4 if precision == "single" else 8
+    shard_rows, block_rows = cut(source, itemsize * D)
+    shards = source.shards(shard_rows, block_rows)
+    block_rows = min(block_rows, max(shard.n_rows for shard in shards))
+    shards = source.shards(shard_rows, block_rows)
+    if fold_by == "auto":
+        fold_by = "shards" if len(shards) >= _SHARDS_A_FOLD * n_folds else "rows"
+    # Rows that are dealt one by one reach every fold.
+    folds_at_once = {"shards": 1, "blocks": min(2, n_folds), "rows": n_folds}[fold_by]
+    weighted = source.weighted_by is not None
+    loaded = source.chunk_bytes
+    if source.loads_whole_shards:
+        loaded = shard_rows * (source.row_bytes + 8 * (q + weighted))
+    needs = Footprint(
+        n_components=D,
+        n_features=p,
+        n_targets=q,
+        itemsize=itemsize,
+        n_folds=n_folds,
+        folds_at_once=folds_at_once,
+        fixed_alpha=fixed_alpha,
+        n_left_out=n_left_out,
+        left_out_rows=cut(source, 2 * itemsize * D)[1],
+        block_rows=block_rows,
+        row_bytes=source.row_bytes,
+        shard_bytes=loaded,
+        n_sample=n_sample,
+        from_rows=from_rows,
+        n_indexed=n if indexed else 0,
+        weighted=weighted,
+        n_maps=n_maps,
+    )
+
+    a_thread = thread_bytes()
+
+    def process_bytes(threads: int, n_strips: int = 1) -> int:
+        accumulating = needs.accumulating(threads, n_strips, n_workers or 0)
+        held = max(accumulating, needs.solving(threads), needs.leaving_out(threads))
+        return held + (threads + 1) * a_thread
+
+    def room(processes: int) -> int:
+        """Return what each may use, of workers beside this process that receives the model."""
+        received, free = needs.receiving(), available_bytes(max(processes, 1))
+        return free - (min(received // processes, free // 2) if processes else 0)
+
+    def threads_that_fit(most: int, room: int) -> int:
+        return next((t for t in range(most, 1, -1) if process_bytes(t) <= room), 1)
+
+    # A target more takes what an input takes, and without each row every target at every penalty.
+    flops = fit_flops(n, p + q - 1, D, n_folds)
+    if n_left_out:
+        flops += fit_flops(n, p + n_left_out * q, D, 1)
+    cores = usable_cores()
+    blas = 1
+    if n_workers is None:
+        threads = min(cores, _THREADS_A_PROCESS)
+        seconds = flops / (rough_flops_per_second(precision) * threads)
+        free = room(0) if allowed_bytes is None else allowed_bytes
+        n_workers = 0
+        n_threads = threads_that_fit(threads, free)
+        if seconds > _IN_PROCESS_SECONDS:
+            n_threads = 1
+            n_workers = _busiest(cores, max((free - needs.receiving()) // process_bytes(1), 1))
+        if n_workers or n_threads < threads:  # bits depend on BLAS threads: memory may force them
+            blas = max(cores // (max(n_workers, 1) * n_threads), 1)
+        allowed_bytes = allowed_bytes and allowed_bytes // max(n_workers, 1)
+    if allowed_bytes is None:
+        allowed_bytes = room(n_workers)
+    n_threads = n_threads or 1
+    if n_workers == 0:
+        n_threads = threads_that_fit(n_threads, allowed_bytes)
+    n_strips = 1
+    if can_strip and fixed_alpha and n_folds == 1 and not indexed:
+        fits = (k for k in _STRIPS if process_bytes(n_threads, k) <= allowed_bytes)
+        n_strips = next(fits, min(_STRIPS, key=lambda k: process_bytes(n_threads, k)))
+    return Plan(
+        n_rows=n,
+        n_features=p,
+        n_targets=q,
+        n_components=D,
+        precision=precision,
+        shard_rows=shard_rows,
+        n_shards=len(shards),
+        block_rows=block_rows,
+        column_block_rows=max(min(block_rows, (8 << 20) // max(source.row_bytes, 8 * q)), 1),
+        graph_tasks=2 * len(shards) + 1,
+        flops=flops,
+        n_workers=n_workers,
+        n_threads=n_threads,
+        blas_threads=blas,
+        fold_by=fold_by,
+        worker_bytes=process_bytes(n_threads, n_strips),
+        client_bytes=needs.receiving(),
+        allowed_bytes=allowed_bytes,
+        index_bytes=needs.index,
+        n_strips=n_strips,
+        checkpoint_bytes=needs.saving(math.isqrt(len(shards)) + 1, n_strips),
+    )
+
+
+def large_sample(n_columns: int) -> int:
+    """Return how many rows of so many inputs and targets a large sample may hold."""
+    return int(min(_LARGE_SAMPLE, max(_LARGE_SAMPLE_BYTES // (8 * n_columns), 256)))
+
+
+def rough_flops_per_second(precision: str) -> float:
+    """Return a careful guess of the multiply-adds that one core does."""
+    return _FLOPS_PER_SECOND[precision]
+
+
+def fit_flops(n_rows: int, n_features: int, n_components: int, n_folds: int) -> float:
+    """Return the multiply-adds of projections, products and the solution of K folds, 1 for none."""
+    products = float(n_rows) * n_components * (n_features + n_components)
+    return products + solve_flops(n_components, n_folds)
+
+
+def solve_flops(n_components: int, n_folds: int) -> float:
+    """Return the multiply-adds of one factorisation, or of K folds and the whole decomposed."""
+    cube = float(n_components) ** 3
+    return cube / 3 if n_folds == 1 else (1 + n_folds) * 5.0 * cube
+
+
+def cut(source: Source, feature_bytes: int) -> tuple[int, int]:
+    """Return the rows of a shard and of a block, given the bytes of one row of features."""
+    (fewest, most), target_bytes = _BLOCK_ROWS, _TARGET_BYTES * source.n_targets
+    if target_bytes > feature_bytes:
+        feature_bytes, fewest = target_bytes, _WIDE_ROWS
+    block_rows = min(max(_BLOCK_BYTES // feature_bytes, fewest), most)
+    chunk_rows = max(segment.chunk_rows for segment in source.segments())
+    if 1 < chunk_rows <= block_rows:
+        block_rows -= block_rows % chunk_rows
+    fewest, most = _SHARD_ROWS
+    shard_rows = min(max(-(-source.n_samples // _SHARDS), fewest), most)
+    shard_rows = -(-shard_rows // block_rows) * block_rows
+    if source.loads_whole_shards:
+        loaded = max(source.row_bytes, 8 * source.n_targets)
+        shard_rows = min(shard_rows, max(_BLOCK_BYTES // loaded, chunk_rows))
+    return shard_rows, block_rows
+
+
+def _busiest(cores: int, most: int) -> int:
+    """Return how many processes, of those that fit, keep most cores busy with as many threads each.
+
+    Of several such numbers the largest, since a process does more than products.
+    """
+    return max(range(1, min(cores, most) + 1), key=lambda n: (n * (cores // n), n))

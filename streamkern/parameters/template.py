@@ -1,0 +1,101 @@
+"""What moments of more rows take over from others, so that the two go together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from streamkern.errors import DataError, ParameterError
+from streamkern.errors.formatting import listed_apart
+from streamkern.features import Standardized
+from streamkern.sources.preprocessing.column_names import input_names
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamkern.features import FeatureMap
+    from streamkern.kernels import Kernel
+    from streamkern.parameters.fit_options import FitOptions
+    from streamkern.sources import Source
+    from streamkern.sources.preprocessing import Recipe
+    from streamkern.statistics import Moments
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A map with its shifts, and the options that it was made by.
+
+    Parameters
+    ----------
+    options : FitOptions
+    feature_map : Standardized
+        Standardisation and frequencies.
+    kernel : Kernel
+        With its length scale resolved.
+    empty : Moments, optional
+        Of no rows, with the shifts to take; by default they follow from the rows.
+    names : sequence of str, optional
+        Of the inputs, where they have some.
+    recipe : Recipe, optional
+        How a table became them.
+    """
+
+    options: FitOptions
+    feature_map: Standardized
+    kernel: Kernel
+    empty: Moments | None = None
+    names: Sequence[str] | None = None
+    recipe: Recipe | None = None
+
+    @classmethod
+    def of(  # noqa: PLR0917
+        cls,
+        options: FitOptions,
+        feature_map: FeatureMap,
+        kernel: Kernel,
+        empty: Moments | None = None,
+        names: Sequence[str] | None = None,
+        recipe: Recipe | None = None,
+    ) -> Pattern:
+        """Return a pattern, or raise ParameterError unless the map was made from rows."""
+        if not isinstance(feature_map, Standardized):
+            raise ParameterError(
+                f"the map {feature_map.name!r} is not one that moments are made with; take that "
+                f"of a model that `fit` made."
+            )
+        return cls(options, feature_map, kernel, empty, names, recipe)
+
+    def check(self, source: Source) -> None:
+        """Raise DataError unless the source has the inputs and targets of the pattern."""
+        self.feature_map.check((source.n_samples, source.n_features))
+        if self.empty is not None:
+            check_targets(source, self.empty.n_targets)
+
+    def applied(self, options: FitOptions) -> FitOptions:
+        """Return the options of the pattern, with those of `options` that it says nothing about."""
+        own = ["fold_by", "on_bad_rows", "fit_intercept"] + ["n_folds"] * (self.empty is None)
+        changes: dict[str, Any] = {name: getattr(options, name) for name in own}
+        return replace(self.options, **changes)
+
+
+def check_columns(pattern: Pattern | None, source: Source) -> None:
+    """Raise DataError if inputs have names, and others than those of the pattern."""
+    if pattern is None or not pattern.names:
+        return
+    names = input_names({"data": source.describe()})
+    if not names or list(names) == list(pattern.names):
+        return
+    then, now = listed_apart(pattern.names, names)
+    raise DataError(
+        f"the map that like gives is of the columns {then}, but these are {now}; give them in that "
+        f"order."
+    )
+
+
+def check_targets(source: Source, n_targets: int) -> None:
+    """Raise DataError unless the source has so many targets."""
+    if source.n_targets != n_targets:
+        raise DataError(
+            f"the moments are of {n_targets} target{'s' * (n_targets > 1)}, but the data has "
+            f"{source.n_targets}; name the dataset that holds them with y."
+        )

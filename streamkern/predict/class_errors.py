@@ -1,0 +1,176 @@
+"""Errors of predicted classes and of their probabilities, as sums over rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from streamkern.predict.class_scores import ScoreTable
+
+if TYPE_CHECKING:
+    from streamkern._typing import Array, Floats
+    from streamkern.predict.class_rule import ClassRule
+
+# Of the confidence in the predicted class, equally wide between 0 and 1.
+_CONFIDENCES = 15
+# Of the probability of a class.
+_PROBABILITIES = 20
+# Log-odds are often a few in size.
+_UNIT = 4.0
+# Probabilities are no nearer to 0 and 1 than this in a logarithm, as in scikit-learn.
+_LEAST = float(np.finfo(np.float64).eps)
+
+
+class ClassErrors:
+    """How well classes and their probabilities are predicted: sums over rows.
+
+    Parameters
+    ----------
+    n_classes : int
+        K.
+
+    Attributes
+    ----------
+    confusion : ndarray of shape (K, K)
+        Weights of rows by their class, and by the class that was predicted.
+    by_probability : ndarray of shape (q, 4, 20)
+        Of each class, the second alone of two: the weight of rows, the sum of the probabilities
+        that they are of it, the weight of those that are, and the number of rows, in equal bins of
+        the probability.
+    table : ScoreTable
+        Log-odds of each class.
+
+    References
+    ----------
+    Guo, Pleiss, Sun and Weinberger (2017), "On calibration of modern neural networks".
+    """
+
+    def __init__(self, n_classes: int) -> None:
+        K, q = n_classes, 1 if n_classes == 2 else n_classes
+        self.confusion = np.zeros((K, K))
+        self.log_losses = 0.0
+        self.squares = 0.0
+        # Weight, confidence and weight that is predicted rightly, by confidence.
+        self.reliability = np.zeros((3, _CONFIDENCES))
+        self.by_probability = np.zeros((q, 4, _PROBABILITIES))
+        self.table = ScoreTable(np.zeros(q), np.full(q, _UNIT))
+
+    @property
+    def weight(self) -> float:
+        """The sum of the weights."""
+        return float(self.confusion.sum())
+
+    @property
+    def accuracy(self) -> float:
+        """The share of rows whose class is predicted."""
+        return float(np.trace(self.confusion)) / self.weight
+
+    @property
+    def balanced_accuracy(self) -> float:
+        """The mean over classes that have rows of the share that is predicted."""
+        of_class = self.confusion.sum(axis=1)
+        there = of_class > 0
+        return float((np.diag(self.confusion)[there] / of_class[there]).mean())
+
+    @property
+    def log_loss(self) -> float:
+        """The mean of -log p, p the probability of the row's class."""
+        return self.log_losses / self.weight
+
+    @property
+    def brier_score(self) -> float:
+        """The mean squared error of probabilities: of one for two classes, else of all together."""
+        return self.squares / self.weight
+
+    @property
+    def calibration_error(self) -> float:
+        """The expected calibration error: |accuracy - confidence|, averaged over 15 equal bins."""
+        _, confident, right = self.reliability
+        return float(np.abs(right - confident).sum()) / self.weight
+
+    @property
+    def auc(self) -> float | None:
+        """The area under the curve, for more classes the mean of each against the rest.
+
+        None where a class has no rows.
+        """
+        areas = self.table.auc
+        return None if np.isnan(areas).any() else float(areas.mean())
+
+    @property
+    def auc_error(self) -> float | None:
+        """How far the exact area may be from `auc`."""
+        return None if self.auc is None else float(self.table.auc_error.mean())
+
+    def add(self, rule: ClassRule, scores: Floats, targets: Floats, weights: Floats | None) -> None:
+        """Add rows, in place; those with a score or a target that is not finite are left out.
+
+        Parameters
+        ----------
+        rule : ClassRule
+            From scores to classes and probabilities.
+        scores, targets : ndarray of shape (n, q)
+        weights : ndarray of shape (n,), optional
+        """
+        # What is not finite has been counted and is refused beside this.
+        known: Array = np.asarray(np.isfinite(np.hstack([scores, targets])).all(axis=1))
+        scores, targets = scores[known], targets[known]
+        weights = np.ones(len(scores)) if weights is None else weights[known]
+        if not len(scores):
+            return
+        K, n = len(self.confusion), len(scores)
+        of_class = _places(targets)
+        predicted = rule.codes(scores)
+        logs = rule.log_probabilities(scores)
+        probabilities = np.exp(logs)
+        places = K * of_class + predicted
+        self.confusion += np.bincount(places, weights, K * K).reshape(K, K)
+        nearest = np.clip(probabilities[np.arange(n), of_class], _LEAST, 1.0)
+        self.log_losses -= float(weights @ np.log(nearest))
+        errors = probabilities.copy()
+        errors[np.arange(n), of_class] -= 1.0
+        squares = errors[:, 1] ** 2 if K == 2 else (errors**2).sum(axis=1)
+        self.squares += float(weights @ squares)
+        confidence = probabilities[np.arange(n), predicted]
+        bins = np.minimum((confidence * _CONFIDENCES).astype(int), _CONFIDENCES - 1)
+        right = weights * (predicted == of_class)
+        for i, values in enumerate((weights, weights * confidence, right)):
+            self.reliability[i] += np.bincount(bins, values, _CONFIDENCES)
+        B, of_each = _PROBABILITIES, probabilities[:, 1:] if K == 2 else probabilities
+        bins = np.minimum((of_each * B).astype(int), B - 1)
+        for j, (sums, p) in enumerate(zip(self.by_probability, of_each.T, strict=True)):
+            mine = weights * (targets[:, j] > 0)
+            for i, values in enumerate((weights, weights * p, mine, np.ones(n))):
+                sums[i] += np.bincount(bins[:, j], values, B)
+        # Ranks are those of scikit-learn's: decisions for two classes, else probabilities.
+        ranked = rule.decisions(scores) if K == 2 else _log_odds(logs)
+        self.table.add(ranked, targets > 0, weights)
+
+    def merge(self, other: ClassErrors) -> ClassErrors:
+        """Return the errors on both sets of rows."""
+        both = ClassErrors(len(self.confusion))
+        for name in ("confusion", "log_losses", "squares", "reliability", "by_probability"):
+            setattr(both, name, getattr(self, name) + getattr(other, name))
+        both.table = self.table.merge(other.table)
+        return both
+
+
+def _log_odds(logs: Floats) -> Floats:
+    """Return log p / (1 - p) of log p."""
+    rest = np.maximum(-np.expm1(logs), _LEAST)
+    return np.maximum(logs, np.log(_LEAST)) - np.log(rest)
+
+
+def own_weights(targets: Floats, weights: Floats | None, factors: Floats | None) -> Floats | None:
+    """Return the weights (n,) of rows without the factors of their classes, or None for 1 each."""
+    if weights is None or factors is None:
+        return weights
+    own: Floats = weights / factors[_places(targets)]
+    return own
+
+
+def _places(targets: Floats) -> Array:
+    """Return the place of the class of every row, (n,), given targets (n, q)."""
+    places: Array = targets.argmax(axis=1) if targets.shape[1] > 1 else (targets[:, 0] > 0) * 1
+    return places

@@ -1,0 +1,288 @@
+"""Classifiers that vote in rounds, each on rows weighted by how the ones before it did.
+
+The votes V (n, K) of all rounds add up to 0 for every row, a row's class is the one with most, and
+the next round weighs a row of class y by s exp(-V_y): that is AdaBoost, whichever way scores become
+votes.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+import numpy as np
+
+from streamkern.predict.predictor import RowFunction
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from streamkern._typing import Array, Floats
+    from streamkern.predict.predictor import Predictor
+    from streamkern.runtime.scratch import Scratch
+    from streamkern.sources import Block
+
+# What least squares says of probabilities is no nearer to 0 and 1 than this in a logarithm.
+_LEAST = 0.01
+# Shares of wrong rows are no nearer to 0 and 1 than this, so that votes stay finite.
+_LEAST_ERROR = 1e-10
+# Exponents of rows that weigh nothing, and may be anywhere, are no larger than this.
+_LARGEST = 700.0
+# Weights that shrink by less than this are as they were, but for rounding.
+_NO_PROGRESS = 1.0 - 1e-9
+
+
+class Step(NamedTuple):
+    """How far a round goes.
+
+    Parameters
+    ----------
+    size : float
+        What its votes are multiplied by.
+    shrinkage : float
+        The mean weight of rows after it, over that before.
+    """
+
+    size: float
+    shrinkage: float
+
+    @property
+    def is_forward(self) -> bool:
+        """Whether the round does better than chance on its weights."""
+        return self.size > 0 and self.shrinkage < _NO_PROGRESS
+
+
+class Algorithm(ABC):
+    """How the scores of one round become votes, and how much these count."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def votes(self, scores: Floats) -> Floats:
+        """Return votes (n, K) that add up to 0 for every row, for scores (n, K) of the classes."""
+
+    @abstractmethod
+    def step(self, error: float, after: float, learning_rate: float, n_classes: int) -> Step:
+        """Return how far a round goes.
+
+        Parameters
+        ----------
+        error : float
+            The weighted share of rows that the round alone gets wrong, from 0 to 1.
+        after : float
+            The mean weight of rows after the round, over that before, if its votes are multiplied
+            by the learning rate.
+        learning_rate : float
+        n_classes : int
+        """
+
+
+class Discrete(Algorithm):
+    """Every round votes for one class, with the more weight the fewer rows it gets wrong.
+
+    References
+    ----------
+    Zhu, Zou, Rosset and Hastie (2009), "Multi-class AdaBoost", for SAMME.
+    Freund and Schapire (1997), "A decision-theoretic generalization of on-line learning and an
+    application to boosting", which it is for two classes.
+    """
+
+    name: ClassVar[str] = "discrete"
+
+    def votes(self, scores: Floats) -> Floats:
+        """Return 1 - 1/K for the class of the largest score, and -1/K for the others.
+
+        They are NaN for a row without finite scores, which is of no class.
+        """
+        n, K = scores.shape
+        votes = np.full((n, K), -1.0 / K)
+        votes[np.arange(n), scores.argmax(axis=1)] += 1.0
+        votes[~np.isfinite(scores).all(axis=1)] = np.nan
+        return votes
+
+    def step(self, error: float, after: float, learning_rate: float, n_classes: int) -> Step:  # noqa: ARG002
+        """Return the learning rate times log((1 - e) / e) + log(K - 1)."""
+        error = min(max(error, _LEAST_ERROR), 1.0 - _LEAST_ERROR)
+        size = learning_rate * (math.log((1.0 - error) / error) + math.log(n_classes - 1))
+        right = (1.0 - error) * math.exp(-size * (1.0 - 1.0 / n_classes))
+        return Step(size, right + error * math.exp(size / n_classes))
+
+
+class Real(Algorithm):
+    """Every round votes with the logarithms of probabilities, (1 + s) / 2 of its scores.
+
+    References
+    ----------
+    Friedman, Hastie and Tibshirani (2000), "Additive logistic regression: a statistical view of
+    boosting", for Real AdaBoost; Zhu et al. (2009) for more classes than two, as SAMME.R.
+    """
+
+    name: ClassVar[str] = "real"
+
+    def votes(self, scores: Floats) -> Floats:
+        """Return log p_k less the mean over classes; half of the log-odds for two of them."""
+        logs: Floats = np.log(np.clip((1.0 + scores) / 2.0, _LEAST, 1.0 - _LEAST))
+        votes: Floats = logs - logs.mean(axis=1, keepdims=True)
+        return votes
+
+    def step(self, error: float, after: float, learning_rate: float, n_classes: int) -> Step:  # noqa: ARG002
+        """Return the learning rate."""
+        return Step(learning_rate, after)
+
+
+class Gentle(Algorithm):
+    """Every round votes with its scores: Newton's steps on the same loss, which never run off.
+
+    References
+    ----------
+    Friedman, Hastie and Tibshirani (2000), "Additive logistic regression: a statistical view of
+    boosting", for Gentle AdaBoost.
+    """
+
+    name: ClassVar[str] = "gentle"
+
+    def votes(self, scores: Floats) -> Floats:
+        """Return s_k less the mean over classes."""
+        votes: Floats = scores - scores.mean(axis=1, keepdims=True)
+        return votes
+
+    def step(self, error: float, after: float, learning_rate: float, n_classes: int) -> Step:  # noqa: ARG002
+        """Return the learning rate."""
+        return Step(learning_rate, after)
+
+
+ALGORITHMS: dict[str, Algorithm] = {each.name: each for each in (Gentle(), Real(), Discrete())}
+
+
+@dataclass(frozen=True)
+class Round:
+    """One classifier among several.
+
+    Parameters
+    ----------
+    predictor : Predictor
+        Of scores, one class against the rest: +1 and -1; for two classes of the second alone.
+    step : float
+        What its votes are multiplied by.
+    """
+
+    predictor: Predictor
+    step: float
+
+
+@dataclass(frozen=True)
+class Ensemble(RowFunction):
+    """Rounds that vote together, none of them to begin with.
+
+    Parameters
+    ----------
+    algorithm : str
+        One of `ALGORITHMS`.
+    n_classes : int
+        K.
+    rounds : tuple of Round
+    log_unit : float
+        The logarithm of the mean of s exp(-V_y) over the rows of the fit, in units of the mean of
+        s, so that weights have the same mean in every round.
+    """
+
+    algorithm: str
+    n_classes: int
+    rounds: tuple[Round, ...] = ()
+    log_unit: float = 0.0
+
+    def __len__(self) -> int:
+        return len(self.rounds)
+
+    @property
+    def flat(self) -> bool:  # type: ignore[override]
+        """Whether a row has one score: of the second of two classes."""
+        return self.n_classes == 2
+
+    @property
+    def n_targets(self) -> int:
+        """The number of scores a row, q: one for two classes, else K."""
+        return 1 if self.n_classes == 2 else self.n_classes
+
+    @property
+    def n_features(self) -> int:
+        """The number of inputs, p."""
+        return self.rounds[0].predictor.feature_map.n_features
+
+    @property
+    def n_components(self) -> int:
+        """The number of features of the largest round: they are held one round at a time."""
+        return max(each.predictor.n_components for each in self.rounds)
+
+    def check(self, shape: tuple[int, ...]) -> None:
+        """Raise DataError unless rows of that shape have the inputs of the fit."""
+        self.rounds[0].predictor.check(shape)
+
+    def grown(self, predictor: Predictor, step: Step) -> Ensemble:
+        """Return the ensemble with one more round."""
+        rounds = (*self.rounds, Round(predictor, step.size))
+        return replace(self, rounds=rounds, log_unit=self.log_unit + math.log(step.shrinkage))
+
+    def first(self, n_rounds: int) -> Ensemble:
+        """Return the ensemble of the first rounds alone."""
+        return replace(self, rounds=self.rounds[:n_rounds])
+
+    def scores_of(self, predictor: Predictor, X: Array) -> Floats:
+        """Return the scores of a round for every class, (n, K)."""
+        scores = predictor.predict(X).reshape(len(X), -1)
+        return np.hstack([-scores, scores]) if self.n_classes == 2 else scores
+
+    def votes_of(self, predictor: Predictor, X: Array) -> Floats:
+        """Return the votes of a round, not multiplied yet, (n, K)."""
+        return ALGORITHMS[self.algorithm].votes(self.scores_of(predictor, X))
+
+    def staged_votes(self, X: Array) -> Iterator[Floats]:
+        """Yield the votes (n, K) of the first round, of the first two, and so on to all."""
+        votes = np.zeros((len(X), self.n_classes))
+        for each in self.rounds:
+            votes = votes + each.step * self.votes_of(each.predictor, X)
+            yield votes
+
+    def votes(self, X: Array) -> Floats:
+        """Return the votes of all rounds, (n, K), NaN for a row that is not finite."""
+        votes = np.zeros((len(X), self.n_classes))
+        for votes in self.staged_votes(X):  # noqa: B007  the last ones
+            pass
+        return votes
+
+    def predict(self, X: Array) -> Floats:
+        """Return scores: the votes (n, K), or (n,) those for the second class less the first's."""
+        votes = self.votes(X)
+        return votes[:, 1] - votes[:, 0] if self.n_classes == 2 else votes
+
+    def buffered(self, n_rows: int, scratch: Scratch) -> Callable[[Array, Floats], None]:  # noqa: ARG002
+        """Return what writes scores; every round takes memory of its own."""
+
+        def write(X: Array, out: Floats) -> None:
+            out[:] = self.predict(X).reshape(out.shape)
+
+        return write
+
+    def codes(self, targets: Floats) -> Array:
+        """Return the class of every row, (n,), whose targets (n, q) are +1 and -1."""
+        codes: Array
+        codes = (targets[:, 0] > 0).astype(np.intp) if self.n_classes == 2 else targets.argmax(1)
+        return codes
+
+    def weights(self, block: Block) -> Floats:
+        """Return the weights (n,) that the next round gives rows."""
+        weights = np.ones(len(block)) if block.weights is None else block.weights
+        mine = self.votes(block.X)[np.arange(len(block)), self.codes(block.y)]
+        return weights * bounded_exp(-mine - self.log_unit)
+
+    def reweighted(self, block: Block) -> Block:
+        """Return rows with the weights that the next round gives them."""
+        return replace(block, weights=self.weights(block))
+
+
+def bounded_exp(exponents: Floats) -> Floats:
+    """Return exp of every exponent, of large ones a large number that is still one."""
+    exponentials: Floats = np.exp(np.minimum(exponents, _LARGEST))
+    return exponentials

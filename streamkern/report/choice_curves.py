@@ -1,0 +1,150 @@
+"""What was chosen, over what it was chosen from: penalties and numbers of features.
+
+All errors are roots of mean squares over the standard deviation of the target, so that 1 is what
+predicting the mean costs; of several targets, the mean of the squares.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern.models.held_out_predictors import folds_of
+from streamkern.models.ridge_options import RidgeOptions
+from streamkern.report.validation_pass import target_spread
+from streamkern.solve.penalty_curve import PenaltyCurve
+from streamkern.tune.fold_solution import nested_sizes, solve_sizes
+
+if TYPE_CHECKING:
+    from streamkern._typing import Floats
+    from streamkern.models.ridge_model import RidgeModel
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A criterion over values to choose from.
+
+    Parameters
+    ----------
+    criterion : {'cv', 'gcv', 'evidence', 'loo'}
+        All but 'evidence' are errors, of which the least is best.
+    x, values : ndarray of shape (m,)
+    errors : ndarray of shape (m,), optional
+        Standard errors of the values, across folds.
+    folds : ndarray of shape (K, m), optional
+    chosen : list of int
+        The index that was chosen: one, or one for each target.
+    targets : ndarray of shape (m, q), optional
+        The values of every target, where each has its own choice.
+    threshold : float, optional
+        What a value had to be within, by the one-standard-error rule.
+    """
+
+    criterion: str
+    x: Floats
+    values: Floats
+    errors: Floats | None = None
+    folds: Floats | None = None
+    chosen: list[int] = field(default_factory=list)
+    targets: Floats | None = None
+    threshold: float | None = None
+
+
+def penalty_curve(model: RidgeModel) -> Curve | None:
+    """Return the curve that the penalty was chosen from, or None where it was given."""
+    curve = _curve_of(model)
+    if curve is None:
+        return None
+    alphas = np.atleast_1d(np.asarray(model.alpha_, dtype=float))
+    chosen = np.searchsorted(curve.alphas, alphas * (1.0 - 1e-12))
+    if curve.criterion == "evidence":
+        values = -curve.scores
+        own = values if len(chosen) > 1 else None
+        return Curve(
+            "evidence", curve.alphas, values.mean(axis=1), None, None, chosen.tolist(), own
+        )
+    scores, errors = _combined(curve)
+    values = np.sqrt(scores)
+    folds = None
+    if curve.fold_scores is not None:
+        folds = np.sqrt((curve.fold_scores / curve.scale).mean(axis=2))
+    best, threshold = int(np.argmin(scores)), None
+    if model.one_standard_error and folds is not None and len(chosen) == 1:
+        threshold = float(np.sqrt(scores[best] + errors[best]))
+    return Curve(
+        curve.criterion,
+        curve.alphas,
+        values,
+        None if folds is None else _of_roots(values, errors),
+        folds,
+        chosen.tolist(),
+        np.sqrt(curve.scores / curve.scale) if len(chosen) > 1 else None,
+        threshold,
+    )
+
+
+def _curve_of(model: RidgeModel) -> PenaltyCurve | None:
+    """Return the curve of a fit, or what the card of a model that was loaded tells of it."""
+    found: dict[str, Any] | None = model.report_.get("alpha_curve")
+    if model.penalty_curve_ is not None or found is None:
+        return model.penalty_curve_
+    alphas, values = np.array(found["alphas"]), np.array(found["values"], dtype=float)
+    values = np.where(np.isfinite(values), values, np.inf).reshape(len(alphas), -1)
+    if found["criterion"] == "evidence":
+        return PenaltyCurve("evidence", alphas, -values, np.ones(values.shape[1]))
+    scale = np.ones(values.shape[1])
+    if model.equations_ is not None:
+        scale = np.square(target_spread(model)[1])
+    return PenaltyCurve(found["criterion"], alphas, values**2, scale)
+
+
+def _combined(curve: PenaltyCurve) -> tuple[Floats, Floats]:
+    """Return the mean squared errors (A,) of all targets together, and their standard errors."""
+    both = [curve.combined(np.array([a])) for a in range(len(curve.alphas))]
+    scores, errors = np.array(both).T
+    return scores, errors
+
+
+def _of_roots(values: Floats, errors: Floats) -> Floats:
+    """Return the standard errors of roots of mean squares, given those of the mean squares."""
+    return errors / (2.0 * np.where(values > 0, values, 1.0))
+
+
+def components_curve(model: RidgeModel) -> Curve | None:
+    """Return the error left out over the number of features, or None where it is not known.
+
+    Where only the penalty was chosen, but the moments of folds are kept, the smaller numbers are
+    tried now, which reads no rows: each is a leading part of the same moments.
+    """
+    found, curve = model.report_.get("components_curve"), model.penalty_curve_
+    if found is not None:
+        return _sizes(found, model.report_["sparse_of"] or model.report_["n_components"])
+    if curve is None or curve.fold_scores is None or model.report_["sparse_of"]:
+        return None
+    D, folds = len(model.predictor_.coef), folds_of(model)
+    sizes = [size for size in nested_sizes(D, model.feature_map_.nesting) if size < D]
+    if folds is None or not sizes or model.moments_.options.is_identity:  # type: ignore[union-attr]
+        return None
+    penalty = RidgeOptions(model).penalty
+    tried = solve_sizes(folds, penalty, intercept=model.fit_intercept, sizes=sizes)
+    scores = [size.curve.combined(size.chosen) for size in tried]
+    alphas = np.atleast_1d(np.asarray(model.alpha_, dtype=float))
+    scores.append(curve.combined(np.searchsorted(curve.alphas, alphas)))
+    relative, errors = zip(*scores, strict=True)
+    facts = {"n_components": [*sizes, D], "relative_mse": relative, "standard_errors": errors}
+    return _sizes(facts, D)
+
+
+def sparsity_curve(model: RidgeModel) -> Curve | None:
+    """Return the error left out of sparse models over their features, or None where none is."""
+    found = model.report_.get("sparse_curve")
+    return None if found is None else _sizes(found, model.report_["n_components"])
+
+
+def _sizes(found: dict[str, Any], chosen: int) -> Curve:
+    values = np.sqrt(np.array(found["relative_mse"]))
+    errors = _of_roots(values, np.array(found["standard_errors"]))
+    sizes = list(found["n_components"])
+    return Curve("cv", np.array(sizes, dtype=float), values, errors, None, [sizes.index(chosen)])

@@ -1,0 +1,229 @@
+"""How a classifier does on rows that it has not seen, in one more light reading of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from streamkern.errors.formatting import printable
+from streamkern.models.held_out_predictors import unseen_by
+from streamkern.predict.class_errors import ClassErrors, own_weights
+from streamkern.predict.predicted_classes import HeldOutClasses
+from streamkern.report.axes import Axis
+from streamkern.report.drawing import Plot
+from streamkern.report.numbers import number, percent
+from streamkern.report.prediction_figures import KINDS, Figure
+from streamkern.report.summary import Tile
+from streamkern.report.validation_pass import check_held_out, folds_of_rows, read, sample_left_out
+
+if TYPE_CHECKING:
+    from streamkern._typing import Array, Floats
+    from streamkern.models.classifier_model import ClassifierModel
+    from streamkern.sources import LabelledSource
+
+# Classes that have a line in pictures, and a row and a column in tables.
+_MOST_CLASSES = 12
+# Of a class, no longer than this.
+_LONGEST = 24
+# Bins with fewer rows say little of a share.
+_FEWEST = 30
+_SHARES = [(x, percent(x, 0)) for x in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)]
+
+
+class ClassValidation(NamedTuple):
+    """Classes of rows as models predict them that have not seen these.
+
+    Parameters
+    ----------
+    by_fold : bool
+        Whether each row was predicted without its fold, or a sample without each row of it.
+    n_rows : int
+        How many rows were predicted so.
+    errors : ClassErrors
+    names : list of str
+        The classes.
+    """
+
+    by_fold: bool
+    n_rows: int
+    errors: ClassErrors
+    names: list[str]
+
+
+def validated_classes(model: ClassifierModel, source: LabelledSource) -> ClassValidation | None:
+    """Predict the classes of the rows of a fit by models that have not seen them.
+
+    Parameters
+    ----------
+    model : ClassifierModel
+        Fitted to these rows.
+    source : LabelledSource
+
+    Raises
+    ------
+    DataError
+        If these are not the rows that the model was fitted on.
+    ModelFileError
+        If the model was saved without its normal equations.
+    """
+    ridge, rule, factors = model.ridge_, model.rule_, model.class_factors_
+    names = [_name(value) for value in rule.classes.values.tolist()]
+    folds = folds_of_rows(ridge, source)
+    if folds is None:
+        rows, errors = sample_left_out(ridge, source), ClassErrors(len(rule.classes))
+        if not len(rows.y):
+            return None
+        weights = own_weights(rows.y, rows.weights, factors)
+        errors.add(rule, rows.y - rows.residuals, rows.y, weights)
+        return ClassValidation(False, len(rows.y), errors, names)
+    unseen = unseen_by(ridge, folds)
+    held_out = HeldOutClasses(unseen.rule, unseen.predictors, rule, factors)
+    found, _, columns = read(ridge, source, held_out)
+    check_held_out(ridge, columns, found.squared, unseen.errors)
+    return ClassValidation(True, ridge.report_["rows"], found.errors, names)
+
+
+def class_tiles(found: ClassValidation) -> list[Tile]:
+    """Return the figures that people look at first."""
+    errors, auc = found.errors, found.errors.auc
+    most = errors.confusion.sum(axis=1).max() / errors.weight
+    return [
+        Tile("Accuracy, held out", percent(errors.accuracy), f"{percent(most)} by guessing"),
+        Tile("Area under the curve", "–" if auc is None else f"{auc:.3f}", "1 is best, 0.5 chance"),
+        Tile(
+            "Calibration error",
+            percent(errors.calibration_error, 2),
+            "of probabilities",
+        ),
+    ]
+
+
+def error_rows(found: ClassValidation) -> list[tuple[str, str]]:
+    """Return the errors, as pairs of a name and a value."""
+    errors = found.errors
+    return [
+        ("accuracy", number(errors.accuracy)),
+        ("balanced accuracy", number(errors.balanced_accuracy)),
+        ("area under the curve", number(errors.auc)),
+        ("log loss", number(errors.log_loss)),
+        ("Brier score", number(errors.brier_score)),
+        ("expected calibration error", number(errors.calibration_error)),
+    ]
+
+
+def confusion_columns(found: ClassValidation) -> tuple[list[str], list[list[str]]]:
+    """Return the header and the rows of the table of classes, by the class predicted.
+
+    Of many classes those with the largest weight are shown.
+    """
+    confusion = found.errors.confusion
+    of_class, predicted = confusion.sum(axis=1), confusion.sum(axis=0)
+    shown = _largest(found)
+    header = ["class", *(found.names[k] for k in shown), "recall", "precision"]
+    rows = [
+        [
+            found.names[k],
+            *(number(_whole(confusion[k, other])) for other in shown),
+            _share(confusion[k, k], of_class[k]),
+            _share(confusion[k, k], predicted[k]),
+        ]
+        for k in shown
+    ]
+    return header, rows
+
+
+def class_figures(found: ClassValidation) -> list[Figure]:
+    """Draw probabilities beside shares, and the receiver operating characteristic."""
+    return [_probabilities(found), _ranks(found)]
+
+
+def _probabilities(found: ClassValidation) -> Figure:
+    two = len(found.names) == 2
+    plot = Plot(
+        Axis(-0.02, 1.02, ticks=_SHARES),
+        Axis(-0.02, 1.02, ticks=_SHARES),
+        x_label=f"Probability of {found.names[1]}" if two else "Probability of a class",
+        y_label="Share of rows that are of it",
+        height=280.0,
+    )
+    plot.line([0.0, 1.0], [0.0, 1.0], "guide")
+    weight, sums, of_class, n_rows = found.errors.by_probability.sum(axis=0)
+    known = (n_rows >= _FEWEST) & (weight > 0)
+    xs, ys = sums[known] / weight[known], of_class[known] / weight[known]
+    plot.line(xs, ys, f"line {KINDS[0]}")
+    plot.marks(xs, ys, f"mark {KINDS[0]}")
+    caption = (
+        f"On the dashed line probabilities are true: of rows that get 80%, 80% are of the class. "
+        f"Marks are of bins with {_FEWEST} rows or more"
+        f"{'' if two else ', all classes together'}."
+    )
+    return Figure("Calibration", plot.svg(caption), caption)
+
+
+def _ranks(found: ClassValidation) -> Figure:
+    places, areas = _drawn(found), found.errors.table.auc
+    plot = Plot(
+        Axis(-0.02, 1.02, ticks=_SHARES),
+        Axis(-0.02, 1.02, ticks=_SHARES),
+        x_label="False positive rate",
+        y_label="True positive rate" + (f" of {places[0][0]}" if len(places) == 1 else ""),
+        height=280.0,
+    )
+    plot.line([0.0, 1.0], [0.0, 1.0], "guide")
+    said = []
+    for kind, (name, j) in enumerate(places):
+        others, of_class = found.errors.table.weights[j]
+        xs, ys = _above(others), _above(of_class)
+        plot.line(xs, ys, f"line {KINDS[kind]}")
+        if len(places) > 1:
+            middle = int(np.searchsorted(xs, 0.1 * (kind + 1)))
+            plot.say(name, xs[middle], ys[middle], dy=14.0)
+        said.append(f"{areas[j]:.3f}" + (f" ({name})" if len(places) > 1 else ""))
+    caption = (
+        f"Every point is another score from which on a row is taken for one of the class. The area "
+        f"under the curve is {', '.join(said)}; on the dashed line scores tell nothing."
+    )
+    return Figure("ROC curve", plot.svg(caption), caption)
+
+
+def _above(weights: Floats) -> Floats:
+    """Return the share of the weight that is in each bin or above it, from 0 to 1."""
+    above = np.concatenate([[0.0], np.cumsum(weights[::-1])])
+    shares: Floats = above / above[-1] if above[-1] else above
+    return shares
+
+
+def _drawn(found: ClassValidation) -> list[tuple[str, int]]:
+    """Return the classes that have a line, with their places among the scores."""
+    if len(found.names) == 2:
+        return [(found.names[1], 0)]
+    held = found.errors.confusion.sum(axis=1)
+    return [(found.names[k], k) for k in _largest(found) if held[k] > 0][: len(KINDS)]
+
+
+def _largest(found: ClassValidation) -> list[int]:
+    """Return the places of the classes with the largest weight, in their own order."""
+    held: Array = found.errors.confusion.sum(axis=1)
+    return sorted(np.argsort(-held, kind="stable")[:_MOST_CLASSES].tolist())
+
+
+def _name(value: object) -> str:
+    name = printable(str(value))
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
+
+
+def _whole(weight: float) -> float | int:
+    """Return a weight as a whole number where it is one, up to rounding."""
+    whole = round(weight)
+    return whole if abs(weight - whole) <= 1e-9 * max(weight, 1.0) else float(weight)
+
+
+def _share(part: float, whole: float) -> str:
+    return percent(part / whole) if whole else "–"
+
+
+def shown_of(found: ClassValidation) -> str:
+    """Return which classes a table shows, where it does not show all."""
+    n_classes = len(found.names)
+    return f", the largest {_MOST_CLASSES} of {n_classes:,}" if n_classes > _MOST_CLASSES else ""

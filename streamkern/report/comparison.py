@@ -1,0 +1,285 @@
+"""Exact kernel ridge regression against random features, on rows that both can take."""
+
+from __future__ import annotations
+
+import time
+import uuid
+import warnings
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import chain, count
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern.engine.scheduler import run, task
+from streamkern.errors import DataError, ParameterError, StreamkernWarning
+from streamkern.errors.formatting import unknown
+from streamkern.features import FAMILIES, Standardized
+from streamkern.kernels import Linear, ShiftInvariantKernel, as_kernel, length_scale_of
+from streamkern.models.estimators import RandomFeatureRidge
+from streamkern.models.exact_kernel_ridge import ExactKernelRidge
+from streamkern.models.ridge_model import RidgeModel
+from streamkern.models.ridge_options import RidgeOptions
+from streamkern.parameters.fit_options import plan_for
+from streamkern.report.comparison_split import check_split, sampled_split
+from streamkern.report.comparison_trials import Comparison, Run, Trial
+from streamkern.runtime.events import current_listener, observed, passing, tell, unheard
+from streamkern.runtime.threads import blas_threads
+from streamkern.sources import ArraySource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from streamkern._typing import Floats
+    from streamkern.kernels import Kernel
+    from streamkern.report.comparison_split import Split
+    from streamkern.sources import Source
+    from streamkern.tune.fold_solution import PenaltyOptions
+
+COMPONENTS = (64, 128, 256, 512, 1024, 2048)
+# What a comparison calls a map, and the options of a model that draw it.
+COMPARED_MAPS = {
+    name + form: {"feature_map": name, "paired": not form}
+    for name, family in FAMILIES.items()
+    if name != "identity"
+    for form in ("", *(["-phase"] if family.has_phases else []))
+}
+_KERNEL_ROWS = 512
+
+
+def compare(
+    source: Source,
+    model: RandomFeatureRidge,
+    *,
+    n_components: Sequence[int] = COMPONENTS,
+    maps: Sequence[str] = ("orthogonal", "iid"),
+    n_seeds: int = 5,
+    n_train: int = 4000,
+    test: Source | None = None,
+) -> Comparison:
+    """Fit exact kernel ridge regression, linear ridge and random features to the same rows.
+
+    Where the model chooses its alpha, so does every model here, from these rows alone: the exact
+    one by leave-one-out, the others by the model's criterion.  Rows and folds are the same for all;
+    only the map is drawn again for every seed.  While models are fitted, BLAS has one thread.
+
+    Parameters
+    ----------
+    source : Source
+        A uniform sample of its rows is used; they count by their weights, in fits and in errors.
+    model : RandomFeatureRidge
+        The options of all models, except for map, form, number of components, and `fold_by`: folds
+        are blocks of the sampled rows, which are in random order.
+    n_components : sequence of int
+    maps : sequence of str
+        As the option `feature_map` of a model; with '-phase' at the end, cosines with phases
+        instead of pairs.
+    n_seeds : int
+        How often every map is drawn, with the seed of the model and those that follow it.
+    n_train : int
+        Rows to fit, at most; without `test`, at most 4/5 of the rows.
+    test : Source, optional
+        Rows to test on; otherwise sampled from `source`.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    ParameterError
+        If there is nothing to compare, or an option has a value that it cannot have.
+    InsufficientMemoryError
+        If some model does not fit, before the first is fitted.
+    DataError
+        If there are fewer than ten rows, or rows that are not finite.
+    """
+    penalty = checked_comparison(model, n_components, maps, n_seeds)
+    if not source.n_targets:
+        raise DataError(
+            "a comparison needs targets that are numbers, but the source has none; name a dataset "
+            "of them with y."
+        )
+    exact = ExactKernelRidge(
+        alpha=penalty.grid or ("loo" if isinstance(penalty.alpha, str) else penalty.alpha),
+        standardize=False,  # the rows are, for all models
+        fit_intercept=model.fit_intercept,
+        leave_one_out=True,
+    )
+    fewest = model.n_folds if penalty.needs_folds else 2
+    exact._check_memory(check_split(source, test, n_train, fewest=fewest))
+    rows, kernel = _standardized(source, test, n_train, model)
+    options = _options(model) | {"kernel": kernel, "metric": None}
+    options |= {"standardize": False, "fold_by": "blocks"}
+    drawn = {
+        (name, D): options | COMPARED_MAPS[name] | {"n_components": D}
+        for name in maps
+        for D in sorted(n_components)
+    }
+    largest = RandomFeatureRidge(**drawn[maps[0], max(n_components)])
+    plan_for(ArraySource(rows.X, rows.y), RidgeOptions(largest).passes())
+    n, p = rows.X.shape
+    linear = RandomFeatureRidge(**options | {"kernel": Linear(), "paired": True, "n_components": p})
+    runs: dict[tuple[str, int], list[Run]] = {key: [] for key in drawn}
+    with _told((2 + len(drawn) * n_seeds) * n) as fitted, blas_threads(1):
+        exact_run, linear_run = _run(exact.set_params(kernel=kernel), rows), _run(linear, rows)
+        fitted(2 * n)
+        for seed in range(model.random_state, model.random_state + n_seeds):
+            for key, found in runs.items():
+                sized = RandomFeatureRidge(**drawn[key] | {"random_state": seed})
+                found.append(_run(sized, rows, seed, kernel))
+                fitted(n)
+    _warn_of_rounding(list(chain.from_iterable(runs.values())))
+    reference = exact_run.test_rmse
+    return Comparison(
+        trials=(
+            Trial.of("exact", [exact_run], n, reference),
+            Trial.of("linear", [linear_run], p, reference, n_components=p),
+            *(
+                Trial.of("random features", found, D, reference, n_components=D, map_name=name)
+                for (name, D), found in runs.items()
+            ),
+        ),
+        n_train=n,
+        n_test=len(rows.X_test),
+        kernel={
+            "name": kernel.name,
+            **kernel.parameters(),
+            "length_scale": length_scale_of(kernel),
+        },
+        alpha=penalty.alpha,
+        target_deviation=_rmse(
+            rows.y_test - np.average(rows.y_test, axis=0, weights=rows.test_weights),
+            rows.test_weights,
+        ),
+    )
+
+
+@contextmanager
+def _told(n_rows: int) -> Iterator[Callable[[int], None]]:
+    """Tell of all models as one pass, and of none of those inside; give what to call for each."""
+    number, shards = uuid.uuid4().hex, count()
+    listener = current_listener()
+
+    def fitted(n: int) -> None:
+        with observed(listener):
+            tell("shard done", **{"pass": number}, shard=next(shards), rows=n, worker="")
+
+    with passing(number, "models", rows=n_rows), unheard():
+        yield fitted
+
+
+def checked_comparison(
+    model: RandomFeatureRidge, n_components: Sequence[int], maps: Sequence[str], n_seeds: Any
+) -> PenaltyOptions:
+    """Return how alpha is chosen, or raise ParameterError; parameters are those of `compare`."""
+    if not isinstance(model, RidgeModel):
+        raise ParameterError(
+            f"a comparison is of a RandomFeatureRidge, not of {type(model).__name__}; compare the "
+            f"regression on labels that are numbers, such as 1 and -1."
+        )
+    kernel = as_kernel(model.kernel)
+    if not isinstance(kernel, ShiftInvariantKernel) or model.feature_map == "identity":
+        name = kernel.name if model.feature_map != "identity" else "linear"
+        raise ParameterError(f"the {name} kernel has no random features; compare another kernel.")
+    if model.per_target or model.one_standard_error:
+        raise ParameterError(
+            "a comparison takes the one alpha of least error for all targets; leave per_target and "
+            "one_standard_error out."
+        )
+    if isinstance(n_seeds, bool) or not isinstance(n_seeds, (int, np.integer)) or n_seeds < 1:
+        raise ParameterError(
+            f"n_seeds must be a whole number of at least 1, not {n_seeds!r}; give how often "
+            f"to draw every map."
+        )
+    for what, values in (("n_components", list(n_components)), ("maps", list(maps))):
+        if not values:
+            raise ParameterError(f"{what} must name at least one; name some.")
+        if len(set(values)) < len(values):
+            raise ParameterError(f"{what} must name each once, not {values}; leave the others out.")
+    for name in maps:
+        if name not in COMPARED_MAPS:
+            raise ParameterError(
+                f"maps must be of {', '.join(COMPARED_MAPS)}, not "
+                f"{unknown(name, COMPARED_MAPS)}; choose one of them."
+            )
+        for D in n_components:
+            options = _options(model) | COMPARED_MAPS[name] | {"n_components": D}
+            asked = RidgeOptions(RandomFeatureRidge(**options))
+            asked.passes()
+    return asked.penalty
+
+
+def _standardized(
+    source: Source, test: Source | None, n_train: int, model: RandomFeatureRidge
+) -> tuple[Split, Kernel]:
+    """Return rows in the units that all models share, and the kernel with its length scale."""
+    skip = model.on_bad_rows == "skip"
+    raw = sampled_split(source, test, n_train, random_state=model.random_state, skip_bad_rows=skip)
+    given = {"n_components": 2, "alpha": 1.0, "alphas": None}
+    smallest = RandomFeatureRidge(**_options(model) | given)
+    smallest.fit(raw.X, raw.y, raw.weights)
+    feature_map = smallest.feature_map_
+    assert isinstance(feature_map, Standardized)  # noqa: S101  for the type checker
+    standardizer = feature_map.standardizer
+    rows = replace(raw, X=standardizer(raw.X), X_test=standardizer(raw.X_test))
+    return rows, smallest.kernel_
+
+
+def _options(model: RandomFeatureRidge) -> dict[str, Any]:
+    options: dict[str, Any] = model.get_params(deep=False)
+    return options
+
+
+def _run(model: Any, rows: Split, seed: int | None = None, kernel: Kernel | None = None) -> Run:
+    begun = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StreamkernWarning)
+        if isinstance(model, ExactKernelRidge):
+            # On a worker, where there are any: it factorises an n x n matrix.
+            fitted_to = rows.X, rows.y, rows.weights
+            model = run(task(ExactKernelRidge.fit, model, *fitted_to, name="exact"))
+        else:
+            model.fit(rows.X, rows.y, rows.weights)
+    fitted = time.perf_counter()
+    errors = model.predict(rows.X_test) - rows.y_test
+    predicted = time.perf_counter()
+    loo_rmse, cv_rmse, kernel_error, floor = None, None, None, None
+    if isinstance(model, ExactKernelRidge):
+        loo_rmse = _rmse(model.loo_residuals_, rows.weights)
+    else:
+        left_out, floor = model.report_["cv_rmse"], model.report_["precision_floor"]
+        cv_rmse = None if left_out is None else _rmse(np.array(left_out))
+    if kernel is not None:
+        some = rows.X_test[:_KERNEL_ROWS]
+        features = model.transform(some)
+        pairs = np.triu_indices(len(some), 1)
+        kernel_error = float(np.abs(features @ features.T - kernel(some, some))[pairs].mean())
+    return Run(
+        seed=seed,
+        alpha=model.alpha_,
+        test_rmse=_rmse(errors, rows.test_weights),
+        cv_rmse=cv_rmse,
+        loo_rmse=loo_rmse,
+        kernel_error=kernel_error,
+        precision_floor=floor,
+        fit_seconds=fitted - begun,
+        predict_seconds=predicted - fitted,
+    )
+
+
+def _warn_of_rounding(runs: Sequence[Run]) -> None:
+    lost = [run.precision_floor for run in runs if run.alpha < (run.precision_floor or 0.0)]
+    if lost:
+        warnings.warn(
+            f"{len(lost)} of {len(runs)} models with random features have an alpha below the "
+            f"precision floor of their sums, up to {max(filter(None, lost)):.3g}, and leave out "
+            f"what lies below it; a larger alpha or double precision keeps it.",
+            StreamkernWarning,
+            stacklevel=3,
+        )
+
+
+def _rmse(errors: Floats, weights: Floats | None = None) -> float:
+    return float(np.sqrt(np.average(np.atleast_1d(errors) ** 2, axis=0, weights=weights).mean()))

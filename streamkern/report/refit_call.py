@@ -1,0 +1,73 @@
+"""The call that makes a model again."""
+
+from __future__ import annotations
+
+from inspect import signature
+from typing import TYPE_CHECKING, Any
+
+from streamkern.kernels import as_kernel, kernel_from, simple_kernels
+from streamkern.models.classifier_model import ClassifierModel
+from streamkern.sources import LabelledSource
+
+if TYPE_CHECKING:
+    from streamkern.kernels import Kernel
+    from streamkern.models.ridge_model import RidgeModel
+    from streamkern.sources import Source
+
+
+def python_call(model: RidgeModel | ClassifierModel, source: Source | None) -> str:
+    """Return Python statements that fit the model again; arrays go by the names of `fit`.
+
+    Parameters
+    ----------
+    model : RidgeModel or ClassifierModel
+        Fitted.
+    source : Source, optional
+        Its rows; without them, the statements are those of a solution from moments.
+    """
+    kernel = as_kernel(model.kernel)
+    made = [repr(kernel)]
+    for name, parameter in list(signature(type(model)).parameters.items())[1:]:
+        value = getattr(model, name)
+        if name == "metric" and not (value is None or isinstance(value, str)):
+            made.append("metric=metric")  # a matrix, by the name of the parameter
+            continue
+        value = value.tolist() if hasattr(value, "tolist") else value
+        if value != parameter.default:
+            made.append(f"{name}={value!r}")
+    kernels = model.report_.get("tuning_kernels")
+    is_classifier = isinstance(model, ClassifierModel)
+    estimator = "RandomFeatureClassifier" if is_classifier else "RandomFeatureRidge"
+    rows = _rows(model.report_["data"], source, labels=is_classifier)
+    arguments, method = [rows], "fit"
+    used = _classes(kernel)
+    if source is None:
+        arguments, method = ["moments"], "solve"
+    elif kernels is not None:
+        tried = [kernel_from(each["name"], each["parameters"]) for each in kernels]
+        used = used.union(*map(_classes, tried))
+        # Every name as it was resolved, whatever 'auto' will mean.
+        arguments += [f"kernels={tried!r}", f"maps={model.report_['tuning_maps']!r}"]
+        budget, method = model.report_["tuning_budget"], "tune"
+        arguments += [] if budget is None else [f"budget={budget!r}"]
+    return (
+        f"import streamkern\n"
+        f"from streamkern import {', '.join([*sorted(used), estimator])}\n\n"
+        f"model = {estimator}({', '.join(made)})\n"
+        f"model.{method}({', '.join(arguments)})"
+    )
+
+
+def _classes(kernel: Kernel) -> set[str]:
+    return {type(simple).__name__ for simple in simple_kernels(kernel)}
+
+
+def _rows(data: dict[str, Any], source: Source | None, *, labels: bool) -> str:
+    if data["kind"] != "hdf5":
+        source = source.rows if isinstance(source, LabelledSource) else source
+        weighted = source is not None and source.is_weighted
+        return "X, y, sample_weight" if weighted else "X, y"
+    paths = [file["path"] for file in data["files"]]
+    how = f", weights={data['weights']!r}" if data.get("weights") else ""
+    how += ", labels=True" if labels else ""
+    return f"streamkern.open_hdf5({paths!r}, {data['x']!r}, {data['y']!r}{how})"

@@ -1,0 +1,275 @@
+"""How a model does on rows that it has not seen, in one more light reading of them.
+
+Where the moments of folds are kept, every row is predicted by the model without its fold, and
+counted in bins; standard deviations cost D^2 a row, so they are found for a spread sample.  Without
+folds, rows of that sample are predicted by the model without each of them, in closed form.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from streamkern.engine.scheduler import run, run_all, shared, task
+from streamkern.errors import DataError
+from streamkern.models.held_out_predictors import folds_of, unseen_by
+from streamkern.models.scoring import check_fitted_rows, scored
+from streamkern.predict.deviation import Deviation
+from streamkern.predict.held_out_pairs import HeldOutPairs, PairBins
+from streamkern.predict.prediction_errors import PredictionErrors
+from streamkern.statistics import ListedFolds, RowSample, Together
+
+if TYPE_CHECKING:
+    from streamkern._typing import Array, Floats
+    from streamkern.models.ridge_model import RidgeModel
+    from streamkern.predict.predictor import Predictor
+    from streamkern.solve import NormalEquations
+    from streamkern.sources import Source
+    from streamkern.statistics import ByFold, ColumnStatistics
+    from streamkern.tune.held_out_models import LeftOut
+
+# Rows whose standard deviations are found, and targets whose pairs are counted.
+_SAMPLE_ROWS = 4096
+_MOST_TARGETS = 4
+# Folds of single precision are known to so much of their squared errors, small penalties included.
+_ROUGHLY = 0.05
+# A row with this leverage or more determines its own prediction.
+_WHOLE = 1.0 - 1e-9
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Predictions of rows that were not seen, beside the targets.
+
+    Parameters
+    ----------
+    by_fold : bool
+        Whether each row was predicted without its fold, or a sample without each row of it.
+    n_rows : int
+        How many rows were predicted so.
+    rmse, r2 : ndarray of shape (q,)
+        Of these predictions.
+    bins : PairBins
+    pairs, residuals : ndarray
+        Counts of rows in bins, as of `PairBins.counted`, whatever the rows weigh.
+    standardized : ndarray of shape (m, q)
+        Residuals of the sample over their standard deviations; 0 where the noise is not known.
+    """
+
+    by_fold: bool
+    n_rows: int
+    rmse: Floats
+    r2: Floats
+    bins: PairBins
+    pairs: Array
+    residuals: Array
+    standardized: Floats
+
+
+def target_spread(model: RidgeModel) -> tuple[Floats, Floats]:
+    """Return the means (q,) and the standard deviations (q,) of the targets that were fitted.
+
+    Without an intercept that is zero, and the root of the mean square.
+    """
+    predictor, equations = model.predictor_, model.normal_equations()
+    moments = equations.moments(predictor.coef, predictor.intercept)
+    return moments.target_mean, np.sqrt(moments.target / moments.weight)
+
+
+def validated(model: RidgeModel, source: Source) -> Validation | None:
+    """Predict the rows of a fit by models that have not seen them; None if none can be.
+
+    Parameters
+    ----------
+    model : RidgeModel
+        Fitted to these rows.
+    source : Source
+
+    Raises
+    ------
+    DataError
+        If these are not the rows that the model was fitted on.
+    ModelFileError
+        If the model was saved without its normal equations.
+    """
+    folds = folds_of_rows(model, source)
+    return _by_one(model, source) if folds is None else _by_fold(model, source, folds)
+
+
+def folds_of_rows(model: RidgeModel, source: Source) -> Any:
+    """Return the kept moments of folds as an argument of tasks, or None where rows have none.
+
+    Raises
+    ------
+    DataError
+        If the rows have other inputs or targets than those of the fit.
+    """
+    predictor = model.predictor_
+    predictor.feature_map.check((source.n_samples, source.n_features))
+    if source.n_targets != predictor.coef.shape[1]:
+        raise DataError(
+            f"the model predicts {predictor.coef.shape[1]} targets, but the data has "
+            f"{source.n_targets}; name the dataset that was fitted with y (--y)."
+        )
+    folds = folds_of(model)
+    if folds is None or not run(task(_has_places, folds, source.n_samples, name="places")):
+        return None
+    return folds
+
+
+def _by_fold(model: RidgeModel, source: Source, folds: Any) -> Validation:
+    """Predict every row by the model without its fold."""
+    equations = model.normal_equations()
+    rule, predictors, left_out, expected = unseen_by(model, folds)
+    mean, deviation = target_spread(model)
+    rmse = np.sqrt(expected / equations.weight)
+    shown = slice(_MOST_TARGETS)
+    bins = PairBins.about(mean[shown], deviation[shown], rmse[shown])
+    pairs, sample, columns = read(model, source, HeldOutPairs(rule, predictors, bins))
+    check_held_out(model, columns, pairs.squared, expected)
+    numbers = rule.of(sample.places)
+    standardized = run_all(
+        [
+            task(
+                _without_fold, left, predictors[k], sample.X[mine], sample.y[mine], name=f"std-{k}"
+            )
+            for k, left in left_out.items()
+            if (mine := numbers == k).any()
+        ]
+    )
+    return Validation(
+        by_fold=True,
+        n_rows=pairs.n_rows,
+        rmse=np.sqrt(pairs.squared / pairs.weight),
+        r2=_explained(pairs.squared, columns),
+        bins=bins,
+        pairs=pairs.pairs,
+        residuals=pairs.residuals,
+        standardized=np.concatenate(standardized),
+    )
+
+
+def _by_one(model: RidgeModel, source: Source) -> Validation | None:
+    """Predict the rows of a sample, each by the model without it."""
+    rows = sample_left_out(model, source)
+    if not len(rows.y):
+        return None
+    actual, residuals, columns = rows.y, rows.residuals, rows.columns
+    mean, deviation = target_spread(model)
+    rmse = np.sqrt(np.average(residuals**2, axis=0, weights=rows.weights))
+    shown = slice(_MOST_TARGETS)
+    bins = PairBins.about(mean[shown], deviation[shown], rmse[shown])
+    pairs, counts = bins.counted(actual - residuals, actual)
+    return Validation(
+        by_fold=False,
+        n_rows=len(actual),
+        rmse=rmse,
+        r2=_explained(rmse**2 * columns.weight[-len(rmse) :], columns),
+        bins=bins,
+        pairs=pairs,
+        residuals=counts,
+        standardized=rows.standardized,
+    )
+
+
+class LeftOutRows(NamedTuple):
+    """Rows of a sample, each as the model without it predicts it.
+
+    Parameters
+    ----------
+    y, residuals, standardized : ndarray of shape (m, q)
+        Targets; these less predictions; and that over its standard deviation.
+    weights : ndarray of shape (m,)
+    columns : ColumnStatistics
+        Of all rows.
+    """
+
+    y: Floats
+    residuals: Floats
+    standardized: Floats
+    weights: Floats
+    columns: ColumnStatistics
+
+
+def sample_left_out(model: RidgeModel, source: Source) -> LeftOutRows:
+    """Read the rows once, and leave out every row of a sample in turn, in closed form.
+
+    Raises
+    ------
+    DataError
+        If these are not the rows that the model was fitted on.
+    """
+    predictor, equations = model.predictor_, model.normal_equations()
+    errors, sample, columns = read(model, source, PredictionErrors(predictor))
+    check_fitted_rows(predictor, equations, columns, errors.squared, equations.train_rss)
+    rows = sample.X, sample.y, sample.weights
+    residuals, standardized = run(
+        task(_without_each, predictor, shared(equations), *rows, name="leave-one-out")
+    )
+    known = np.isfinite(residuals).all(axis=1)
+    return LeftOutRows(
+        sample.y[known], residuals[known], standardized[known], sample.weights[known], columns
+    )
+
+
+def check_held_out(
+    model: RidgeModel, columns: ColumnStatistics, squared: Floats, expected: Floats
+) -> None:
+    """Raise DataError unless errors without folds, (q,), are those that the moments tell."""
+    equations = model.normal_equations()
+    check_fitted_rows(model.predictor_, equations, columns, squared, expected, tolerance=_ROUGHLY)
+
+
+def read(
+    model: RidgeModel, source: Source, statistic: Any
+) -> tuple[Any, RowSample, ColumnStatistics]:
+    """Read the rows once for a statistic and for a spread sample."""
+    both = Together(statistic, RowSample(_SAMPLE_ROWS, model.random_state))
+    skip, row_bytes = model.on_bad_rows == "skip", 8 * model.predictor_.coef.shape[0]
+    _, found, columns = scored(source, both, both, row_bytes, "report", skip)
+    first, sample = found.parts
+    return first, sample, columns
+
+
+def _explained(squared: Floats, columns: ColumnStatistics) -> Floats:
+    """Return 1 - SSE / SST, (q,), 0 where a target is constant."""
+    q = len(squared)
+    spread = columns.weight[-q:] * columns.variance[-q:]
+    return np.where(spread > 0, 1.0 - squared / np.where(spread > 0, spread, 1.0), 0.0)
+
+
+def _has_places(folds: ByFold, n_rows: int) -> bool:
+    """Say whether the fold of every row is known, as after one pass over them."""
+    return not isinstance(folds.rule, ListedFolds) or len(folds.rule.folds) == n_rows
+
+
+def _without_fold(left: LeftOut, predictor: Predictor, X: Array, y: Floats) -> Floats:
+    """Return the residuals of rows (n, p) over their standard deviations, (n, q)."""
+    deviation = Deviation.of(predictor.feature_map, left.equations)
+    residuals = y - predictor.predict(X).reshape(y.shape)
+    return _over(residuals, deviation.standard_deviations(X))
+
+
+def _without_each(
+    predictor: Predictor, equations: NormalEquations, X: Array, y: Floats, weights: Floats
+) -> tuple[Floats, Floats]:
+    """Return the residuals of rows without each of them, (n, q), and over standard deviations.
+
+    Without row i, of leverage h_i and weight s_i, the residual is e_i / (1 - s_i h_i) and the
+    leverage h_i / (1 - s_i h_i).  A row that determines its own prediction has NaN.
+    """
+    deviation = Deviation.of(predictor.feature_map, equations)
+    leverages, variances = deviation.spread(X)
+    spare = 1.0 - weights[:, None] * leverages
+    spare = np.where(spare > 1.0 - _WHOLE, spare, np.nan)
+    residuals = (y - predictor.predict(X).reshape(y.shape)) / spare
+    # What the other rows do not tell of this one is added to what all leave open.
+    variance = 1.0 + variances + equations.row_weight * leverages * (1.0 / spare - 1.0)
+    return residuals, _over(residuals, np.sqrt(equations.noise_variance * variance))
+
+
+def _over(residuals: Floats, deviations: Floats) -> Floats:
+    """Return residuals over standard deviations, NaN where these are 0: targets without noise."""
+    return residuals / np.where(deviations > 0.0, deviations, np.nan)

@@ -1,0 +1,109 @@
+"""What an HDF5 file holds, dataset by dataset, read from its headers alone."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import TYPE_CHECKING, NamedTuple
+
+import h5py
+
+from streamkern.errors import DataError
+from streamkern.sources.dataset_checks import Tables, is_text, kind_of, type_of
+from streamkern.sources.headers import matching, opened, undamaged
+from streamkern.sources.virtual_datasets import is_endless
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+
+class Contents(NamedTuple):
+    """One dataset.
+
+    Parameters
+    ----------
+    name : str
+        Its path in the file.
+    shape : tuple of int
+    dtype : str
+    chunks : tuple of int, optional
+        None where it is stored in one piece, or is virtual.
+    compression : str
+        The names of its filters; empty without.
+    bytes, stored_bytes : int
+        What its values take in memory, and in the file.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    chunks: tuple[int, ...] | None
+    compression: str
+    bytes: int
+    stored_bytes: int
+
+
+def describe_file(path: str) -> list[Contents]:
+    """List the datasets of an HDF5 file, by name.
+
+    Raises
+    ------
+    DataError
+        If the file is missing, cannot be opened as HDF5, or has damaged headers.
+    """
+    found: list[h5py.Dataset] = []
+    with opened(path) as file, undamaged(path):
+        file.visititems(lambda _, item: _keep(item, found))
+        tables = Tables(file, path)
+        listed = (_contents(dataset, tables) for dataset in found)
+        return sorted(listed, key=lambda item: item.name)
+
+
+def describe_files(patterns: Iterable[str | Path]) -> dict[str, list[Contents]]:
+    """List the datasets of several files, by path; paths and patterns as in `open_hdf5`."""
+    paths = [path for pattern in patterns for path in matching(str(pattern))]
+    return {path: describe_file(path) for path in paths}
+
+
+def _keep(item: h5py.Group | h5py.Dataset, found: list[h5py.Dataset]) -> None:
+    if isinstance(item, h5py.Dataset):
+        found.append(item)
+
+
+def _contents(dataset: h5py.Dataset, tables: Tables) -> Contents:
+    shape = _shape(dataset, tables)
+    return Contents(
+        name=os.fsdecode(dataset.name).lstrip("/"),  # bytes, where that is no UTF-8
+        shape=shape or (),
+        dtype="text" if is_text(dataset) else type_of(dataset),
+        chunks=dataset.chunks,
+        compression=_compression(dataset),
+        bytes=0 if shape is None else math.prod(shape) * _item_bytes(dataset),
+        stored_bytes=dataset.id.get_storage_size(),
+    )
+
+
+def _shape(dataset: h5py.Dataset, tables: Tables) -> tuple[int, ...] | None:
+    """Return the shape, or None where there are no values."""
+    if dataset.is_virtual and any(is_endless(each.vspace) for each in dataset.virtual_sources()):
+        try:  # HDF5 would look for it in files that may be pipes
+            tables.check(dataset, str(dataset.name))
+        except DataError:
+            return None
+    shape: tuple[int, ...] | None = dataset.shape
+    return shape
+
+
+def _item_bytes(dataset: h5py.Dataset) -> int:
+    known = kind_of(dataset) != "?"
+    return int(dataset.dtype.itemsize if known else dataset.id.get_type().get_size())
+
+
+def _compression(dataset: h5py.Dataset) -> str:
+    if dataset.is_virtual:
+        return "virtual"
+    properties = dataset.id.get_create_plist()
+    labels = [properties.get_filter(i)[3] for i in range(properties.get_nfilters())]
+    # Some filters put an address after their name.
+    return " + ".join(label.decode(errors="replace").split(";")[0] for label in labels)

@@ -1,0 +1,300 @@
+"""What columns of a table become: numbers, categories one by one or in order, times."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from streamkern.sources.preprocessing.cells import numbers, places, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamkern._typing import Array, Floats
+
+# Seconds; a year is that of the Gregorian calendar, on average.
+PERIODS = {"day": 86_400.0, "week": 604_800.0, "year": 31_556_952.0}
+# The first of January 1970 was a Thursday, and weeks begin on Monday.
+_STARTS = {"day": 0.0, "week": -3 * 86_400.0, "year": 0.0}
+
+
+class Column(ABC):
+    """How one column of a table becomes inputs.
+
+    Attributes
+    ----------
+    kind : str
+        Its name in a file.
+    name : str
+        Of the column in the table.
+    """
+
+    kind: ClassVar[str]
+    name: str
+
+    @abstractmethod
+    def inputs(self) -> list[str]:
+        """Return the names of the inputs that the column becomes."""
+
+    @abstractmethod
+    def encode(self, cells: Any, missing: Sequence[str], out: Array) -> Unexpected:
+        """Write the inputs of some cells, an array of Arrow, to `out` (rows, inputs).
+
+        Returns which of them were not expected.
+
+        Raises
+        ------
+        DataError
+            If the cells are of another kind.
+        """
+
+    @abstractmethod
+    def check(self) -> None:
+        """Raise ValueError unless all values are such as a recipe has."""
+
+    @abstractmethod
+    def in_words(self) -> str:
+        """Say what the column becomes, for people."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all values, as JSON has them."""
+        values: dict[str, Any] = asdict(self)  # type: ignore[call-overload]
+        lists = {name: list(value) for name, value in values.items() if isinstance(value, tuple)}
+        return {"kind": self.kind, **values, **lists}
+
+
+def _indicator(name: str, is_given: bool) -> list[str]:
+    return [f"{name} is missing"] if is_given else []
+
+
+class Unexpected(NamedTuple):
+    """How many cells were missing, and categories of others that no level names."""
+
+    n_missing: int
+    categories: Sequence[str] = ()
+
+
+def _unseen(cells: Any, found: Array) -> list[str]:
+    """Return the categories that have no place, as texts."""
+    return [str(cells[int(j)].as_py()).strip() for j in np.flatnonzero(found == -1)]
+
+
+def _filled(values: Floats, column: Numbers | Ordinal | Times, out: Array) -> int:
+    """Write values to the first input, and whether they were missing to the last; count these."""
+    absent = np.isnan(values)
+    out[:, 0] = values if column.fill is None else np.where(absent, column.fill, values)
+    if column.indicator:
+        out[:, -1] = absent
+    return int(absent.sum()) if column.fill is not None else 0
+
+
+def _need(condition: bool, what: str) -> None:
+    if not condition:
+        raise ValueError(what)
+
+
+def _check_common(column: Column, fill: Any, indicator: Any) -> None:
+    _need(isinstance(column.name, str), "a column without a name")
+    _need(isinstance(indicator, bool), f"indicator {indicator!r} of {column.name!r}")
+    is_finite = isinstance(fill, float) and np.isfinite(fill)
+    _need(fill is None or bool(is_finite), f"fill {fill!r} of {column.name!r}")
+
+
+def _check_levels(column: Categories | Ordinal) -> None:
+    levels = column.levels
+    kinds = {type(level) for level in levels} if isinstance(levels, tuple) else set()
+    _need(kinds in ({str}, {float}), f"levels of {column.name!r}")
+    _need(len(set(levels)) == len(levels), f"levels of {column.name!r} that repeat")
+    _need(kinds == {str} or bool(np.isfinite(levels).all()), f"levels of {column.name!r}")
+
+
+def level_name(level: str | float) -> str:
+    """Return a level as its input is called: 3 for 3.0."""
+    if isinstance(level, str):
+        return level
+    return str(int(level)) if level.is_integer() else repr(level)
+
+
+@dataclass(frozen=True)
+class Numbers(Column):
+    """Numbers as they are.
+
+    Parameters
+    ----------
+    name : str
+    fill : float, optional
+        What missing ones are taken for; None leaves NaN.
+    indicator : bool
+        Whether one more input is 1 where the number is missing, else 0.
+    """
+
+    kind: ClassVar[str] = "numbers"
+    name: str
+    fill: float | None = None
+    indicator: bool = False
+
+    def inputs(self) -> list[str]:
+        """Return the names of the inputs that the column becomes."""
+        return [self.name, *_indicator(self.name, self.indicator)]
+
+    def encode(self, cells: Any, missing: Sequence[str], out: Array) -> Unexpected:
+        """Write the inputs of some cells to `out`."""
+        return Unexpected(_filled(numbers(self.name, cells, missing), self, out))
+
+    def check(self) -> None:
+        """Raise ValueError unless all values are such as a recipe has."""
+        _check_common(self, self.fill, self.indicator)
+
+    def in_words(self) -> str:
+        """Say what the column becomes."""
+        return f"number, {self.fill:.6g} where missing" if self.indicator else "number"
+
+
+@dataclass(frozen=True)
+class Categories(Column):
+    """Categories, an input each: 1 for the rows that have it, else 0.
+
+    Parameters
+    ----------
+    name : str
+    levels : tuple of str or of float
+        In rising order.
+    pooled : bool
+        Whether one more input is 1 for all levels that are not among these, else such rows have 0
+        everywhere.
+    indicator : bool
+        Whether one more input is 1 where the cell is missing.
+    """
+
+    kind: ClassVar[str] = "categories"
+    name: str
+    levels: tuple[Any, ...]
+    pooled: bool = False
+    indicator: bool = False
+
+    def inputs(self) -> list[str]:
+        """Return the names of the inputs that the column becomes."""
+        named = [f"{self.name}={level_name(level)}" for level in self.levels]
+        named += [f"{self.name} is other"] * self.pooled
+        return named + _indicator(self.name, self.indicator)
+
+    def encode(self, cells: Any, missing: Sequence[str], out: Array) -> Unexpected:
+        """Write the inputs of some cells to `out`."""
+        found = places(self.name, cells, self.levels, missing)
+        out[:] = 0
+        known = np.flatnonzero(found >= 0)
+        out[known, found[known]] = 1
+        if self.pooled:
+            out[:, len(self.levels)] = found == -1
+        absent = found == -2
+        if self.indicator:
+            out[:, -1] = absent
+        return Unexpected(int(absent.sum()), [] if self.pooled else _unseen(cells, found))
+
+    def check(self) -> None:
+        """Raise ValueError unless all values are such as a recipe has."""
+        _check_common(self, None, self.indicator)
+        _need(isinstance(self.pooled, bool), f"pooled {self.pooled!r} of {self.name!r}")
+        _check_levels(self)
+        _need(list(self.levels) == sorted(self.levels), f"levels of {self.name!r} out of order")
+
+    def in_words(self) -> str:
+        """Say what the column becomes."""
+        return f"{len(self.levels):,} categories" + (", others as one" if self.pooled else "")
+
+
+@dataclass(frozen=True)
+class Ordinal(Column):
+    """Categories in an order, as their places in it: 0, 1, 2, ...
+
+    Parameters
+    ----------
+    name : str
+    levels : tuple of str or of float
+        From the least.
+    fill : float
+        The place that missing and unknown ones are taken for.
+    indicator : bool
+        Whether one more input is 1 for these.
+    """
+
+    kind: ClassVar[str] = "ordinal"
+    name: str
+    levels: tuple[Any, ...]
+    fill: float
+    indicator: bool = False
+
+    def inputs(self) -> list[str]:
+        """Return the names of the inputs that the column becomes."""
+        return [self.name, *_indicator(self.name, self.indicator)]
+
+    def encode(self, cells: Any, missing: Sequence[str], out: Array) -> Unexpected:
+        """Write the inputs of some cells to `out`."""
+        found = places(self.name, cells, self.levels, missing)
+        _filled(np.where(found < 0, np.nan, found), self, out)
+        return Unexpected(int((found == -2).sum()), _unseen(cells, found))
+
+    def check(self) -> None:
+        """Raise ValueError unless all values are such as a recipe has."""
+        _check_common(self, self.fill, self.indicator)
+        _need(self.fill is not None, f"no fill of {self.name!r}")
+        _check_levels(self)
+
+    def in_words(self) -> str:
+        """Say what the column becomes."""
+        least, most = level_name(self.levels[0]), level_name(self.levels[-1])
+        return f"place in the order from {least} (0) to {most} ({len(self.levels) - 1})"
+
+
+@dataclass(frozen=True)
+class Times(Column):
+    """Dates and times as seconds since the start of 1970, and where they are in some periods.
+
+    Parameters
+    ----------
+    name : str
+    fill : float
+        What missing ones are taken for, in seconds.
+    periods : tuple of str
+        Of day, week and year.  Each has two inputs, the sine and the cosine of the part of it that
+        has passed, so that its end is next to its beginning; both are 0 where the time is missing.
+    indicator : bool
+        Whether one more input is 1 where the time is missing.
+    """
+
+    kind: ClassVar[str] = "times"
+    name: str
+    fill: float
+    periods: tuple[str, ...] = ()
+    indicator: bool = False
+
+    def inputs(self) -> list[str]:
+        """Return the names of the inputs that the column becomes."""
+        waves = [f"{self.name} {wave} of {p}" for p in self.periods for wave in ("sine", "cosine")]
+        return [self.name, *waves, *_indicator(self.name, self.indicator)]
+
+    def encode(self, cells: Any, missing: Sequence[str], out: Array) -> Unexpected:
+        """Write the inputs of some cells to `out`."""
+        since = seconds(self.name, cells, missing)
+        for i, period in enumerate(self.periods):
+            angles = (since - _STARTS[period]) * (2 * np.pi / PERIODS[period])
+            out[:, 1 + 2 * i] = np.nan_to_num(np.sin(angles))
+            out[:, 2 + 2 * i] = np.nan_to_num(np.cos(angles))
+        return Unexpected(_filled(since, self, out))
+
+    def check(self) -> None:
+        """Raise ValueError unless all values are such as a recipe has."""
+        _check_common(self, self.fill, self.indicator)
+        _need(self.fill is not None, f"no fill of {self.name!r}")
+        known = isinstance(self.periods, tuple) and set(self.periods) <= set(PERIODS)
+        _need(known and len(set(self.periods)) == len(self.periods), f"periods of {self.name!r}")
+
+    def in_words(self) -> str:
+        """Say what the column becomes."""
+        return ", ".join(["seconds since 1970", *(f"place in the {p}" for p in self.periods)])
+
+
+KINDS: dict[str, type[Column]] = {kind.kind: kind for kind in (Numbers, Categories, Ordinal, Times)}

@@ -1,0 +1,280 @@
+"""A recipe found in a table: one pass over its rows, and rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from streamkern.errors import DataError, ParameterError
+from streamkern.errors.formatting import listed
+from streamkern.sources.preprocessing.cells import MISSING, is_number
+from streamkern.sources.preprocessing.column_contents import MOST_LEVELS, Seen
+from streamkern.sources.preprocessing.column_encoders import (
+    Categories,
+    Column,
+    Numbers,
+    Ordinal,
+    Times,
+    level_name,
+)
+from streamkern.sources.preprocessing.recipe import Recipe, arrow_table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+MAX_LEVELS = 64
+_FRAMES = {"pandas.DataFrame", "polars.DataFrame", "pyarrow.Table", "pyarrow.RecordBatch"}
+# A target of text.
+_MOST_LABELS = 1_000
+_SINGLE_EXACT = {"bool", "int8", "uint8", "int16", "uint16", "halffloat", "float", "null"}
+
+
+@dataclass(frozen=True)
+class RecipeOptions:
+    """What a user says of a table, beside its targets.
+
+    Parameters
+    ----------
+    categorical : sequence of str
+        Columns that are categories, though they hold whole numbers.
+    ordinal : mapping of str to sequence of str
+        Columns whose categories have an order, and that order, from the least.
+    missing : sequence of str, optional
+        Texts that mean missing, in place of those that are usual; an empty one always does.
+    drop : sequence of str
+        Columns to leave out.
+    weights : str, optional
+        The column of weights of rows.
+    max_levels : int
+        How many inputs a column of categories may become.
+    impute : bool
+        Fill missing values of other rows too where these are all numbers and have none.
+    header : bool
+        Whether a CSV begins with the names of its columns.
+    """
+
+    categorical: Sequence[str] = ()
+    ordinal: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    missing: Sequence[str] | None = None
+    drop: Sequence[str] = ()
+    weights: str | None = None
+    max_levels: int = MAX_LEVELS
+    impute: bool = False
+    header: bool = True
+
+    def __post_init__(self) -> None:
+        if self.max_levels < 2:
+            raise ParameterError(f"max_levels must be at least 2, not {self.max_levels}; take 64.")
+        for name, levels in self.ordinal.items():
+            if len(levels) < 2 or len(set(levels)) < len(levels):
+                raise ParameterError(
+                    f"the order of {name!r} must name two categories or more, each once, not "
+                    f"{', '.join(levels) or 'none'}; name them from the least."
+                )
+        named = [*self.categorical, *self.ordinal, *self.drop, *filter(None, [self.weights])]
+        if twice := {name for name in named if named.count(name) > 1}:
+            raise ParameterError(
+                f"{min(twice)!r} is named for two things; a column is either categorical, or "
+                f"ordinal, or dropped, or the weights."
+            )
+
+    @property
+    def encodes(self) -> bool:
+        """Whether columns of numbers alone are not to stay as they are."""
+        return bool(self.categorical or self.ordinal or self.missing is not None or self.impute)
+
+    @property
+    def is_given(self) -> bool:
+        """Whether anything is other than by default."""
+        return self != RecipeOptions()
+
+    def named(self) -> list[str]:
+        """Return all columns that are named."""
+        return [*self.categorical, *self.ordinal, *self.drop, *filter(None, [self.weights])]
+
+
+def discover(
+    schema: Any,
+    batches: Callable[[list[str]], Iterable[Any]],
+    targets: Sequence[str],
+    options: RecipeOptions,
+    *,
+    is_written: bool,
+) -> Recipe:
+    """Return the recipe of a table, from one pass over its rows.
+
+    Numbers stay numbers, and true and false are 1 and 0.  Text becomes an input a category; beyond
+    `max_levels` inputs, the rarest categories share one.  Categories with an order, of the type or
+    of `options`, become their places in it.  Dates and times become seconds since 1970, and a sine
+    and a cosine of the day, the week and the year where they go through it at least twice.  What is
+    missing is filled with the mean, and has an input of its own that says so, where any was missing
+    in these rows.  Columns with one value, and text that differs in more than half of the rows, are
+    left out.  Where all are numbers and no input is missing they stay as they are, unless options
+    say more.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+    batches : callable
+        Takes the names of columns, and yields pieces of these.
+    targets : sequence of str
+    options : RecipeOptions
+    is_written : bool
+        Whether texts are how numbers and times are written, as in a CSV.
+
+    Raises
+    ------
+    DataError
+        If a column holds what has no rule, or nothing is left.
+    """
+    missing = MISSING if options.missing is None else tuple(options.missing)
+    seen: dict[str, Seen] = {}
+    for name, kind in zip(schema.names, schema.types, strict=True):
+        if name in options.drop or name == options.weights:
+            continue
+        chosen = name in options.categorical or name in options.ordinal
+        seen[name] = Seen(name, kind, missing, as_categories=chosen, is_written=is_written)
+    for batch in batches(list(seen)):
+        for name, column in seen.items():
+            column.update(batch.column(name))
+    is_mixed = options.encodes or any(
+        column.what() in ("text", "times") or (column.absent and name not in targets)
+        for name, column in seen.items()
+    )
+    columns: list[Column] = []
+    left_out = dict.fromkeys(options.drop, "dropped")
+    single = True
+    for name, column in seen.items():
+        if name in targets:
+            continue
+        if not is_mixed:
+            columns.append(Numbers(name))
+            single &= str(schema.field(name).type) in _SINGLE_EXACT
+            continue
+        found = _column(column, options)
+        if isinstance(found, str):
+            left_out[name] = found
+            continue
+        columns.append(found)
+        is_small = isinstance(found, (Categories, Ordinal)) or column.is_truth
+        single &= is_small or str(schema.field(name).type) in _SINGLE_EXACT
+    if not columns:
+        said = listed(f"{name}: {why}" for name, why in left_out.items())
+        raise DataError(f"no column is left to be an input ({said}); inputs are needed.")
+    return Recipe(
+        columns=tuple(columns),
+        targets=tuple(targets),
+        labels=_labels([seen[name] for name in targets]),
+        weights=options.weights,
+        left_out=left_out,
+        missing=missing,
+        single=single,
+        header=options.header,
+    )
+
+
+def is_frame(rows: Any) -> bool:
+    """Say whether rows are a table of pandas, polars or pyarrow, in memory."""
+    kinds = ((kind.__module__.partition(".")[0], kind.__name__) for kind in type(rows).__mro__)
+    return not _FRAMES.isdisjoint(map(".".join, kinds))
+
+
+def recipe_of_frame(frame: Any, *, keep_missing: bool = False) -> Recipe | None:
+    """Return the recipe of a table in memory by the rules of `discover`.
+
+    Returns None where all cells are numbers or truth values, and none is missing; with
+    `keep_missing`, also where some are.
+
+    Raises
+    ------
+    DataError
+        If a column holds what has no rule, or nothing is left.
+    """
+    kinds = {getattr(kind, "kind", "O") for kind in getattr(frame, "dtypes", [None])}
+    are_numbers = hasattr(frame, "isna") and kinds <= set("fiub")
+    if are_numbers and (keep_missing or not frame.isna().any(axis=None)):
+        return None
+    table = arrow_table(frame)
+    recipe = discover(
+        table.schema,
+        lambda names: table.select(names).combine_chunks().to_batches(),
+        (),
+        RecipeOptions(),
+        is_written=False,
+    )
+    are_numbers = all(is_number(kind) for kind in table.schema.types)
+    return None if recipe.is_plain or (are_numbers and keep_missing) else recipe
+
+
+def _column(seen: Seen, options: RecipeOptions) -> Column | str:
+    """Return what a column becomes, or why it is left out."""
+    name, what, is_missing = seen.name, seen.what(), bool(seen.absent)
+    if what == "nothing":
+        return "no values"
+    if what == "text":
+        return _categories(seen, options)
+    measured = seen.measured_truth() if seen.is_truth else seen.measured
+    if measured.least == measured.most and not is_missing:
+        return "one value"
+    if what == "times":
+        return Times(name, measured.mean, measured.periods, is_missing)
+    return Numbers(name, measured.mean, is_missing)
+
+
+def _categories(seen: Seen, options: RecipeOptions) -> Column | str:
+    name, is_missing = seen.name, bool(seen.absent)
+    if seen.has_too_many:
+        return f"text with more than {MOST_LEVELS:,} values, or of great length"
+    levels = seen.numbered_levels()
+    ranked: Sequence[Any] = options.ordinal.get(name, ())
+    if not ranked and seen.is_ordered:
+        ranked = seen.ranked or ()
+    if ranked:
+        if isinstance(next(iter(levels)), float):
+            ranked = [_number(name, level) for level in ranked]
+        places = {level: place for place, level in enumerate(ranked)}
+        if unknown := [level for level in levels if level not in places]:
+            raise DataError(
+                f"column {name!r} has {level_name(unknown[0])!r}, which its order "
+                f"({', '.join(map(level_name, ranked))}) does not name; name every category."
+            )
+        mean = sum(places[level] * count for level, count in levels.items()) / seen.present
+        return Ordinal(name, tuple(ranked), float(mean), is_missing)
+    if len(levels) == 1 and not is_missing:
+        return "one value"
+    if len(levels) > max(options.max_levels, seen.present // 2):
+        return f"{len(levels):,} values in {seen.present:,} rows tell rows apart, not kinds"
+    pooled = len(levels) > options.max_levels
+    if pooled:
+        by_count = sorted(levels, key=lambda level: (-levels[level], level))
+        levels = {level: levels[level] for level in by_count[: options.max_levels - 1]}
+    return Categories(name, tuple(sorted(levels)), pooled, is_missing)
+
+
+def _number(name: str, level: str) -> float:
+    try:
+        return float(level)
+    except ValueError as error:
+        raise DataError(
+            f"column {name!r} holds numbers, but its order names {level!r}; name numbers."
+        ) from error
+
+
+def _labels(targets: Sequence[Seen]) -> tuple[str, ...] | None:
+    """Return the labels of a target of text, None where targets are numbers."""
+    kinds = {column.name: column.what() for column in targets}
+    for name, what in kinds.items():
+        if what == "times" or (what == "text" and len(targets) > 1):
+            needed = "numbers" if len(targets) > 1 else "numbers or labels"
+            raise DataError(
+                f"target {name!r} must hold {needed}, but has {what}; make it numbers first."
+            )
+    if "text" not in kinds.values():
+        return None
+    column = targets[0]
+    if column.has_too_many or len(column.levels) > _MOST_LABELS:
+        raise DataError(
+            f"target {column.name!r} is text with more than {_MOST_LABELS:,} values; as labels "
+            f"there may be so many."
+        )
+    return tuple(sorted(column.levels))

@@ -1,0 +1,257 @@
+"""Files in stores as HDF5 reads them: from bytes that were asked for before, and from pages.
+
+HDF5 holds a lock on all files of the process while it waits for bytes.  So the stored bytes of rows
+are fetched without it, many requests side by side and well ahead of the rows in use, and HDF5 finds
+them in memory.  What else it reads is small and scattered (headers, indexes of chunks): that comes
+in pages, which the process keeps.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from bisect import bisect_right, insort
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Self
+
+from streamkern.errors import DataError
+from streamkern.runtime import garbage_collector as collector
+from streamkern.sources.chunks import requests, stored_rows
+from streamkern.sources.object_stores import AT_ONCE, StoreError, read, side_by_side
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import h5py
+
+    from streamkern.sources.chunks import Stored, StoredRows
+    from streamkern.sources.object_stores import StoredFile, Target
+
+_PAGE_BYTES, _PAGES = 256 << 10, 64
+# So many first pages leave room for others.
+FRONTS = _PAGES // 2
+# Rows that are asked for, and read, together; and what one request brings.
+_STEP_BYTES, _REQUEST_BYTES = 8 << 20, 4 << 20
+# So many bytes between two pieces are rather read than left out.
+_GAP_BYTES = 16 << 10
+# What is asked for ahead of the rows in use.
+_AHEAD_BYTES = 16 << 20
+# At most held for a reader, besides what it would for a local file and one row of chunks.
+HELD_BYTES = _AHEAD_BYTES + _STEP_BYTES + _PAGES * _PAGE_BYTES
+
+
+@lru_cache(_PAGES)
+def _page(target: Target, size: int, number: int) -> bytes:
+    return read(target, number * _PAGE_BYTES, min((number + 1) * _PAGE_BYTES, size))
+
+
+def fetch_fronts(files: Sequence[StoredFile]) -> None:
+    """Have the first pages of up to `FRONTS` files at hand, where most headers are."""
+
+    def front(file: StoredFile) -> None:
+        with suppress(StoreError):  # whoever reads the file will meet it too
+            _page(file.target, file.size, 0)
+
+    side_by_side(front, [(file,) for file in files])
+
+
+class RangeFile(io.RawIOBase):
+    """A file in a store, to be read by one thread.
+
+    Parameters
+    ----------
+    file : StoredFile
+    """
+
+    def __init__(self, file: StoredFile) -> None:
+        self.file = file
+        self._at = 0
+        self._starts: list[int] = []
+        self._coming: dict[int, Future[bytes]] = {}
+        self._failure: StoreError | None = None
+
+    def __repr__(self) -> str:
+        """Return what may be shown; HDF5 takes it for the name of the file."""
+        return str(self.file)
+
+    def __enter__(self) -> Self:
+        """Let HDF5 read the file, for which the garbage collector is paused."""
+        try:
+            collector.pause()
+        except BaseException:  # Ctrl-C, while it waits
+            collector.resume()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Raise DataError if the store failed, whatever HDF5 made of that."""
+        failure = self._failure
+        collector.resume()
+        self.close()
+        if failure is not None:
+            raise DataError(f"{self.file} {failure}") from None
+
+    def seekable(self) -> bool:
+        """Say yes."""
+        return True
+
+    def readable(self) -> bool:
+        """Say yes."""
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Go to a place, and return it."""
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at}.get(whence, self.file.size)
+        return self._at
+
+    def tell(self) -> int:
+        """Return the place of the next byte."""
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer, with zeros beyond the end, because HDF5 does not look how much it got."""
+        view = memoryview(buffer).cast("B")
+        done, there = 0, min(len(view), max(self.file.size - self._at, 0))
+        while done < there:
+            piece = self._piece(self._at + done, there - done)
+            view[done : done + len(piece)] = piece
+            done += len(piece)
+        view[done:] = bytes(len(view) - done)
+        self._at += len(view)
+        return len(view)
+
+    def _piece(self, offset: int, size: int) -> memoryview:
+        """Return some bytes from a place on, one at least."""
+        if self._failure is not None:  # HDF5 may try once more
+            raise self._failure
+        try:
+            return self._found(offset, size)
+        except StoreError as error:
+            self._failure = error
+            raise
+
+    def _found(self, offset: int, size: int) -> memoryview:
+        place = bisect_right(self._starts, offset)
+        if place:
+            start = self._starts[place - 1]
+            found = memoryview(self._coming[start].result())[offset - start :][:size]
+            if found:
+                return found
+        if place < len(self._starts):
+            size = min(size, self._starts[place] - offset)
+        if size >= _PAGE_BYTES:
+            return memoryview(read(self.file.target, offset, offset + size))
+        number, within = divmod(offset, _PAGE_BYTES)
+        page = _page(self.file.target, self.file.size, number)
+        return memoryview(page)[within : within + size]
+
+    def ask(self, pool: ThreadPoolExecutor, start: int, stop: int) -> None:
+        """Begin to fetch some bytes, and keep them until they are let go."""
+        stop = min(stop, self.file.size)
+        if start not in self._coming and start < stop:
+            insort(self._starts, start)
+            self._coming[start] = pool.submit(read, self.file.target, start, stop)
+
+    def wait(self, start: int) -> None:
+        """Wait for what was asked for from a place on, or raise StoreError."""
+        if start in self._coming:
+            self._coming[start].result()
+
+    def let_go(self, start: int) -> None:
+        """Forget what was asked for from a place on."""
+        if self._coming.pop(start, None) is not None:
+            self._starts.remove(start)
+
+
+class Fetch:
+    """Fetches the stored bytes of coming rows, and waits for those of the next.
+
+    Parameters
+    ----------
+    raw : RangeFile
+    datasets : sequence of h5py.Dataset
+        Of this file, the one with the widest rows first.
+    first, last : int
+        The first row that is wanted, and the row after the last.
+    """
+
+    def __init__(
+        self, raw: RangeFile, datasets: Sequence[h5py.Dataset], first: int, last: int
+    ) -> None:
+        self.datasets = datasets
+        self._raw = raw
+        self._next, self._last = first, last
+        self._tables: list[StoredRows] = []
+        for dataset in datasets:
+            with suppress(OSError, RuntimeError, ValueError):  # HDF5 says what is damaged
+                self._tables.append(stored_rows(raw.file.target, dataset))
+        self._asked_to = [first] * len(self._tables)
+        row_bytes = sum(d.dtype.itemsize * math.prod(d.shape[1:]) for d in datasets)
+        tall = datasets[0].chunks[0] if datasets[0].chunks else 1
+        self._step: int = max(_STEP_BYTES // (tall * row_bytes), 1) * tall
+        self._held: list[Stored] = []
+        self._pool = ThreadPoolExecutor(AT_ONCE, "fetch")
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Forget what has not come yet."""
+        self._pool.shutdown(cancel_futures=True)
+
+    @contextmanager
+    def left_alone(self) -> Iterator[None]:
+        """Let the garbage collector work while HDF5 does not."""
+        collector.resume()
+        try:
+            yield
+        finally:
+            collector.pause()
+
+    def until(self, row: int) -> int:
+        """Return the end of the rows that are to be read together with this one."""
+        return row + self._step - row % self._step
+
+    def ready(self, first: int, last: int) -> None:
+        """Wait until rows first to last are in memory, let go of those before, ask for more.
+
+        Raises
+        ------
+        DataError
+            If they do not come.
+        """
+        for piece in self._held:
+            if piece.last <= first:
+                self._raw.let_go(piece.start)
+        self._held = [piece for piece in self._held if piece.last > first]
+        held = sum(piece.stop - piece.start for piece in self._held)
+        while self._next < min(self._last, last) or (
+            self._next < self._last and held < _AHEAD_BYTES
+        ):
+            held += self._ask(self._next, min(self.until(self._next), self._last))
+        for piece in self._held:
+            if piece.first < last:
+                self._wait(piece, f"rows {first:,} to {last:,}")
+
+    def _wait(self, piece: Stored, what: str) -> None:
+        try:
+            self._raw.wait(piece.start)
+        except StoreError as error:
+            raise DataError(f"{self._raw.file}, {what}, {error}") from error
+
+    def _ask(self, first: int, last: int) -> int:
+        """Ask for what is stored of some rows and was not asked for, and return how many bytes."""
+        asked = 0
+        for i, table in enumerate(self._tables):
+            begin = max(first, self._asked_to[i])
+            if begin < last:
+                self._asked_to[i] = table.ends(last)
+                for piece in requests(table.between(begin, last), _REQUEST_BYTES, _GAP_BYTES):
+                    self._raw.ask(self._pool, piece.start, piece.stop)
+                    self._held.append(piece)
+                    asked += piece.stop - piece.start
+        self._next = last
+        return asked

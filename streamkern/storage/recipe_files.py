@@ -1,0 +1,70 @@
+"""Recipes of mixed tables in files: of rows, of models and of moments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from streamkern.errors import DataError, ModelFileError, first_line
+from streamkern.sources.preprocessing import RECIPE, Recipe, recipe_of
+from streamkern.storage.cards import KINDS, opened_card
+from streamkern.storage.outputs import local_path
+from streamkern.storage.untrusted import DAMAGE, mark, opened, text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from streamkern.features import FeatureMap
+
+
+def read_recipe(path: str | Path) -> Recipe:
+    """Read how a table became inputs, from a file of rows, of a model of any kind or of moments.
+
+    Parameters
+    ----------
+    path : path
+        What `streamkern.convert` wrote, or what was fitted to it.
+
+    Returns
+    -------
+    Recipe
+
+    Raises
+    ------
+    DataError
+        If the file is not there, has no recipe, or a damaged one.
+    ModelFileError
+        If it is a model or moments without one, or damaged.
+    """
+    path = local_path(path)
+    try:
+        with opened(path) as file:
+            kind = KINDS.get(str(mark(file, "format")))
+            if kind is None and file.get(RECIPE, getlink=True) is not None:
+                return Recipe.from_json(text(file, RECIPE))
+    except DAMAGE as error:
+        raise DataError(
+            f"{path} has no recipe that can be read ({first_line(error)}); give a file that "
+            f"`streamkern convert` wrote from a table."
+        ) from error
+    if kind is None:
+        raise DataError(
+            f"{path} has no recipe of a table; give a file that `streamkern convert` wrote from "
+            f"CSV or Parquet."
+        )
+    with opened_card(path, kind) as (_, card):
+        recipe = recipe_of(card.get("report", {}))
+    if recipe is None:
+        raise ModelFileError(
+            f"{path} was not fitted to a table that `streamkern convert` read, and has no recipe; "
+            f"give rows in HDF5."
+        )
+    return recipe
+
+
+def check_recipe(card: dict[str, Any], feature_map: FeatureMap) -> None:
+    """Raise ValueError if a card has a recipe that is damaged, or of other inputs than a map."""
+    recipe = recipe_of(card.get("report", {}))
+    if recipe is not None and len(recipe.feature_names) != feature_map.n_features:
+        raise ValueError(
+            f"a recipe of {len(recipe.feature_names)} inputs for {feature_map.n_features}"
+        )

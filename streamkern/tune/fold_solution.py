@@ -1,0 +1,424 @@
+"""From the moments of folds to a solution: what is factorised runs where the moments are.
+
+    folds --> total --> eigenbasis --+-- errors of fold 0 --.
+                                     +-- errors of fold 1 ---+--> curve --> alpha --> solution
+                                     +-- ...               --'
+
+Smaller maps are leading blocks of the same moments.  The caller's process sees spectra, curves,
+coefficients, and the one packed G that a model keeps.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern.engine.scheduler import is_task, kept, run, run_all, shared, task
+from streamkern.errors import DataError, ParameterError
+from streamkern.runtime.memory import usable_cores
+from streamkern.solve import Eigenbasis, NormalEquations, kept_gram, rounding_variance, solve_ridge
+from streamkern.solve.cross_validation import held_out_errors
+from streamkern.solve.penalty_curve import (
+    N_ALPHAS,
+    PenaltyCurve,
+    checked_grid,
+    checked_penalty,
+    default_grid,
+)
+from streamkern.statistics import Moments
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import TypeAlias
+
+    from streamkern._typing import Array, Floats
+    from streamkern.solve import RidgeSolution, Spectrum
+    from streamkern.solve.cross_validation import HeldOut
+    from streamkern.solve.sparsity_curve import SparsityCurve
+    from streamkern.statistics import ByFold, CentredMoments
+
+    # Takes the task of an eigenbasis, its spectrum and penalties.
+    LeaveOneOutCurve: TypeAlias = Callable[[Any, Spectrum, Floats], PenaltyCurve]
+
+_SMALLEST_SIZE = 64
+# Of the mean squared error, as a power of alpha: from here double precision gained a tenth or more.
+_FALLING = 0.1
+
+
+@dataclass(frozen=True)
+class PenaltyOptions:
+    """How the penalty is chosen, checked when it is made.
+
+    Parameters
+    ----------
+    alpha : float, sequence of float, or {'cv', 'gcv', 'evidence', 'loo'}
+        A penalty, penalties to choose from by cross-validation, or how to choose.
+    alphas : sequence of float, optional
+        What to choose from, where alpha says how: by default 30 between the precision floor and
+        the largest eigenvalue of G.
+    per_target : bool
+        One penalty for every target.
+    one_standard_error : bool
+        The largest penalty within a standard error of the best.
+    """
+
+    alpha: Any
+    alphas: Any = None
+    per_target: bool = False
+    one_standard_error: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "alpha", checked_penalty(self.alpha))
+        if self.alphas is not None:
+            if not isinstance(self.alpha, str):
+                raise ParameterError(
+                    f"alphas are what to choose from, but alpha is {self.alpha!r} and says not "
+                    f"how; take alpha 'cv', 'gcv', 'evidence' or 'loo', or leave alphas out."
+                )
+            object.__setattr__(self, "alphas", checked_grid(self.alphas))
+        if self.per_target and self.is_fixed:
+            raise ParameterError(
+                f"one penalty for every target is a choice, but alpha is {self.alpha:g}; take "
+                f"alpha 'cv', 'gcv', 'evidence', 'loo' or a grid, or leave per_target out."
+            )
+        if self.one_standard_error and not self.needs_folds:
+            raise ParameterError(
+                f"the one-standard-error rule needs folds, but alpha is {self.alpha!r}; take alpha "
+                f"'cv' or a grid, or leave the rule out."
+            )
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether there is nothing to choose."""
+        return isinstance(self.alpha, float)
+
+    @property
+    def grid(self) -> tuple[float, ...] | None:
+        """The penalties to choose from, None where they follow from G."""
+        grid: tuple[float, ...] | None = self.alphas
+        return self.alpha if isinstance(self.alpha, tuple) else grid
+
+    @property
+    def reads_rows(self) -> bool:
+        """Whether the choice takes another pass over the rows."""
+        return bool(self.alpha == "loo")
+
+    @property
+    def n_left_out(self) -> int:
+        """The penalties of that pass, 0 where there is none."""
+        return len(self.grid or range(N_ALPHAS)) if self.reads_rows else 0
+
+    def check_without_rows(self) -> None:
+        """Raise ParameterError if the choice reads the rows again."""
+        if self.reads_rows:
+            raise ParameterError(
+                "leave-one-out reads the rows again, and moments do not have them; fit the rows, "
+                "or take alpha 'cv', 'gcv' or 'evidence'."
+            )
+
+    @property
+    def needs_folds(self) -> bool:
+        """Whether the choice is by cross-validation."""
+        return self.alpha == "cv" or isinstance(self.alpha, tuple)
+
+
+@dataclass(frozen=True)
+class Size:
+    """The leading features of the map, with the penalty that suits them.
+
+    Parameters
+    ----------
+    n_components : int
+        D'.
+    curve : PenaltyCurve
+    chosen : ndarray of shape (q,) or (1,)
+        Indices of penalties on the curve.
+    total, basis : tasks of Moments and Eigenbasis
+    """
+
+    n_components: int
+    curve: PenaltyCurve
+    chosen: Any
+    total: Any
+    basis: Any
+
+    @property
+    def cv_rmse(self) -> Floats | None:
+        """The root mean squared error left out, (q,), where folds were, or every row in turn."""
+        if self.curve.criterion not in ("cv", "loo"):
+            return None
+        rmse: Floats = np.sqrt(self.curve.at(self.chosen))
+        return rmse
+
+
+@dataclass(frozen=True)
+class Solved:
+    """A solution, and what it was chosen by.
+
+    Parameters
+    ----------
+    solution : RidgeSolution
+    equations : NormalEquations
+    size : Size, optional
+        The one that was solved for, unless the penalty was given.
+    sizes : tuple of Size
+        All that were tried, ascending.
+    support : ndarray of shape (K,), int, optional
+        The features that a sparse solution is on.
+    sparsity : SparsityCurve, optional
+        The errors of sparse solutions, where there were folds.
+    """
+
+    solution: RidgeSolution
+    equations: NormalEquations
+    size: Size | None = None
+    sizes: tuple[Size, ...] = ()
+    support: Array | None = None
+    sparsity: SparsityCurve | None = None
+
+    @property
+    def cv_rmse(self) -> Floats | None:
+        """The root mean squared error left out, (q,), where it is known of what was solved."""
+        if self.sparsity is not None:
+            return self.sparsity.rmse_of(len(self.solution.coef))
+        return self.size.cv_rmse if self.size and self.support is None else None
+
+    @property
+    def held_out(self) -> Floats | None:
+        """The mean squared error of folds, (q,), as their moments tell it."""
+        by_rows = self.size is not None and self.size.curve.criterion == "loo"
+        return None if self.cv_rmse is None or by_rows else np.square(self.cv_rmse)
+
+    def ordered_rows(self, fold_by: str) -> str:
+        """One sentence where the folds' errors lie far apart, else ''."""
+        if self.size is None or fold_by == "rows":
+            return ""
+        return self.size.curve.ordered_rows(self.size.chosen, fold_by)
+
+    def at_the_edge(self, precision: str) -> str:
+        """One sentence where the best penalty is the first or last of the grid, else ''."""
+        if self.size is None or len(self.size.curve.alphas) < 2:
+            return ""
+        alphas, chosen = self.size.curve.alphas, self.size.curve.alphas[self.size.chosen]
+        if chosen.max() == alphas[-1]:
+            return "the best alpha is the largest that was tried: the features explain little."
+        if precision == "single" and chosen.min() <= self.solution.floor:
+            return (
+                f"the best alpha is at the precision floor {self.solution.floor:.3g}, below which "
+                f"the sums are rounding; double precision lowers it."
+            )
+        return ""
+
+    def short_of_precision(self, precision: str) -> str:
+        """One sentence where the error still falls at the precision floor, else ''."""
+        if self.size is None or precision == "double" or self.size.curve.criterion == "evidence":
+            return ""
+        curve, floor = self.size.curve, self.solution.floor
+        if len(curve.alphas) < 2 or curve.alphas[self.size.chosen].min() > floor:
+            return ""
+        first, second = (curve.scores[:2] / curve.scale).mean(axis=1)  # 0 if all are constant
+        if not second > first * (curve.alphas[1] / curve.alphas[0]) ** _FALLING:
+            return ""
+        return (
+            f"the error still falls at the smallest alpha that single precision allows, "
+            f"{floor:.3g}: precision 'double' (--precision double) may predict better."
+        )
+
+
+def nested_sizes(n_components: int, nesting: int = 2) -> list[int]:
+    """Return D, D / 2, D / 4 and so on, ascending from about 64.
+
+    Parameters
+    ----------
+    n_components : int
+        D.
+    nesting : int
+        They are multiples of this and of 2; 0 for D alone.
+    """
+    sizes = [n_components]
+    step = math.lcm(nesting, 2)
+    while nesting and sizes[-1] >= 2 * max(_SMALLEST_SIZE, step):
+        sizes.append(sizes[-1] // (2 * step) * step)
+    return sizes[::-1]
+
+
+def solve_folds(
+    folds: Any,
+    options: PenaltyOptions,
+    *,
+    intercept: bool,
+    sizes: Sequence[int] | None = None,
+    leave_one_out: LeaveOneOutCurve | None = None,
+) -> Solved:
+    """Choose the penalty, and the number of features, from the moments of folds, and solve.
+
+    Parameters
+    ----------
+    folds : ByFold, or a task of one
+    options : PenaltyOptions
+    intercept : bool
+    sizes : sequence of int, optional
+        Numbers of leading features to choose from: the smallest whose error is within one
+        standard error of the best.  By default all features.
+    leave_one_out : callable, optional
+        Reads the rows for the errors without each of them, where alpha is 'loo'.
+
+    Returns
+    -------
+    Solved
+
+    Raises
+    ------
+    ParameterError
+        If there are several sizes to choose from and no cross-validation to choose by, or fewer
+        than 2 folds that have rows to validate on.
+    """
+    folds = folds if is_task(folds) else shared(folds)
+    if options.is_fixed and (sizes is None or len(sizes) == 1):
+        total = kept(task(total_of, folds, sizes and sizes[0], name="total"))
+        return Solved(*run(task(_solved, total, options.alpha, intercept, name="solve")))
+    if sizes is not None and len(sizes) > 1 and not options.needs_folds:
+        raise ParameterError(
+            "the number of components is chosen by cross-validation; take alpha 'cv' or a grid "
+            "of penalties, or give the number."
+        )
+    tried = solve_sizes(
+        folds, options, intercept=intercept, sizes=sizes or [None], leave_one_out=leave_one_out
+    )
+    size = tried[0] if len(tried) == 1 else _smallest_good(tried)
+    alphas = size.curve.alphas[size.chosen]
+    alpha = alphas if len(alphas) > 1 else float(alphas[0])
+    solution, equations = run(task(_solved_in, size.basis, size.total, alpha, name="solve"))
+    return Solved(solution, equations, size, tried)
+
+
+def solve_sizes(
+    folds: Any,
+    options: PenaltyOptions,
+    *,
+    intercept: bool,
+    sizes: Sequence[int | None],
+    leave_one_out: LeaveOneOutCurve | None = None,
+) -> tuple[Size, ...]:
+    """Choose the penalty for every number of leading features, None for all of them.
+
+    Parameters and errors are those of `solve_folds`, but that folds which are not a task are taken
+    as `shared` already.
+    """
+    numbers: list[int] = run(task(folds_with_rows, folds, name="folds"))
+    if options.needs_folds and len(numbers) < 2:
+        raise ParameterError(
+            f"cross-validation needs at least 2 folds with rows, but the moments have "
+            f"{len(numbers)}; add rows, take alpha 'gcv' or 'evidence', give a number, or compute "
+            f"the moments with more folds."
+        )
+    if leave_one_out is None:
+        options.check_without_rows()
+    return tuple(
+        _sized(folds, numbers, options, size, intercept=intercept, leave_one_out=leave_one_out)
+        for size in sizes
+    )
+
+
+def _smallest_good(tried: Sequence[Size]) -> Size:
+    """Return the smallest size within one standard error of the best."""
+    best = min(tried, key=lambda size: size.curve.combined(size.chosen)[0])
+    score, error = best.curve.combined(best.chosen)
+    return next(size for size in tried if size.curve.combined(size.chosen)[0] <= score + error)
+
+
+def _sized(
+    folds: Any,
+    numbers: Sequence[int],
+    options: PenaltyOptions,
+    n_components: int | None,
+    *,
+    intercept: bool,
+    leave_one_out: LeaveOneOutCurve | None,
+) -> Size:
+    """Choose the penalty for the leading features."""
+    total = kept(task(total_of, folds, n_components, name="total"))
+    basis = kept(task(_eigenbasis, total, intercept, name="eigenbasis"))
+    spectrum: Spectrum = run(task(_spectrum, basis, name="spectrum"))
+    grid = options.grid
+    alphas = default_grid(spectrum) if grid is None else np.array(grid)
+    if options.needs_folds:
+        parts = [task(part_of, folds, k, n_components, name=f"part-{k}") for k in numbers]
+        held_out = [
+            task(_held_out, basis, total, part, alphas, len(numbers), name=f"fold-{k}")
+            for k, part in zip(numbers, parts, strict=True)
+        ]
+        variance = spectrum.target / spectrum.weight
+        curve = PenaltyCurve.of_folds(alphas, run_all(held_out), variance)
+    elif leave_one_out is not None and options.reads_rows:
+        curve = leave_one_out(basis, spectrum, alphas)
+    else:
+        curve = PenaltyCurve.of_spectrum(options.alpha, alphas, spectrum)
+    chosen = curve.choose(
+        per_target=options.per_target, one_standard_error=options.one_standard_error
+    )
+    return Size(len(spectrum.values), curve, chosen, total, basis)
+
+
+def folds_with_rows(folds: ByFold) -> list[int]:
+    """Return the numbers of the folds that have rows, ascending."""
+    return sorted(folds.parts)
+
+
+def total_of(folds: ByFold, n_components: int | None) -> Moments:
+    """Return the moments of all folds together, of all or of the leading features."""
+    parts = [part_of(folds, fold, n_components) for fold in sorted(folds.parts)]
+    return reduce(Moments.merge, parts)
+
+
+def part_of(folds: ByFold, fold: int, n_components: int | None) -> Moments:
+    """Return the moments of one fold, of all or of the leading features."""
+    part: Any = folds.parts[fold]
+    moments: Moments = part
+    return moments if n_components is None else moments.leading(n_components)
+
+
+def _solved(total: Moments, alpha: float, intercept: bool) -> tuple[RidgeSolution, NormalEquations]:
+    def centred() -> CentredMoments:
+        return total.centred(intercept=intercept)
+
+    moments = centred()
+    gram = kept_gram(moments)
+    solution = solve_ridge(moments, alpha, again=centred)
+    return solution, NormalEquations.of(moments, solution, gram)
+
+
+def _solved_in(
+    basis: Eigenbasis, total: Moments, alpha: float | Floats
+) -> tuple[RidgeSolution, NormalEquations]:
+    solution = basis.solve(alpha)
+    moments = total.centred(intercept=basis.spectrum.intercept)
+    return solution, NormalEquations.of(moments, solution)
+
+
+def _eigenbasis(total: Moments, intercept: bool) -> Eigenbasis:
+    if total.n_rows < 2:
+        raise DataError(
+            f"a penalty cannot be chosen from {total.n_rows} row; add rows, or give alpha a number."
+        )
+    basis = Eigenbasis.of(total.centred(intercept=intercept), total.n_rows - intercept)
+    # Targets that vary by rounding alone do not vary.
+    spectrum = basis.spectrum
+    varies = spectrum.target > spectrum.weight * rounding_variance(basis.target_mean)
+    target = np.where(varies, spectrum.target, 0.0)
+    return replace(basis, spectrum=replace(spectrum, target=target))
+
+
+def _held_out(
+    basis: Eigenbasis, total: Moments, part: Moments, alphas: Floats, n_folds: int
+) -> HeldOut:
+    """Score a fold, all of which may be side by side on the cores of one machine."""
+    return held_out_errors(basis, total, part, alphas, max(usable_cores() // n_folds, 1))
+
+
+def _spectrum(basis: Eigenbasis) -> Spectrum:
+    return basis.spectrum

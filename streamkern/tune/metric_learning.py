@@ -1,0 +1,221 @@
+"""Learning the metric of a kernel on a sample of the rows, before the pass that fits.
+
+The average gradient outer product of a fitted function says which directions of the inputs it
+changes along.  Taken for the metric of the kernel, it makes those directions count, and the next
+function fits better; so a few rounds of fit, gradients and new metric follow each other, all on the
+spread sample of the survey, at a reduced number of features.  A part of the sample is held out: by
+it every round chooses its length scale and penalty, and the rounds are compared, the one of plain
+distances among them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamkern.engine.scheduler import run_all, shared
+from streamkern.errors import DataError
+from streamkern.features.metric import GivenMetric, check_kernel_in_metric, learning_of
+from streamkern.kernels import Linear
+from streamkern.parameters.plan import large_sample
+from streamkern.runtime.threads import blas_threads
+from streamkern.tune.budget import Spent
+from streamkern.tune.candidates import Contender
+from streamkern.tune.kernel_trials import ISOTROPIC
+from streamkern.tune.metric_rounds import rounds_of, turned
+from streamkern.tune.metric_trial import Sample, Trial
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamkern.features import Standardizer
+    from streamkern.kernels import Kernel
+    from streamkern.models.data_moments import DataMoments
+    from streamkern.parameters.fit_options import FitOptions
+    from streamkern.sources import Source
+    from streamkern.tune.column_pass import Survey
+    from streamkern.tune.metric_rounds import Found, Round
+
+# A kernel with a length scale, and the family of its maps.
+Pair = tuple[Any, str]
+# Kernels of every map that have a metric, chosen by fits of so many features to so many rows.
+_KERNELS_A_MAP, _FEW_COMPONENTS, _FEW_ROWS = 2, 256, 4096
+# Of several pairs, rounds that all have, the plain one included, and pairs that have more.
+_FIRST_ROUNDS, _GO_ON = 2, 2
+# Half octaves about a kernel's own length scale, of the small fits.
+_COARSE = (-4, -2, 0, 2)
+_FEWEST_ROWS = 60
+
+
+@dataclass(frozen=True)
+class LearntMetric:
+    """What the rounds led to.
+
+    Parameters
+    ----------
+    rounds : tuple of Round
+        Of every kernel and map, one after the other.
+    contenders : dict of int to Contender
+        The best rounds of every family of maps, and of plain distances, by their places among
+        `rounds`; the best first, of one kernel with its length scale.
+    spent : Spent
+    """
+
+    rounds: tuple[Round, ...]
+    contenders: dict[int, Contender]
+    spent: Spent
+
+    def reported(self, moments: DataMoments, place: int = 0) -> DataMoments:
+        """Return moments whose report says how the metric was learnt, and which round was kept.
+
+        Parameters
+        ----------
+        moments : DataMoments
+        place : int
+            Of the contender whose metric they have, in the order of `contenders`.
+        """
+        report, seconds = moments.report, moments.report["seconds"]
+        kept = list(self.contenders)[place]
+        rounds = {"rounds": [each.as_dict() for each in self.rounds], "kept": kept}
+        spent = {"metric": self.spent.seconds, "total": seconds["total"] + self.spent.seconds}
+        changed = {"metric": report["metric"] | rounds, "seconds": seconds | spent}
+        return replace(moments, report=report | changed)
+
+
+def check_metric_of(options: FitOptions, kernels: Sequence[Kernel], source: Source) -> None:
+    """Raise an error unless a metric can be learnt, or taken, for these kernels and rows.
+
+    Raises
+    ------
+    ParameterError
+        If there is a metric, and a kernel has no length scale, or one for every input, or parts.
+    DataError
+        If a metric is to be learnt of too few rows.
+    """
+    if options.metric is None:
+        return
+    if learning_of(options.metric) and source.n_samples < _FEWEST_ROWS:
+        raise DataError(
+            f"a metric is learnt of at least {_FEWEST_ROWS} rows, but there are "
+            f"{source.n_samples}; add rows, or leave the metric out."
+        )
+    for kernel in kernels:
+        check_kernel_in_metric(Linear() if options.is_identity else kernel)
+
+
+def in_metric(
+    seen: Survey, options: FitOptions, pairs: Sequence[Pair]
+) -> tuple[list[Contender], LearntMetric | None]:
+    """Return the survey with the metric that the options say, and how it was learnt if it was.
+
+    Where it was, there are several to choose from, the best first, each with a pair of its own.
+
+    Parameters
+    ----------
+    seen : Survey
+        With a sample of `options.sample_rows` where the metric is to be learnt.
+    options : FitOptions
+    pairs : sequence of (Kernel, str)
+        Kernels and families of maps.
+    """
+    metric, learnt = options.metric, None
+    if metric is None:
+        return [Contender(ISOTROPIC, seen, pairs)], None
+    with blas_threads(1):  # roots are part of the result
+        if isinstance(metric, GivenMetric):
+            linear = metric.linear(seen.standardizer.columns)
+            return [Contender(metric.name, turned(seen, linear), pairs)], None
+        learnt = learnt_metric(seen, options, pairs)
+        return list(learnt.contenders.values()), learnt
+
+
+def learnt_metric(seen: Survey, options: FitOptions, pairs: Sequence[Pair]) -> LearntMetric:
+    """Learn a metric for each of some kernels and maps, and return those that predict best.
+
+    The best two kernels of every map have a first metric; the best two pairs of these go on.
+
+    Parameters
+    ----------
+    seen : Survey
+        With a large sample.
+    options : FitOptions
+        With a metric that is to be learnt.
+    pairs : sequence of (Kernel, str)
+        Kernels and families of maps, in the order that ties go by.
+
+    References
+    ----------
+    Radhakrishnan, Beaglehole, Pandit and Belkin (2024), "Mechanism for feature learning in neural
+    networks and backpropagation-free machine learning models".
+    """
+    begun = time.perf_counter()
+    learning = learning_of(options.metric)
+    assert learning is not None  # noqa: S101  for the type checker
+    # In the order of their hashes, so that the first are a sample too.
+    n_rows = large_sample(seen.standardizer.n_features + seen.sample.y.shape[1])
+    rows = seen.sample.X[:n_rows]
+    weights = None if seen.weights is None else seen.weights[:n_rows]
+    sent = weights if weights is None else shared(weights)
+    sample = Sample(rows, weights, shared(rows), shared(seen.targets[:n_rows]), sent)
+    promising, flops = _promising(sample, seen.standardizer, options, pairs)
+    rounds = [
+        rounds_of(sample, seen.standardizer, replace(options, feature_map=name), learning, kernel)
+        for kernel, name in promising
+    ]
+    found = [list(islice(each, _FIRST_ROUNDS)) for each in rounds]
+    ahead = np.argsort([_least(some) for some in found], kind="stable")
+    for i in sorted(ahead[:_GO_ON].tolist()):
+        found[i] += rounds[i]
+    every = [each for some in found for each in some]
+    flops += sum(each.flops for each in every)
+    return LearntMetric(
+        tuple(each.described() for each in every),
+        {place: every[place].contender(seen) for place in _best(every)},
+        Spent(flops, time.perf_counter() - begun),
+    )
+
+
+def _best(every: Sequence[Found]) -> list[int]:
+    """Return the places of the best rounds of every map, and of plain distances, the best first.
+
+    A learnt metric counts where it predicts better than plain distances by more than a standard
+    error.
+    """
+    ranked = np.argsort([each.best.relative_mse for each in every], kind="stable").tolist()
+    plain = [i for i in ranked if every[i].standardizer.linear is None]
+    firsts: dict[str, int] = {}
+    for i in ranked:
+        if i in plain or every[i].best.beats(every[plain[0]].best):
+            firsts.setdefault(every[i].feature_map, i)
+    found = [*firsts.values(), plain[0]]
+    return sorted(dict.fromkeys(found), key=lambda i: (every[i].best.relative_mse, i))
+
+
+def _promising(
+    sample: Sample, plain: Standardizer, options: FitOptions, pairs: Sequence[Pair]
+) -> tuple[Sequence[Pair], float]:
+    """Return the best kernels of every map, by small fits in plain distances, and their flops."""
+    if max(Counter(name for _, name in pairs).values()) <= _KERNELS_A_MAP:
+        return pairs, 0.0
+    n_rows, tasks, flops = min(len(sample.rows), _FEW_ROWS), [], 0.0
+    for kernel, name in pairs:
+        few = replace(options, feature_map=name, n_components=_FEW_COMPONENTS)
+        trial = Trial.of(few, plain, n_rows)
+        own = kernel.resolved(plain(sample.rows), weights=sample.weights)
+        tasks += [trial.task(own, step, sample) for step in _COARSE]
+        flops += len(_COARSE) * trial.flops
+    errors = np.array([tried.relative_mse for tried in run_all(tasks)]).reshape(len(pairs), -1)
+    kept: dict[str, list[int]] = {}
+    for i in np.argsort(errors.min(axis=1), kind="stable").tolist():
+        kept.setdefault(pairs[i][1], []).append(i)
+    places = sorted(i for best in kept.values() for i in best[:_KERNELS_A_MAP])
+    return [pairs[i] for i in places], flops
+
+
+def _least(rounds: Sequence[Found]) -> float:
+    return min(each.best.relative_mse for each in rounds)
