@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,7 +20,8 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # Where Python lets no exception out, functions that C calls and that must not raise, and how long
 # to wait then.
 _DEAF = {"__del__", "_gc_callback"}
-_called_back: set[CodeType] = set()
+# A thread that a pool has started and does not know of yet would keep the program from ending.
+_called_back: set[CodeType] = {ThreadPoolExecutor.submit.__code__}
 _SOON = 0.05
 
 # Set when the program was asked to stop, for threads that no signal reaches.

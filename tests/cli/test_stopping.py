@@ -245,6 +245,32 @@ def test_a_signal_is_not_lost_in_a_callback_of_a_weak_reference():
     assert run_stoppable(code) == "stopped by 15\n"
 
 
+def test_a_signal_while_a_pool_starts_a_thread_leaves_none_that_nobody_ends():
+    code = """
+import os, signal, weakref
+from concurrent.futures import ThreadPoolExecutor, thread
+from streamkern.stopping import Stopped, stoppable
+
+class Interrupted(weakref.WeakKeyDictionary):
+    def __setitem__(self, key, value):
+        os.kill(os.getpid(), signal.SIGTERM)
+        super().__setitem__(key, value)
+
+thread._threads_queues = Interrupted()
+pool = ThreadPoolExecutor(1)
+try:
+    with stoppable():
+        pool.submit(int)
+        signal.pause()
+except Stopped:
+    print("stopped")
+"""
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=True
+    )
+    assert process.stdout == "stopped\n"
+
+
 def test_a_terminal_that_closes_ends_a_program_in_order():
     assert run_stoppable("os.kill(os.getpid(), signal.SIGHUP)") == "stopped by 1\n"
 
