@@ -20,11 +20,10 @@ import dask
 import numpy as np
 
 import streamkern
-from streamkern.engine import reduction as engine
+from streamkern.engine import reduction
 from streamkern.features import projection, spectral, standardized
 from streamkern.runtime.memory import usable_cores
-from streamkern.statistics import feature_moments as moments
-from streamkern.statistics import triangle
+from streamkern.statistics import feature_moments, triangle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -62,7 +61,7 @@ def watch_steps() -> None:
     """Put clocks around the steps of the pass."""
     for module, watched in (
         (projection, Numpy(matmul="projections")),
-        (moments, Numpy(matmul="products with the targets")),
+        (feature_moments, Numpy(matmul="products with the targets")),
         (triangle, Numpy(matmul="products of features", add="sums in double")),
     ):
         module.np = watched  # type: ignore[attr-defined]
@@ -71,14 +70,14 @@ def watch_steps() -> None:
         (standardized.Standardizer, "write", "standardising"),
     ):
         setattr(owner, name, timed(step, getattr(owner, name)))
-    reading_ahead = engine.reading_ahead
+    reading_ahead = reduction.reading_ahead
 
     @contextmanager
     def watched_reading(blocks: Any) -> Iterator[Any]:
         with reading_ahead(blocks) as handed_over:
             yield iter(timed("waiting for rows", lambda: next(handed_over, None)), None)
 
-    engine.reading_ahead = watched_reading
+    reduction.reading_ahead = watched_reading
 
 
 def model(components: int, precision: str) -> streamkern.RandomFeatureRidge:

@@ -16,10 +16,10 @@ import pytest
 
 import streamkern
 from streamkern.errors import CheckpointError, OutputError, StreamkernWarning
-from streamkern.features import random_fourier as fourier
+from streamkern.features import random_fourier
 from streamkern.features.projection import Frequencies
 from streamkern.kernels import Gaussian
-from streamkern.models import checkpoint_job as checkpointing
+from streamkern.models import checkpoint_job
 from streamkern.models.ridge_model import RidgeModel
 from streamkern.parameters import plan
 from streamkern.sources.shard_reader import HDF5Reader
@@ -231,13 +231,13 @@ def test_no_file_that_is_not_its_own_is_removed(data, tmp_path):
 
 def test_sums_of_another_map_are_not_taken(data, tmp_path, stopping, monkeypatch):
     """As where a processor draws frequencies that differ in their last bits."""
-    usual = fourier.RandomFourierFeatures._drawn
+    usual = random_fourier.RandomFourierFeatures._drawn
     stopping(8 + SHARDS + 12)
     with pytest.raises(KeyboardInterrupt):
         model().fit(opened(data, ""), checkpoint=tmp_path / "saved")
     stopping(math.inf)
     monkeypatch.setattr(
-        fourier.RandomFourierFeatures,
+        random_fourier.RandomFourierFeatures,
         "_drawn",
         lambda drawn, projection, *more: usual(
             drawn, Frequencies(np.nextafter(projection.frequencies, 9.0)), *more
@@ -294,7 +294,7 @@ def test_a_link_that_leads_nowhere_takes_no_space(data, tmp_path):
 
 def test_too_little_space_is_refused_before_the_first_read(data, tmp_path, monkeypatch):
     monkeypatch.setattr(
-        checkpointing.shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(9, 8, 1)
+        checkpoint_job.shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(9, 8, 1)
     )
     with pytest.raises(OutputError, match=r"a checkpoint needs up to .* but 1 bytes is free"):
         model().fit(opened(data, ""), checkpoint=tmp_path / "saved")

@@ -573,7 +573,7 @@ def test_a_table_is_not_replaced_by_itself(tmp_path):
 
 BOUNDED = """
 import sys
-from streamkern import tables
+from streamkern.sources import tables
 from streamkern.storage.table_conversion import convert
 from streamkern.runtime.memory import peak_bytes
 

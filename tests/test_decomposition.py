@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from tolerances import assert_close
 
-from streamkern.solve import decomposed
-from streamkern.solve import eigendecomposition as decomposition
+from streamkern.solve import decomposed, eigendecomposition
 from streamkern.solve.eigendecomposition import decomposed_in_range, decomposition_bytes
 from streamkern.solve.lapack import routine
 from streamkern.statistics.triangle import Triangle
@@ -28,7 +27,7 @@ every_spectrum = pytest.mark.parametrize("spectrum", list(SPECTRA.values()), ids
 @pytest.fixture
 def in_pieces(monkeypatch):
     """Small matrices are decomposed as large ones are."""
-    monkeypatch.setattr(decomposition, "_SMALL", 0)
+    monkeypatch.setattr(eigendecomposition, "_SMALL", 0)
 
 
 def with_values(values: np.ndarray) -> np.ndarray:
@@ -110,7 +109,7 @@ def test_the_range_has_the_same_bits_on_any_number_of_threads(n_threads):
 def test_vectors_beyond_the_rank_are_nought():
     matrix = with_values(np.concatenate([np.zeros(290), np.ones(10)]))
     _, vectors = decomposed_in_range(Triangle.of(matrix), 10)
-    assert not vectors[:, : 300 - 10 - decomposition._OVERSAMPLED].any()
+    assert not vectors[:, : 300 - 10 - eigendecomposition._OVERSAMPLED].any()
 
 
 @pytest.mark.parametrize("D", [1024, 1025])
@@ -136,15 +135,15 @@ def test_no_bit_depends_on_the_number_of_threads(in_pieces):
 
 
 def test_it_works_on_several_threads(in_pieces, threads_in):
-    seen = threads_in(decomposition, "_subtract")
+    seen = threads_in(eigendecomposition, "_subtract")
     decomposed(with_values(np.linspace(0.0, 1.0, 1200)), 2)
     assert len(seen) == 2
 
 
 @pytest.mark.parametrize("why", ["large", "integers"])
 def test_what_the_routines_cannot_take_numpy_decomposes(why, monkeypatch):
-    monkeypatch.setattr(decomposition, "_LARGE", 50 if why == "large" else 100)
-    monkeypatch.setattr(decomposition, "has_c_integers", lambda: why == "large")
+    monkeypatch.setattr(eigendecomposition, "_LARGE", 50 if why == "large" else 100)
+    monkeypatch.setattr(eigendecomposition, "has_c_integers", lambda: why == "large")
     matrix = with_values(np.linspace(0.0, 1.0, 60))
     expected = np.linalg.eigh(matrix)
     for found, wanted in zip(decomposed(matrix.copy()), expected, strict=True):

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from hearing import Passes
 
-from streamkern.engine import partials
-from streamkern.engine import reduction as engine
+from streamkern.engine import partials, reduction
 from streamkern.engine.map_blocks import map_shards
 from streamkern.engine.reduction import accumulate
 from streamkern.errors import DataError, IncompletePassError
@@ -219,7 +218,7 @@ def test_a_shard_in_the_place_of_another_is_found_out():
         accumulate(source, Sums())
 
 
-merge = engine.merge_partials
+merge = reduction.merge_partials
 
 
 @pytest.mark.parametrize(
@@ -232,7 +231,7 @@ merge = engine.merge_partials
     ids=["one lost", "all twice", "one lost and the other twice"],
 )
 def test_a_merge_that_loses_or_doubles_a_shard_is_found_out(monkeypatch, wrong, held):
-    for module in (engine, partials):
+    for module in (reduction, partials):
         monkeypatch.setattr(module, "merge_partials", wrong)
     source = ArraySource(*rows(40))
     message = f"must hold each of 4 shards once, but holds {held}; run it again"

@@ -16,8 +16,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import log_loss
 
 import streamkern
-from streamkern import Gaussian, RandomFeatureClassifier, calibration
+from streamkern import Gaussian, RandomFeatureClassifier
 from streamkern.errors import DataError, ParameterError
+from streamkern.predict.sigmoid_sums import ScoreSums, sigmoid_of_sums
 
 NAMES = np.array(["hay", "oats", "straw"])
 
@@ -99,8 +100,8 @@ def sigmoid_of_scores(model, X, y, parts, K):
         scores[out] = Phi[out] @ w + mu
     n = float(len(X))
     sums = (targets, scores, scores**2, scores * targets)
-    parts = [calibration.ScoreSums(len(X), n, *(each.sum(axis=0) for each in sums))]
-    return calibration.sigmoid_of_sums(parts)
+    parts = [ScoreSums(len(X), n, *(each.sum(axis=0) for each in sums))]
+    return sigmoid_of_sums(parts)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

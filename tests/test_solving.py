@@ -23,7 +23,7 @@ from streamkern.solve.penalty_curve import PenaltyCurve, default_grid
 from streamkern.sources import Block, Shard
 from streamkern.sources.arrays import ArraySource
 from streamkern.statistics import ByFold, Moments, RowFolds, block_folds, shard_folds
-from streamkern.tune import fold_solution as folds
+from streamkern.tune import fold_solution
 from streamkern.tune.fold_solution import PenaltyOptions, solve_folds
 
 N, P, D, K = 230, 3, 24, 4
@@ -377,7 +377,7 @@ def test_a_given_penalty_takes_one_copy_of_the_sums_and_what_the_model_keeps(mon
     total.update([Block(rng.standard_normal((n, D)).astype(np.float32), np.ones((n, 1)), 0)])
     held = sum(panel.nbytes for panel in total.gram.panels)
     tracemalloc.start()
-    solution, equations = folds._solved(total, 10.0, True)
+    solution, equations = fold_solution._solved(total, 10.0, True)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert solution.solver == "cholesky"

@@ -212,7 +212,9 @@ class _Job:
         if not len(before):
             moments = moments_pass(*common, checkpoint=self.saved)
             self.kernel = moments.kernel
-            return moments if self.learnt is None else self.learnt.reported(moments)
+            if self.learnt is None:
+                return moments
+            return replace(moments, report=self.learnt.reported(moments.report))
         like = Pattern(self.options, self._drawn(len(before)), self.kernel)
         return moments_pass(*common, like=like, checkpoint=self.saved, weighting=before)
 

@@ -128,7 +128,9 @@ def fit_moments(
         moments = moments_pass(
             source, options, plan, seen, like=like, few_rows=few_rows, checkpoint=saved
         )
-    return moments if learnt is None else learnt.reported(moments)
+    if learnt is None:
+        return moments
+    return replace(moments, report=learnt.reported(moments.report))
 
 
 def moments_pass(

@@ -118,7 +118,9 @@ class Choice:
         seconds["search"] = found.seconds
         seconds["total"] += found.seconds
         moments.report.update(found.as_dict() | self._told(names))
-        return moments if learnt is None else learnt.reported(moments, found.place)
+        if learnt is None:
+            return moments
+        return replace(moments, report=learnt.reported(moments.report, found.place))
 
     def _told(self, names: Sequence[str]) -> dict[str, Any]:
         """Return what was tried, as plain JSON values."""

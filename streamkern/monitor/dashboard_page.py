@@ -13,8 +13,7 @@ from distributed.dashboard.core import BokehApplication, DaskBokehTornado
 from distributed.dashboard.scheduler import template_variables
 from tornado.ioloop import IOLoop
 
-from streamkern.monitor import dashboard_panels as panels
-from streamkern.monitor import formatting_figures as wording
+from streamkern.monitor import dashboard_panels, job_text
 
 if TYPE_CHECKING:
     from streamkern.monitor.jobs import Job, Jobs
@@ -112,7 +111,7 @@ class _View:
     def __init__(self, jobs: Jobs, scheduler: Any) -> None:
         self.jobs = jobs
         self.scheduler = scheduler
-        style = InlineStyleSheet(css=panels.CSS)
+        style = InlineStyleSheet(css=dashboard_panels.CSS)
         self.pick = Select(title="Job", value=_LATEST, options=[(_LATEST, "the latest")], width=420)
         self.panel = Div(text="", sizing_mode="stretch_width", stylesheets=[style])
         self.rate = _Chart("Rows a second", "seconds", "rows/s", level="products alone")
@@ -131,7 +130,7 @@ class _View:
         with self.jobs.lock:
             now = self.jobs.clock()
             options = [(_LATEST, "the latest")]
-            options += [(job.number, panels.title(job)) for job in self.jobs]
+            options += [(job.number, dashboard_panels.title(job)) for job in self.jobs]
             if self.pick.options != options:
                 self.pick.options = options
             job = self.jobs.jobs.get(self.pick.value) or self.jobs.latest
@@ -141,7 +140,7 @@ class _View:
             }
             if job is not None and job.main is not None:
                 job.main.hear_memory(memory)
-            text = panels.panel(job, now, memory)
+            text = dashboard_panels.panel(job, now, memory)
             shown = [] if job is None or job.main is None else self._drawn(job, job.main)
         if self.panel.text != text:
             self.panel.text = text
@@ -155,7 +154,7 @@ class _View:
         if rates and reading.row_flops and attainable:
             level = [(x, attainable / reading.row_flops) for x in (rates[0][0], rates[-1][0])]
         errors = [(float(rows), error) for rows, error in reading.validation]
-        self.error.figure.title.text = f"Error on new rows {wording.features_of(reading)}"
+        self.error.figure.title.text = f"Error on new rows {job_text.features_of(reading)}"
         curve, chosen = _penalty_curve(job)
         drawn = [
             (self.rate, self.rate.show(rates, level)),

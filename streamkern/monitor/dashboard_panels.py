@@ -7,7 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from streamkern.errors.formatting import printable
-from streamkern.monitor import formatting_figures as wording
+from streamkern.monitor import job_text
 from streamkern.runtime.memory import in_words
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def panel(job: Job | None, now: float, memory: Mapping[str, float]) -> str:
     if job is None:
         return "<h2>No job yet</h2><p>The figures of a fit or a prediction will be here.</p>"
     reading = job.main
-    phase = f"{escape(job.phase)}, {wording.duration(job.elapsed(now))}"
+    phase = f"{escape(job.phase)}, {job_text.duration(job.elapsed(now))}"
     parts = [f"<h2>{escape(printable(job.name))} <span class=phase>{phase}</span></h2>"]
     if job.error is not None:
         parts.append(f"<p class=error>{escape(job.error)}</p>")
@@ -93,26 +93,26 @@ def _tiles(job: Job, reading: Pass, now: float) -> str:
     rows = reading.rows_per_second(now)
     n_bytes = reading.row_bytes
     tiles = [
-        (f"{wording.share(reading):.0%}", wording.rows_of(reading)),
+        (f"{job_text.share(reading):.0%}", job_text.rows_of(reading)),
         (
             in_words(reading.rows_done * n_bytes),
             f"of {in_words(reading.n_rows * n_bytes)} of inputs",
         ),
         _time(reading, now),
-        (wording.rounded(rows), "rows/s"),
+        (job_text.rounded(rows), "rows/s"),
         (f"{in_words(rows * n_bytes)}/s", "of inputs"),
     ]
     attainable = reading.attainable()
     if reading.row_flops and attainable:
         speed = reading.speed(now)
-        best = wording.rounded(attainable / 1e9)
+        best = job_text.rounded(attainable / 1e9)
         said = f"GFLOP/s, {speed / attainable:.0%} of {best} for products alone"
-        tiles.append((wording.rounded(speed / 1e9), said))
+        tiles.append((job_text.rounded(speed / 1e9), said))
     planned = f"of {in_words(job.worker_bytes)} planned" if job.worker_bytes else "no plan"
     tiles.append((in_words(reading.peak_bytes()), f"largest worker, {planned}"))
     if reading.validation:
         seen, error = reading.validation[-1]
-        said = f"error on new rows {wording.features_of(reading)} after {seen:,} rows"
+        said = f"error on new rows {job_text.features_of(reading)} after {seen:,} rows"
         tiles.append((f"{error:.5g}", said))
     if job.solved is not None:
         tiles.append(_solution(job.solved))
@@ -128,12 +128,12 @@ def _solution(solved: Mapping[str, object]) -> tuple[str, str]:
 
 def _time(reading: Pass, now: float) -> tuple[str, str]:
     if reading.ended is not None:
-        return wording.duration(reading.elapsed(now)), f"for pass “{reading.label}”"
+        return job_text.duration(reading.elapsed(now)), f"for pass “{reading.label}”"
     left = reading.seconds_left(now)
     until = ""
     if left is not None and left < _LONGEST:
         until = f", until {datetime.now() + timedelta(seconds=left):%H:%M:%S}"
-    return wording.duration(left), f"left of pass “{reading.label}”{until}"
+    return job_text.duration(left), f"left of pass “{reading.label}”{until}"
 
 
 def _shards(reading: Pass) -> str:
@@ -143,7 +143,7 @@ def _shards(reading: Pass) -> str:
 
 def _seconds(reading: Pass) -> str:
     beside = " and ".join(
-        f"{wording.rounded(reading.seconds[name])} s of {name}"
+        f"{job_text.rounded(reading.seconds[name])} s of {name}"
         for name in ("reading", "decoding")
         if reading.seconds[name]
     )
@@ -163,7 +163,7 @@ def _split(
         return ""
     bar = _bar([(parts[part] / total, colour) for part, colour in colours.items()])
     keys = "".join(
-        f"<i style='background:{colour}'></i>{part} {wording.rounded(parts[part])}{unit}"
+        f"<i style='background:{colour}'></i>{part} {job_text.rounded(parts[part])}{unit}"
         for part, colour in colours.items()
         if parts[part]
     )
@@ -193,9 +193,9 @@ def _workers(reading: Pass, now: float, memory: Mapping[str, float]) -> str:
             (
                 address.removeprefix("tcp://").removeprefix("tls://") or "this process",
                 f"{worker.rows:,}",
-                wording.rounded(rows),
+                job_text.rounded(rows),
                 f"{in_words(rows * reading.row_bytes)}/s",
-                wording.rounded(speed / 1e9) if speed else "",
+                job_text.rounded(speed / 1e9) if speed else "",
                 f"{speed / worker.attainable:.0%}" if speed and worker.attainable else "",
                 in_words(now_taken[address]) if address in now_taken else "",
                 in_words(worker.peak_bytes) if worker.peak_bytes else "",
@@ -210,8 +210,8 @@ def _passes(job: Job, now: float) -> str:
         (
             reading.label,
             f"{reading.rows_done:,}",
-            wording.duration(reading.elapsed(now)),
-            wording.rounded(reading.rows_per_second(now)),
+            job_text.duration(reading.elapsed(now)),
+            job_text.rounded(reading.rows_per_second(now)),
             f"{reading.n_shards:,}",
             f"{reading.retried:,}",
             f"{reading.shards_resumed:,}",

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from streamkern.errors.formatting import json_text, printable
-from streamkern.monitor import formatting_figures as wording
+from streamkern.monitor import job_text
 
 if TYPE_CHECKING:
     from streamkern.monitor.jobs import Job, Jobs
@@ -87,14 +87,14 @@ class PlainLines(Lines):
                     self._say(job, f"{event['rows']:,} rows found in the checkpoint")
                 case "pass ended" if reading and event["error"] is None:
                     if reading.elapsed(now) >= _SHORT:
-                        took = wording.duration(reading.elapsed(now))
+                        took = job_text.duration(reading.elapsed(now))
                         self._say(job, f"{reading.label} done in {took}", *_details(reading, now))
                 case "solved":
-                    self._say(job, wording.solution_of(event))
+                    self._say(job, job_text.solution_of(event))
                 case "job ended" if event["error"] is None:
-                    self._say(job, f"done in {wording.duration(job.elapsed(now))}")
+                    self._say(job, f"done in {job_text.duration(job.elapsed(now))}")
                 case "job ended":
-                    took = wording.duration(job.elapsed(now))
+                    took = job_text.duration(job.elapsed(now))
                     self._say(job, f"ended after {took}: {event['error']}")
 
     def progress(self, job: Job, reading: Pass, now: float) -> None:
@@ -102,14 +102,14 @@ class PlainLines(Lines):
         young = job.dashboard and job.elapsed(now) < _LEAST
         where = f"dashboard {job.dashboard}" if young else ""
         if reading.ended is not None:
-            self._say(job, f"{job.phase}, {wording.duration(job.elapsed(now))} so far", where)
+            self._say(job, f"{job.phase}, {job_text.duration(job.elapsed(now))} so far", where)
             return
-        left = wording.duration(reading.seconds_left(now))
+        left = job_text.duration(reading.seconds_left(now))
         self._say(
             job,
-            f"{reading.label} {wording.share(reading):.0%}, {left} left",
+            f"{reading.label} {job_text.share(reading):.0%}, {left} left",
             *_details(reading, now),
-            wording.memory_of(job, reading),
+            job_text.memory_of(job, reading),
             where,
         )
 
@@ -120,11 +120,11 @@ class PlainLines(Lines):
 
 def _details(reading: Pass, now: float) -> list[str]:
     return [
-        wording.rows_of(reading),
-        wording.rates_of(reading, now),
-        wording.times_of(reading),
-        wording.shards_of(reading),
-        wording.validation_of(reading),
+        job_text.rows_of(reading),
+        job_text.rates_of(reading, now),
+        job_text.times_of(reading),
+        job_text.shards_of(reading),
+        job_text.validation_of(reading),
     ]
 
 

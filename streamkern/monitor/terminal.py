@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from streamkern.errors.formatting import printable
-from streamkern.monitor import formatting_figures as wording
+from streamkern.monitor import job_text
 
 if TYPE_CHECKING:
     from streamkern.monitor.jobs import Job, Jobs
@@ -72,7 +72,7 @@ class LiveLines:
 def _lines_of(job: Job, now: float) -> RenderableType:
     name = (printable(job.name), "bold")
     head = Text.assemble(name, "  ", (job.phase, "dim"), no_wrap=True, overflow="ellipsis")
-    head.append(f"  {wording.duration(job.elapsed(now))}")
+    head.append(f"  {job_text.duration(job.elapsed(now))}")
     if job.dashboard and job.ended is None:
         head.append(f"  {job.dashboard}", "dim")
     table = Table.grid(padding=(0, 2))
@@ -92,8 +92,8 @@ def _lines_of(job: Job, now: float) -> RenderableType:
 
 
 def _row_of(reading: Pass, now: float) -> tuple[RenderableType, ...]:
-    left = f"{wording.duration(reading.seconds_left(now))} left"
-    took = f"in {wording.duration(reading.elapsed(now))}"
+    left = f"{job_text.duration(reading.seconds_left(now))} left"
+    took = f"in {job_text.duration(reading.elapsed(now))}"
     return (
         Text(f"  {reading.label}"),
         ProgressBar(
@@ -104,20 +104,20 @@ def _row_of(reading: Pass, now: float) -> tuple[RenderableType, ...]:
             finished_style="cyan",
         ),
         Text(
-            f"{wording.share(reading):4.0%}  {wording.rows_of(reading)}  "
+            f"{job_text.share(reading):4.0%}  {job_text.rows_of(reading)}  "
             f"{left if reading.ended is None else took}"
         ),
     )
 
 
 def _details(job: Job, reading: Pass, now: float) -> list[str]:
-    solved = wording.solution_of(job.solved) if job.solved else ""
+    solved = job_text.solution_of(job.solved) if job.solved else ""
     n_workers = len(reading.workers.keys() - {""})
     workers = f"{n_workers} worker{'s' * (n_workers > 1)} · " if n_workers else ""
-    memory = wording.memory_of(job, reading)
+    memory = job_text.memory_of(job, reading)
     return [
-        workers + wording.rates_of(reading, now),
-        " · ".join(filter(None, (wording.times_of(reading), memory))),
-        " · ".join(filter(None, (wording.shards_of(reading), wording.validation_of(reading)))),
+        workers + job_text.rates_of(reading, now),
+        " · ".join(filter(None, (job_text.times_of(reading), memory))),
+        " · ".join(filter(None, (job_text.shards_of(reading), job_text.validation_of(reading)))),
         solved,
     ]

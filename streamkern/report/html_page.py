@@ -19,10 +19,7 @@ from streamkern.errors import ParameterError
 from streamkern.errors.formatting import printable
 from streamkern.models.classifier_model import ClassifierModel
 from streamkern.models.ridge_model import RidgeModel
-from streamkern.report import choice_figures as choices
-from streamkern.report import facts
-from streamkern.report import numbers as wording
-from streamkern.report import prediction_figures as figures
+from streamkern.report import choice_figures, facts, numbers, prediction_figures
 from streamkern.report.choice_curves import components_curve, penalty_curve, sparsity_curve
 from streamkern.report.class_figures import (
     ClassValidation,
@@ -187,13 +184,13 @@ def rendered(
         penalty=penalty,
         penalty_by=facts.penalty_by(model),
         choices=[
-            *([choices.penalty_figure(penalty, _target_names(report))] if penalty else []),
-            *([choices.sizes_figure(sizes)] if sizes else []),
-            *([choices.sizes_figure(sparse, is_sparse=True)] if sparse else []),
+            *([choice_figures.penalty_figure(penalty, _target_names(report))] if penalty else []),
+            *([choice_figures.sizes_figure(sizes)] if sizes else []),
+            *([choice_figures.sizes_figure(sparse, is_sparse=True)] if sparse else []),
         ],
         no_sizes="" if sizes or sparse else _why_no_sizes(model),
-        search=choices.search_figures(report),
-        tried=choices.tried_rows(report),
+        search=choice_figures.search_figures(report),
+        tried=choice_figures.tried_rows(report),
         metric=metric_facts(model),
         standardize=model.standardize,
         inputs=inputs,
@@ -226,14 +223,17 @@ def _of_targets(
     several = len(names) > 1
     return {
         "pairs_shown": [
-            {"name": name if several else "", "figures": figures.pairs_figures(found, j, name)}
+            {
+                "name": name if several else "",
+                "figures": prediction_figures.pairs_figures(found, j, name),
+            }
             for j, name in enumerate(names[:4])
             if found is not None
         ],
         "by_target": [] if found is None else facts.errors_by_target(found, names),
         "intervals": []
         if standardized is None
-        else figures.calibration_figures(standardized, names),
+        else prediction_figures.calibration_figures(standardized, names),
         "coverage_header": ("interval", *(names[:4] if several else ["rows within, ± chance"])),
         "coverage": [] if standardized is None else _coverage_rows(standardized),
     }
@@ -267,11 +267,11 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "number": wording.number,
-        "percent": wording.percent,
-        "seconds": wording.seconds,
-        "counted": wording.counted,
-        "rate": partial(wording.number, digits=3),
+        "number": numbers.number,
+        "percent": numbers.percent,
+        "seconds": numbers.seconds,
+        "counted": numbers.counted,
+        "rate": partial(numbers.number, digits=3),
     }
     return environment
 
@@ -296,13 +296,18 @@ def _target_names(report: dict[str, Any]) -> list[str]:
 
 
 def _coverage_rows(standardized: Floats) -> list[tuple[str, ...]]:
-    shares, by_chance = figures.coverage(standardized), figures.chance(len(standardized))
+    shares, by_chance = (
+        prediction_figures.coverage(standardized),
+        prediction_figures.chance(len(standardized)),
+    )
     return [
         (
-            wording.percent(level, 0),
-            *(f"{wording.percent(share)} ± {100.0 * error:.1f}" for share in row[:4]),
+            numbers.percent(level, 0),
+            *(f"{numbers.percent(share)} ± {100.0 * error:.1f}" for share in row[:4]),
         )
-        for level, row, error in zip(figures.LEVELS, shares.tolist(), by_chance, strict=True)
+        for level, row, error in zip(
+            prediction_figures.LEVELS, shares.tolist(), by_chance, strict=True
+        )
     ]
 
 

@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Self
 
 from streamkern.errors import DataError
-from streamkern.runtime import garbage_collector as collector
+from streamkern.runtime import garbage_collector
 from streamkern.sources.chunks import requests, stored_rows
 from streamkern.sources.object_stores import AT_ONCE, StoreError, read, side_by_side
 
@@ -79,16 +79,16 @@ class RangeFile(io.RawIOBase):
     def __enter__(self) -> Self:
         """Let HDF5 read the file, for which the garbage collector is paused."""
         try:
-            collector.pause()
+            garbage_collector.pause()
         except BaseException:  # Ctrl-C, while it waits
-            collector.resume()
+            garbage_collector.resume()
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
         """Raise DataError if the store failed, whatever HDF5 made of that."""
         failure = self._failure
-        collector.resume()
+        garbage_collector.resume()
         self.close()
         if failure is not None:
             raise DataError(f"{self.file} {failure}") from None
@@ -205,11 +205,11 @@ class Fetch:
     @contextmanager
     def left_alone(self) -> Iterator[None]:
         """Let the garbage collector work while HDF5 does not."""
-        collector.resume()
+        garbage_collector.resume()
         try:
             yield
         finally:
-            collector.pause()
+            garbage_collector.pause()
 
     def until(self, row: int) -> int:
         """Return the end of the rows that are to be read together with this one."""

@@ -47,7 +47,7 @@ class Table(NamedTuple):
 
 
 def open_table(source: Path, targets: Sequence[str] | None) -> Table:
-    """Open a file according to its ending; parameters as in `streamkern.storage.table_conversion.convert`.
+    """Open a file according to its ending; parameters as in `streamkern.convert`.
 
     Raises
     ------

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from streamkern._typing import Array
-    from streamkern.predict.ensemble import Ensemble
     from streamkern.sources import Block, Shard
     from streamkern.statistics.work import Work
 
@@ -125,6 +124,14 @@ def block_folds(n_rows: int, n_folds: int) -> RangeFolds:
     return RangeFolds(n_folds, numbers * size + np.minimum(numbers, more), numbers)
 
 
+class Weighting(Protocol):
+    """What weighs rows anew where they are read."""
+
+    def reweighted(self, block: Block) -> Block:
+        """Return the rows with their new weights."""
+        ...
+
+
 class ByFold(Statistic):
     """A statistic of every fold.
 
@@ -133,7 +140,7 @@ class ByFold(Statistic):
     rule : Folds
     empty : Statistic
         Its parameters are those of every fold's.
-    weighting : Ensemble, optional
+    weighting : Weighting, optional
         Whose weights rows are given before they are dealt.
 
     Attributes
@@ -144,7 +151,7 @@ class ByFold(Statistic):
         Folds whose part another statistic holds too, so that it is copied before it changes.
     """
 
-    def __init__(self, rule: Folds, empty: Statistic, weighting: Ensemble | None = None) -> None:
+    def __init__(self, rule: Folds, empty: Statistic, weighting: Weighting | None = None) -> None:
         self.rule = rule
         self.empty = empty
         self.weighting = weighting

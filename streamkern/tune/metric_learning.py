@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from streamkern.features import Standardizer
     from streamkern.kernels import Kernel
-    from streamkern.models.data_moments import DataMoments
     from streamkern.parameters.fit_options import FitOptions
     from streamkern.sources import Source
     from streamkern.tune.column_pass import Survey
@@ -70,21 +69,20 @@ class LearntMetric:
     contenders: dict[int, Contender]
     spent: Spent
 
-    def reported(self, moments: DataMoments, place: int = 0) -> DataMoments:
-        """Return moments whose report says how the metric was learnt, and which round was kept.
+    def reported(self, report: dict[str, Any], place: int = 0) -> dict[str, Any]:
+        """Return the report of moments with how the metric was learnt, and which round was kept.
 
         Parameters
         ----------
-        moments : DataMoments
+        report : dict
         place : int
             Of the contender whose metric they have, in the order of `contenders`.
         """
-        report, seconds = moments.report, moments.report["seconds"]
+        seconds = report["seconds"]
         kept = list(self.contenders)[place]
         rounds = {"rounds": [each.as_dict() for each in self.rounds], "kept": kept}
         spent = {"metric": self.spent.seconds, "total": seconds["total"] + self.spent.seconds}
-        changed = {"metric": report["metric"] | rounds, "seconds": seconds | spent}
-        return replace(moments, report=report | changed)
+        return report | {"metric": report["metric"] | rounds, "seconds": seconds | spent}
 
 
 def check_metric_of(options: FitOptions, kernels: Sequence[Kernel], source: Source) -> None:

@@ -11,16 +11,16 @@ import pytest
 from click.testing import CliRunner
 
 import streamkern
-from streamkern import comparison
 from streamkern.cli import main
 from streamkern.cli.model_options import kernel_named
 from streamkern.errors import DataError
 from streamkern.kernels import KERNELS, Gaussian
-from streamkern.models import moments_fit as fitting
+from streamkern.models import moments_fit
 from streamkern.models.boosting_model import BoostedModel
 from streamkern.models.classifier_model import ClassifierModel
 from streamkern.models.ridge_model import RidgeModel
 from streamkern.models.ridge_options import RidgeOptions
+from streamkern.report import comparison
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_a_model_has_the_same_defaults(run, line, model_class):
 
 
 def test_principal_components_have_the_same_defaults(run):
-    _, options = run("pca data.h5 --out pca.h5", fitting, "fit_moments", needs_targets=False)
+    _, options = run("pca data.h5 --out pca.h5", moments_fit, "fit_moments", needs_targets=False)
     assert options == streamkern.RandomFeaturePCA()._options()
 
 

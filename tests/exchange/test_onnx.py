@@ -25,7 +25,7 @@ from streamkern import (
     RationalQuadratic,
 )
 from streamkern.errors import OutputError, ParameterError
-from streamkern.report import onnx_graph as graph
+from streamkern.report import onnx_graph
 
 P = 3
 TYPES = {"single": np.float32, "double": np.float64}
@@ -183,7 +183,7 @@ def test_what_is_not_fitted_is_refused(tmp_path):
 
 def test_a_model_that_is_too_large_is_refused(monkeypatch, tmp_path):
     X, y = rows()
-    monkeypatch.setattr(graph, "_MOST_BYTES", 1000)
+    monkeypatch.setattr(onnx_graph, "_MOST_BYTES", 1000)
     with pytest.raises(ParameterError, match="more than the 1 kB that an ONNX file holds"):
         streamkern.to_onnx(ridge().fit(X, y), tmp_path / "model.onnx")
 

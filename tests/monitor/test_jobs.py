@@ -11,7 +11,7 @@ from monitor.events import ROWS, SHARDS, Story
 from prometheus_client import CollectorRegistry, generate_latest
 
 import streamkern
-from streamkern.monitor import dashboard_panels as panels
+from streamkern.monitor import dashboard_panels
 from streamkern.monitor.dashboard_page import _penalty_curve
 from streamkern.monitor.jobs import Jobs
 from streamkern.monitor.metrics import JobsCollector
@@ -296,7 +296,9 @@ def test_a_malformed_event_is_skipped_and_every_view_goes_on(story, event):
         registry = CollectorRegistry()
         registry.register(JobsCollector(story.jobs))
         now = story.clock()
-        shown = [panels.panel(job, now, {}) + panels.title(job) for job in story.jobs]
+        shown = [
+            dashboard_panels.panel(job, now, {}) + dashboard_panels.title(job) for job in story.jobs
+        ]
         curves = [_penalty_curve(job) for job in story.jobs]
         return generate_latest(registry), shown, curves
 
@@ -313,4 +315,4 @@ def test_a_name_that_is_no_text_and_a_far_end_are_told(story):
     registry = CollectorRegistry()
     registry.register(JobsCollector(story.jobs))
     assert rb'name="fit \\udcff.h5"' in generate_latest(registry)
-    assert "left of pass" in panels.panel(story.job, story.clock(), {})
+    assert "left of pass" in dashboard_panels.panel(story.job, story.clock(), {})

@@ -12,7 +12,7 @@ from monitor.events import Story
 
 import streamkern
 from streamkern.errors import ParameterError
-from streamkern.monitor import log_lines as lines
+from streamkern.monitor import log_lines
 from streamkern.monitor.log_lines import JsonLines, PlainLines
 from streamkern.sources import ArraySource, Reader
 
@@ -139,8 +139,8 @@ def test_json_lines_hold_every_event_but_those_of_shards(capfd):
 
 @pytest.mark.parametrize("style", ["plain", "json"])
 def test_a_job_that_takes_a_while_is_told_of_while_it_runs(monkeypatch, capfd, style):
-    monkeypatch.setattr(lines, "_LEAST", 0.2)
-    monkeypatch.setattr(lines, "_LOOK", 0.1)
+    monkeypatch.setattr(log_lines, "_LEAST", 0.2)
+    monkeypatch.setattr(log_lines, "_LOOK", 0.1)
 
     class Late(Reader):
         def __init__(self, reader):

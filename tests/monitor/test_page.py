@@ -20,7 +20,7 @@ from conftest import dask_process, running_scheduler, wait_until
 from monitor.events import Story
 
 import streamkern
-from streamkern.monitor import dashboard_panels as panels
+from streamkern.monitor import dashboard_panels
 from streamkern.runtime.events import TOPIC
 
 pytestmark = pytest.mark.cluster
@@ -203,14 +203,14 @@ def test_without_monitoring_there_is_no_page():
 
 
 def test_a_panel_says_what_is_known_and_nothing_else():
-    assert "No job yet" in panels.panel(None, 0.0, {})
+    assert "No job yet" in dashboard_panels.panel(None, 0.0, {})
     story = Story()
     story.begin()
-    assert "starting" in panels.panel(story.job, story.clock(), {})
+    assert "starting" in dashboard_panels.panel(story.job, story.clock(), {})
     story.begin_pass()
     story.shard(0, after=2.0)
     story.shard(0, after=1.0)
-    text = panels.panel(story.job, story.clock(), {"tcp://10.0.0.1:4000": 7e8})
+    text = dashboard_panels.panel(story.job, story.clock(), {"tcp://10.0.0.1:4000": 7e8})
     assert "100 of 1,000 rows" in text
     assert "700 MB" in text
     assert "of 1 GB planned" in text

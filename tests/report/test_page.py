@@ -26,8 +26,7 @@ from streamkern import (
     write_report,
 )
 from streamkern.errors import OutputError, ParameterError, StreamkernWarning
-from streamkern.report import html_page as page
-from streamkern.report import numbers as wording
+from streamkern.report import html_page, numbers
 from streamkern.sources.hdf5 import HDF5Reader
 
 N, P = 400, 3
@@ -105,7 +104,7 @@ def test_every_kind_of_model_has_a_report_with_its_own_numbers(case, q, path):
     X, y = rows(q=q)
     model = fitted(X, y, **CASES[case])
     found = written(model, path, X, y)
-    report, number = model.report_, wording.number
+    report, number = model.report_, numbers.number
     assert found.value_of("rows") == "400"
     assert found.value_of("kernel") == report["kernel"]
     assert found.value_of("penalty α").startswith(f"{number(report['alpha'])} (")
@@ -285,7 +284,7 @@ def test_smaller_numbers_of_features_are_tried_without_reading(path, monkeypatch
     X, y = rows()
     model = fitted(X, y, n_components=256)
     expected = fitted(X, y, n_components=256, feature_map="orthogonal")
-    monkeypatch.setattr(page, "validated", lambda *_: pytest.fail("rows were read"))
+    monkeypatch.setattr(html_page, "validated", lambda *_: pytest.fail("rows were read"))
     found = written(model, path)
     assert "marks the number that the model has, 256" in found.text
     assert expected.report_["components_curve"] is None
@@ -301,7 +300,7 @@ def test_inputs_are_ordered_by_what_the_kernel_makes_of_them(path):
     assert order == ["column 3", "column 1", "column 2"]
     scales = {row[0]: row[1:3] for row in found.rows if row and row[0] in order}
     deviations = X.std(axis=0)
-    assert scales["column 2"] == ["20", wording.number(20 * deviations[2])]
+    assert scales["column 2"] == ["20", numbers.number(20 * deviations[2])]
 
 
 def test_a_metric_says_which_inputs_and_directions_matter(path):
@@ -313,10 +312,10 @@ def test_a_metric_says_which_inputs_and_directions_matter(path):
     metric = model.report_["metric"]
     parts = {row[0]: row[1:] for row in found.rows if row and row[0].startswith("column ")}
     assert set(list(parts)[:2]) == {"column 1", "column 3"}
-    assert parts["column 1"][0] == wording.percent(metric["importance"][1])
-    assert parts["column 1"][1] == wording.number(metric["per_unit"][1])
+    assert parts["column 1"][0] == numbers.percent(metric["importance"][1])
+    assert parts["column 1"][1] == numbers.number(metric["per_unit"][1])
     (first,) = [row for row in found.rows if row and row[0] == "direction 1"]
-    assert first[1] == wording.percent(metric["eigenvalues"][0])
+    assert first[1] == numbers.percent(metric["eigenvalues"][0])
     assert re.fullmatch(r"\+0\.\d+ column [13], \+0\.\d+ column [13]", first[2])
     kept = metric["rounds"][metric["kept"]]["number"]
     assert f"Round {kept} predicted the rows held out best" in found.text

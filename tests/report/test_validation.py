@@ -17,7 +17,7 @@ from streamkern import Gaussian, RandomFeatureRidge, open_hdf5
 from streamkern.engine.scheduler import run
 from streamkern.errors import DataError, ModelFileError
 from streamkern.features import RandomFourierFeatures
-from streamkern.report import validation_pass as validation
+from streamkern.report import validation_pass
 from streamkern.report.prediction_figures import LEVELS, coverage
 from streamkern.report.validation_pass import validated
 from streamkern.sources import as_source
@@ -193,7 +193,7 @@ def test_intervals_hold_as_many_rows_as_they_say_where_the_model_is_true(by_fold
     model = fitted(X, y, n_components=64, **options)
     found = validated(model, as_source(X, y))
     m = len(found.standardized)
-    assert m == validation._SAMPLE_ROWS
+    assert m == validation_pass._SAMPLE_ROWS
     nominal = np.array(LEVELS)
     within = coverage(found.standardized)[:, 0]
     # Four standard errors of a binomial share; the noise is known to 1 / sqrt(2 n).

@@ -2,7 +2,7 @@
 
 import pytest
 
-from streamkern.report import numbers as wording
+from streamkern.report import numbers
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from streamkern.report import numbers as wording
     ],
 )
 def test_a_number_has_four_digits_that_count(value, expected):
-    assert wording.number(value) == expected
+    assert numbers.number(value) == expected
 
 
 @pytest.mark.parametrize(
@@ -44,12 +44,12 @@ def test_a_number_has_four_digits_that_count(value, expected):
     ],
 )
 def test_a_time_is_said_in_units_of_its_size(value, expected):
-    assert wording.seconds(value) == expected
+    assert numbers.seconds(value) == expected
 
 
 def test_a_noun_takes_an_s_but_for_one():
-    assert [wording.counted(n, "row") for n in (0, 1, 2000)] == ["0 rows", "1 row", "2,000 rows"]
+    assert [numbers.counted(n, "row") for n in (0, 1, 2000)] == ["0 rows", "1 row", "2,000 rows"]
 
 
 def test_a_share_is_in_per_cent():
-    assert (wording.percent(0.12345), wording.percent(-0.5, 0)) == ("12.3%", "−50%")
+    assert (numbers.percent(0.12345), numbers.percent(-0.5, 0)) == ("12.3%", "−50%")

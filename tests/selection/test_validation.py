@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from tolerances import assert_close
 
 from streamkern.features import Identity
-from streamkern.solve import Eigenbasis
-from streamkern.solve import cross_validation as validation
-from streamkern.solve.cross_validation import held_out_errors
+from streamkern.solve import Eigenbasis, cross_validation
+from streamkern.solve.cross_validation import held_out_errors, preconditioned_solution
 from streamkern.statistics import CentredMoments, Moments
 from streamkern.statistics.triangle import Triangle
 
@@ -102,7 +101,7 @@ def assert_refitted(found, table, folds, alphas, *, intercept: bool = True) -> N
 @pytest.fixture(autouse=True)
 def gradients_for_any_number_of_columns(monkeypatch):
     """So that the small systems here are solved as large ones are."""
-    monkeypatch.setattr(validation, "_FEW_COLUMNS", np.inf)
+    monkeypatch.setattr(cross_validation, "_FEW_COLUMNS", np.inf)
 
 
 @pytest.fixture
@@ -111,14 +110,14 @@ def ways(monkeypatch) -> Counter[str]:
     counted: Counter[str] = Counter()
 
     def count(name, way):
-        function = getattr(validation, name)
+        function = getattr(cross_validation, name)
 
         def counting(*arguments, **options):
             if taken := way((*arguments, *options.values())):
                 counted[taken] += 1
             return function(*arguments, **options)
 
-        monkeypatch.setattr(validation, name, counting)
+        monkeypatch.setattr(cross_validation, name, counting)
 
     count("preconditioned_solution", lambda _: "gradients")
     count("_by_factors", lambda given: "few Cholesky factors" if len(given[1]) <= 5 else "")
@@ -159,7 +158,7 @@ def test_more_targets_than_are_solved_for_at_once_have_the_same_errors(ways):
 
 
 def test_for_many_targets_a_fold_is_decomposed_once(ways, monkeypatch):
-    monkeypatch.setattr(validation, "_FEW_COLUMNS", 1.0)
+    monkeypatch.setattr(cross_validation, "_FEW_COLUMNS", 1.0)
     case = Case(60, 16, 1.0, np.array([0.1, 1.0, 10.0]), {"eigenvalues"})
     table = rows(case, 7)
     folds = folds_of(case.n)
@@ -282,7 +281,7 @@ def test_gradients_on_single_sums_are_as_good_as_factors_of_them(name, monkeypat
     def none_converged(gram, shifts, columns, *_, **__):
         return np.zeros_like(columns), np.arange(len(shifts))
 
-    monkeypatch.setattr(validation, "preconditioned_solution", none_converged)
+    monkeypatch.setattr(cross_validation, "preconditioned_solution", none_converged)
     expected = errors(table, folds, alphas, precision="single")
     for one, other in zip(found, expected, strict=True):
         assert one.sse == pytest.approx(other.sse, rel=1e-4)
@@ -306,7 +305,7 @@ def test_a_matrix_that_noise_made_indefinite_is_solved_by_eigenvalues(ways):
         Triangle.of((vectors * values) @ vectors.T),
         *(np.ones((3, 1)), np.ones(1), 9.0, np.zeros(3), np.zeros(1)),
     )
-    found = validation._by_factors(noisy, np.array([1e-4]), 1, noisy.cross)[:, 0]
+    found = cross_validation._by_factors(noisy, np.array([1e-4]), 1, noisy.cross)[:, 0]
     expected = vectors @ ((vectors.T @ noisy.cross)[:, 0] / np.array([4.0001, 1.0001, 1e-4]))
     assert_close(found[:, 0], expected, steps=1e5)
     assert ways["eigenvalues"] == 1
@@ -345,7 +344,7 @@ def system(D: int, k: int, distance: float) -> tuple[np.ndarray, np.ndarray, Eig
 def test_a_system_near_the_basis_converges(D, distance):
     gram, columns, basis = system(D, 4, distance)
     shifts = np.array([0.1, 1.0, 10.0, 1000.0])
-    found, left = validation.preconditioned_solution(Triangle.of(gram), shifts, columns, basis)
+    found, left = preconditioned_solution(Triangle.of(gram), shifts, columns, basis)
     assert left.tolist() == []
     for j, shift in enumerate(shifts):
         expected = np.linalg.solve(gram + shift * np.eye(D), columns[:, j])
@@ -355,7 +354,7 @@ def test_a_system_near_the_basis_converges(D, distance):
 def test_the_basis_is_scaled_to_the_share_of_rows():
     gram, columns, basis = system(40, 3, 0.0)
     shifts = np.array([0.1, 1.0, 10.0])
-    found, left = validation.preconditioned_solution(
+    found, left = preconditioned_solution(
         Triangle.of(0.25 * gram), shifts, columns, basis, share=0.25
     )
     assert left.tolist() == []
@@ -367,7 +366,7 @@ def test_the_basis_is_scaled_to_the_share_of_rows():
 def test_columns_that_converge_are_right_though_others_do_not():
     gram, columns, basis = system(60, 4, 1e6)
     shifts = np.array([1e9, 1e-3, 1e8, 1e-4])
-    found, left = validation.preconditioned_solution(Triangle.of(gram), shifts, columns, basis)
+    found, left = preconditioned_solution(Triangle.of(gram), shifts, columns, basis)
     assert left.tolist() == [1, 3]
     for j in (0, 2):
         expected = np.linalg.solve(gram + shifts[j] * np.eye(60), columns[:, j])
@@ -377,7 +376,7 @@ def test_columns_that_converge_are_right_though_others_do_not():
 def test_columns_of_zeros_are_solved_by_zeros():
     gram, columns, basis = system(20, 3, 0.1)
     columns[:, 1] = 0.0
-    found, left = validation.preconditioned_solution(Triangle.of(gram), np.ones(3), columns, basis)
+    found, left = preconditioned_solution(Triangle.of(gram), np.ones(3), columns, basis)
     assert left.tolist() == []
     assert not found[:, 1].any()
     assert_close(found[:, 0], np.linalg.solve(gram + np.eye(20), columns[:, 0]), steps=1e5)
@@ -387,7 +386,7 @@ def test_columns_of_zeros_are_solved_by_zeros():
 def test_scoring_a_fold_takes_no_more_than_three_squares_and_two_triangles(
     few_columns, monkeypatch, ways
 ):
-    monkeypatch.setattr(validation, "_FEW_COLUMNS", few_columns)
+    monkeypatch.setattr(cross_validation, "_FEW_COLUMNS", few_columns)
     case = Case(4000, 1100, 0.5, np.logspace(-1, 3, 12), {"any"})
     Phi, y, s = rows(case)
     total, part = moments(Phi, y, s), moments(Phi[:800], y[:800], s[:800])

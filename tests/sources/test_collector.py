@@ -61,7 +61,7 @@ def test_garbage_that_is_collected_while_hdf5_waits_stops_nothing(tmp_path):
 
 
 def test_a_collection_that_is_under_way_is_waited_for():
-    from streamkern.runtime import garbage_collector as collector
+    from streamkern.runtime import garbage_collector
 
     class Slow:
         def __del__(self):
@@ -76,7 +76,7 @@ def test_a_collection_that_is_under_way_is_waited_for():
 
     began, goes_on, paused = threading.Event(), threading.Event(), threading.Event()
     collecting = threading.Thread(target=collect)
-    pausing = threading.Thread(target=lambda: (collector.pause(), paused.set()))
+    pausing = threading.Thread(target=lambda: (garbage_collector.pause(), paused.set()))
     collecting.start()
     assert began.wait(10)
     pausing.start()
@@ -84,34 +84,34 @@ def test_a_collection_that_is_under_way_is_waited_for():
     goes_on.set()
     assert paused.wait(10)
     assert not gc.isenabled()
-    collector.resume()
+    garbage_collector.resume()
     assert gc.isenabled()
     collecting.join()
     pausing.join()
 
 
 def test_a_child_that_is_forked_in_a_pause_collects():
-    from streamkern.runtime import garbage_collector as collector
+    from streamkern.runtime import garbage_collector
 
-    collector.pause()
+    garbage_collector.pause()
     try:
         child = os.fork()
         if not child:
             os._exit(0 if gc.isenabled() else 1)
         assert os.waitpid(child, 0)[1] == 0
     finally:
-        collector.resume()
+        garbage_collector.resume()
     assert gc.isenabled()
 
 
 def test_ctrl_c_while_a_collection_is_waited_for_leaves_no_pause(monkeypatch):
-    from streamkern.runtime import garbage_collector as collector
+    from streamkern.runtime import garbage_collector
     from streamkern.sources.range_file import RangeFile
 
     def interrupted(_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(collector.time, "sleep", interrupted)
+    monkeypatch.setattr(garbage_collector.time, "sleep", interrupted)
     with pytest.raises(KeyboardInterrupt), RangeFile(None):
         pass
     assert gc.isenabled()

@@ -27,9 +27,7 @@ import streamkern
 from streamkern import open_hdf5
 from streamkern.errors import DataError, ParameterError
 from streamkern.parameters.plan import plan_fit
-from streamkern.sources import Shard
-from streamkern.sources import object_stores as stores
-from streamkern.sources import range_file as ranges
+from streamkern.sources import Shard, object_stores, range_file
 
 N, P = 6000, 7
 STORED = {
@@ -50,15 +48,15 @@ def bucket():
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch):
-    monkeypatch.setattr(stores, "_WAITS", (0.01,) * 7)
+    monkeypatch.setattr(object_stores, "_WAITS", (0.01,) * 7)
 
 
 @pytest.fixture
 def small_pieces(monkeypatch):
     """Have small files read as large ones are."""
-    monkeypatch.setattr(ranges, "_STEP_BYTES", 8 << 10)
-    monkeypatch.setattr(ranges, "_REQUEST_BYTES", 4 << 10)
-    monkeypatch.setattr(ranges, "_AHEAD_BYTES", 32 << 10)
+    monkeypatch.setattr(range_file, "_STEP_BYTES", 8 << 10)
+    monkeypatch.setattr(range_file, "_REQUEST_BYTES", 4 << 10)
+    monkeypatch.setattr(range_file, "_AHEAD_BYTES", 32 << 10)
 
 
 def write(path, n=N, seed=0, libver="earliest", userblock=0, **stored):
@@ -217,7 +215,7 @@ def test_every_byte_is_asked_for_about_once_and_in_few_requests(tmp_path, bucket
 
 def test_requests_go_side_by_side(tmp_path, bucket, small_pieces, monkeypatch):
     path = write(tmp_path / "a.h5", 10_000, chunks=(256, P))
-    usual, under_way, at_once = ranges.read, [], []
+    usual, under_way, at_once = range_file.read, [], []
 
     def read(*arguments):
         under_way.append(arguments)
@@ -227,7 +225,7 @@ def test_requests_go_side_by_side(tmp_path, bucket, small_pieces, monkeypatch):
         finally:
             under_way.remove(arguments)
 
-    monkeypatch.setattr(ranges, "read", read)
+    monkeypatch.setattr(range_file, "read", read)
     url = bucket.put(path)
     with late_proxy(bucket.server, "--seconds", 0.1) as (proxy, _):
         source = open_hdf5(url, storage_options=bucket.options_at(proxy))
@@ -240,7 +238,7 @@ def test_requests_go_side_by_side(tmp_path, bucket, small_pieces, monkeypatch):
 def test_what_a_reader_holds_is_bounded_and_in_the_plan(tmp_path, bucket, small_pieces):
     path = write(tmp_path / "a.h5", 20_000, chunks=(256, P))
     source = open_hdf5(bucket.put(path), storage_options=bucket.options)
-    most, usual = [0], ranges.Fetch.ready
+    most, usual = [0], range_file.Fetch.ready
 
     def ready(fetch, first, last):
         usual(fetch, first, last)
@@ -248,12 +246,12 @@ def test_what_a_reader_holds_is_bounded_and_in_the_plan(tmp_path, bucket, small_
         most[0] = max(most[0], sum(map(len, held)))
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(ranges.Fetch, "ready", ready)
+        patched.setattr(range_file.Fetch, "ready", ready)
         together(source, shard_rows=20_000, block_rows=1000)
     chunk = 256 * P * 4 + 700 * 8
     assert (32 << 10) < most[0] <= (32 << 10) + (8 << 10) + 2 * chunk
     plans = [plan_fit(rows, 64, n_workers=1) for rows in (source, open_hdf5(path))]
-    assert plans[0].worker_bytes - plans[1].worker_bytes >= ranges.HELD_BYTES
+    assert plans[0].worker_bytes - plans[1].worker_bytes >= range_file.HELD_BYTES
 
 
 # What goes wrong.
@@ -301,7 +299,7 @@ def test_a_server_that_goes_while_headers_are_read_is_an_error(tmp_path, monkeyp
     with web_server(tmp_path) as server, late_proxy(server, "--seconds", 0) as (proxy, process):
         source = open_hdf5(f"http://{proxy}/a.h5")
         process.kill()
-        ranges._page.cache_clear()
+        range_file._page.cache_clear()
         with pytest.raises(DataError, match=rf"^http://{proxy}/a\.h5 cannot be read \(.* 8 times"):
             list(source.reader(Shard(0, 0, N)).blocks(512))
 

@@ -9,8 +9,13 @@ import sys
 import pytest
 
 from streamkern.errors import CheckpointError, StreamkernWarning
-from streamkern.storage import SavedPass, opened_checkpoint, remove_checkpoint, replacing
-from streamkern.storage import nested_values as plain
+from streamkern.storage import (
+    SavedPass,
+    nested_values,
+    opened_checkpoint,
+    remove_checkpoint,
+    replacing,
+)
 
 JOB = {"options": {"n_components": 32, "kernel": {"name": "gaussian"}}, "files": [["a.h5", 7]]}
 
@@ -173,7 +178,7 @@ def test_sums_that_cannot_be_read_now_are_not_removed(tmp_path, monkeypatch, err
         raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(plain.h5py, "File", fail)
+        patch.setattr(nested_values.h5py, "File", fail)
         with pytest.raises((CheckpointError, MemoryError)), opened_checkpoint(tmp_path, JOB):
             pytest.fail("what could not be read was taken")
     with opened_checkpoint(tmp_path, JOB) as checkpoint:
