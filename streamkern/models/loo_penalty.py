@@ -18,9 +18,9 @@ from streamkern.engine.reduction import accumulate
 from streamkern.engine.scheduler import task
 from streamkern.errors import DataError
 from streamkern.parameters.plan import cut
-from streamkern.predict.penalty_errors import PenaltyErrors
-from streamkern.predict.penalty_models import PenaltyModels
 from streamkern.solve.penalty_curve import PenaltyCurve
+from streamkern.solve.penalty_errors import PenaltyErrors
+from streamkern.solve.penalty_models import PenaltyModels
 
 if TYPE_CHECKING:
     from streamkern._typing import Floats

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from streamkern.predict.penalty_errors import PenaltyErrors
 from streamkern.solve import decomposition_bytes, inverting_bytes
+from streamkern.solve.penalty_errors import PenaltyErrors
 from streamkern.statistics import Triangle
 
 # Totals, and partials of finished shards that wait in a process to be merged into them.

@@ -25,7 +25,7 @@ from streamkern.engine.heartbeat import Heartbeat
 from streamkern.errors import ClusterError, ParameterError
 from streamkern.runtime.signals import Stopped, stoppable, stopping
 
-REPOSITORY = Path(__file__).parents[1]
+REPOSITORY = Path(__file__).parents[2]
 NOBODY = "tcp://127.0.0.1:9"
 
 

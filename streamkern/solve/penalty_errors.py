@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from streamkern._typing import Array
-    from streamkern.predict.penalty_models import PenaltyModels
+    from streamkern.solve.penalty_models import PenaltyModels
     from streamkern.sources import Block
 
 # Rows, and pairs of a penalty and a target, whose errors are made at once: they fit in the cache.

@@ -12,9 +12,9 @@ from tolerances import assert_close
 from streamkern.features import RandomFourierFeatures
 from streamkern.kernels import Gaussian
 from streamkern.predict import penalty_errors
-from streamkern.predict.penalty_errors import PenaltyErrors
-from streamkern.predict.penalty_models import PenaltyModels
 from streamkern.solve import Eigenbasis
+from streamkern.solve.penalty_errors import PenaltyErrors
+from streamkern.solve.penalty_models import PenaltyModels
 from streamkern.statistics import Moments
 
 N, P, D, Q = 40, 3, 14, 3
