@@ -5,7 +5,7 @@ from streamkern.sources.base import Block, Reader, Shard, Source
 from streamkern.sources.class_labels import Classes
 from streamkern.sources.derived_rows import DerivedSource
 from streamkern.sources.hdf5 import HDF5Source, open_hdf5
-from streamkern.sources.labelled_rows import LabelledSource
+from streamkern.sources.labelled_source import LabelledSource
 from streamkern.sources.read_ahead import reading_ahead
 
 __all__ = [

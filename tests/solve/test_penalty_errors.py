@@ -11,8 +11,7 @@ from tolerances import assert_close
 
 from streamkern.features import RandomFourierFeatures
 from streamkern.kernels import Gaussian
-from streamkern.predict import penalty_errors
-from streamkern.solve import Eigenbasis
+from streamkern.solve import Eigenbasis, penalty_errors
 from streamkern.solve.penalty_errors import PenaltyErrors
 from streamkern.solve.penalty_models import PenaltyModels
 from streamkern.statistics import Moments
