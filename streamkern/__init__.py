@@ -26,15 +26,13 @@ if TYPE_CHECKING:
         Polynomial,
         RationalQuadratic,
     )
-    from streamkern.models.component_estimator import RandomFeaturePCA
     from streamkern.models.data_moments import DataMoments, load_moments
-    from streamkern.models.estimators import (
-        RandomFeatureAdaBoost,
-        RandomFeatureClassifier,
-        RandomFeatureRidge,
-        load,
-    )
-    from streamkern.models.exact_kernel_ridge import ExactKernelRidge
+    from streamkern.models.estimators.exact_kernel_ridge import ExactKernelRidge
+    from streamkern.models.estimators.load import load
+    from streamkern.models.estimators.random_feature_adaboost import RandomFeatureAdaBoost
+    from streamkern.models.estimators.random_feature_classifier import RandomFeatureClassifier
+    from streamkern.models.estimators.random_feature_pca import RandomFeaturePCA
+    from streamkern.models.estimators.random_feature_ridge import RandomFeatureRidge
     from streamkern.models.searching import mended_searches
     from streamkern.models.sparse_models import sparsify
     from streamkern.models.transformers import (
@@ -47,7 +45,6 @@ if TYPE_CHECKING:
         StructuredFourierFeatures,
         TensorSketch,
     )
-    from streamkern.models.window_fit import fit_window
     from streamkern.monitor import progress
     from streamkern.predict.local import LocalClassifier, LocalModel
     from streamkern.report import write_report
@@ -63,7 +60,7 @@ _HOMES = {
     "Cauchy": "kernels",
     "ColumnStatistics": "statistics",
     "DataMoments": "models.data_moments",
-    "ExactKernelRidge": "models.exact_kernel_ridge",
+    "ExactKernelRidge": "models.estimators.exact_kernel_ridge",
     "FeatureMap": "features",
     "Gaussian": "kernels",
     "GridFourierFeatures": "models.transformers",
@@ -81,10 +78,10 @@ _HOMES = {
     "Polynomial": "kernels",
     "QuasiRandomFourierFeatures": "models.transformers",
     "RandomBinning": "models.transformers",
-    "RandomFeatureAdaBoost": "models.estimators",
-    "RandomFeatureClassifier": "models.estimators",
-    "RandomFeaturePCA": "models.component_estimator",
-    "RandomFeatureRidge": "models.estimators",
+    "RandomFeatureAdaBoost": "models.estimators.random_feature_adaboost",
+    "RandomFeatureClassifier": "models.estimators.random_feature_classifier",
+    "RandomFeaturePCA": "models.estimators.random_feature_pca",
+    "RandomFeatureRidge": "models.estimators.random_feature_ridge",
     "RandomFourierFeatures": "models.transformers",
     "RationalQuadratic": "kernels",
     "Recipe": "sources.preprocessing",
@@ -94,8 +91,7 @@ _HOMES = {
     "compare": "report.comparison",
     "connect": "engine.cluster",
     "convert": "storage.table_conversion",
-    "fit_window": "models.window_fit",
-    "load": "models.estimators",
+    "load": "models.estimators.load",
     "load_moments": "models.data_moments",
     "mended_searches": "models.searching",
     "open_hdf5": "sources",
@@ -142,7 +138,6 @@ __all__ = [
     "compare",
     "connect",
     "convert",
-    "fit_window",
     "load",
     "load_moments",
     "mended_searches",

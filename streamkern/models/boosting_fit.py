@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import time
 import warnings
-from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,9 +22,9 @@ from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.features import Identity, Standardized
 from streamkern.models.checkpoint_job import checkpointed
 from streamkern.models.moments_fit import moments_pass
-from streamkern.models.ridge_options import RidgeOptions
+from streamkern.models.ridge_solution import solve_moments
 from streamkern.parameters.fit_options import check_folds, plan_for
-from streamkern.parameters.template import Pattern
+from streamkern.parameters.template import Template
 from streamkern.predict.boosting_rounds import RoundErrors, StagedErrors
 from streamkern.predict.ensemble import ALGORITHMS, Ensemble
 from streamkern.runtime.threads import blas_threads
@@ -37,10 +36,10 @@ if TYPE_CHECKING:
 
     from streamkern.engine.reduction import PassResult
     from streamkern.kernels import Kernel
-    from streamkern.models.boosting_options import BoostingOptions
+    from streamkern.models.boosting import Boosting
     from streamkern.models.data_moments import DataMoments
-    from streamkern.models.ridge_model import RidgeModel
     from streamkern.parameters.fit_options import FitOptions
+    from streamkern.parameters.parameters import Parameters
     from streamkern.parameters.plan import Plan
     from streamkern.sources import LabelledSource
     from streamkern.statistics import Statistic
@@ -66,7 +65,7 @@ class Boosted(NamedTuple):
     report: dict[str, Any]
 
 
-def boosting_options(ridge: RidgeModel) -> FitOptions:
+def round_options(parameters: Parameters) -> FitOptions:
     """Return the checked options of the passes of one round.
 
     Raises
@@ -74,18 +73,18 @@ def boosting_options(ridge: RidgeModel) -> FitOptions:
     ParameterError
         If an option has a value that it cannot have, or `n_components` is 'auto'.
     """
-    if ridge.n_components == "auto":
+    if parameters.n_components == "auto":
         raise ParameterError(
             "n_components 'auto' is chosen once, but rounds have maps of their own; give the "
             "number of features of a round."
         )
-    return RidgeOptions(ridge).passes()
+    return parameters.passes()
 
 
 def fit_rounds(
     source: LabelledSource,
-    ridge: RidgeModel,
-    boosting: BoostingOptions,
+    parameters: Parameters,
+    boosting: Boosting,
     checkpoint: str | Path | None = None,
 ) -> Boosted:
     """Fit round after round.
@@ -93,9 +92,9 @@ def fit_rounds(
     Parameters
     ----------
     source : LabelledSource
-    ridge : RidgeModel
-        What every round is, not fitted; the seed of its map is one more in every round.
-    boosting : BoostingOptions
+    parameters : Parameters
+        Of every round; the seed of its map is one more in each.
+    boosting : Boosting
     checkpoint : path, optional
         As in `RandomFeatureRidge.fit`.
 
@@ -106,10 +105,10 @@ def fit_rounds(
     ParameterError, CheckpointError, InsufficientMemoryError, SingularSystemError
         As `RandomFeatureRidge.fit` does.
     """
-    begun, options = time.perf_counter(), boosting_options(ridge)
+    begun, options = time.perf_counter(), round_options(parameters)
     check_folds(options, source)
     check_metric_of(options, [options.kernel], source)
-    n_sample, fixed = options.sample_rows(source), RidgeOptions(ridge).solves_at_once
+    n_sample, fixed = options.sample_rows(source), parameters.solves_at_once
     plan = plan_for(source, options, n_sample, fixed_alpha=fixed, n_maps=1 + boosting.n_estimators)
     told = [boosting.as_dict()]
     with checkpointed(checkpoint, source, options, plan, searched=told) as saved:
@@ -120,7 +119,7 @@ def fit_rounds(
         job = _Job(source, options, plan, best.survey, learnt, saved, boosting)
         ensemble, rounds, stopped = Ensemble(boosting.algorithm, len(source.classes)), [], None
         while len(ensemble) < boosting.n_estimators and stopped is None:
-            ensemble, found, stopped = job.next_round(ensemble, ridge)
+            ensemble, found, stopped = job.next_round(ensemble, parameters)
             rounds += found
         if not len(ensemble):
             raise DataError(
@@ -161,7 +160,7 @@ class _Job:
     seen: Survey
     learnt: LearntMetric | None
     saved: Checkpoint | None
-    boosting: BoostingOptions
+    boosting: Boosting
 
     kernel: Kernel = field(init=False)
 
@@ -172,7 +171,7 @@ class _Job:
         self.counts = {name: getattr(passed, name) for name in ("peak_worker_bytes", *_SHARDS)}
 
     def next_round(
-        self, before: Ensemble, ridge: RidgeModel
+        self, before: Ensemble, parameters: Parameters
     ) -> tuple[Ensemble, list[dict[str, Any]], str | None]:
         """Return the ensemble with one more round, what is said of that, and why it is the last.
 
@@ -182,14 +181,14 @@ class _Job:
         moments = self._moments(before)
         with warnings.catch_warnings():  # of residuals: a round is judged by its votes
             warnings.filterwarnings("ignore", "residuals are smaller", StreamkernWarning)
-            solved = copy(ridge).solve(moments)
-        report = solved.report_
+            solved = solve_moments(moments, parameters)
+        report = solved.report
         self.first = self.first or report
         for name in ("pass", "solve"):
             self.seconds[name] += report["seconds"][name]
         survey = self.seen.passed  # the report counts it too
         self._count(report["peak_worker_bytes"], *(report[n] - getattr(survey, n) for n in _SHARDS))
-        errors = self.read(RoundErrors(before, solved.predictor_, rate), f"round-{number + 1}")
+        errors = self.read(RoundErrors(before, solved.predictor, rate), f"round-{number + 1}")
         error = errors.wrong / errors.weight
         step = ALGORITHMS[before.algorithm].step(
             error, errors.after / errors.weight, rate, before.n_classes
@@ -204,7 +203,7 @@ class _Job:
             **{name: report[name] for name in _OF_ROUND},
         }
         stopped = None if error else f"round {number + 1} gets no row wrong"
-        return before.grown(solved.predictor_, step), [found], stopped
+        return before.grown(solved.predictor, step), [found], stopped
 
     def _moments(self, before: Ensemble) -> DataMoments:
         """Return the moments of the features of a round, on the weights of those before."""
@@ -215,7 +214,7 @@ class _Job:
             if self.learnt is None:
                 return moments
             return replace(moments, report=self.learnt.reported(moments.report))
-        like = Pattern(self.options, self._drawn(len(before)), self.kernel)
+        like = Template(self.options, self._drawn(len(before)), self.kernel)
         return moments_pass(*common, like=like, checkpoint=self.saved, weighting=before)
 
     def _drawn(self, number: int) -> Standardized:

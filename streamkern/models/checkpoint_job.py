@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from streamkern._typing import Array
     from streamkern.parameters.fit_options import FitOptions
     from streamkern.parameters.plan import Plan
-    from streamkern.parameters.template import Pattern
+    from streamkern.parameters.template import Template
     from streamkern.sources import Reader, Source
     from streamkern.storage import Checkpoint
 
@@ -39,7 +39,7 @@ def checkpointed(
     options: FitOptions,
     plan: Plan,
     *,
-    like: Pattern | None = None,
+    like: Template | None = None,
     indexed: bool = False,
     searched: Sequence[Any] = (),
 ) -> Iterator[Checkpoint | None]:
@@ -51,7 +51,7 @@ def checkpointed(
     source : Source
     options : FitOptions
     plan : Plan
-    like : Pattern, optional
+    like : Template, optional
         Whose map is taken.
     indexed : bool
         Whether the rows are known again.
@@ -127,7 +127,7 @@ def _rows_hashed(reader: Reader) -> bytes:
     return _hash_of(arrays).encode()
 
 
-def _hash_of_map(like: Pattern) -> str:
+def _hash_of_map(like: Template) -> str:
     arrays = [array for _, array in sorted(like.feature_map.arrays().items())]
     if like.empty is not None:
         arrays += [like.empty.feature_shift, like.empty.target_shift, like.empty.target_unit]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from streamkern._typing import Array, Floats
-    from streamkern.models.ridge_model import RidgeModel
+    from streamkern.models.fitted_ridge import FittedRidge
     from streamkern.predict.calibrators import Calibrator
     from streamkern.predict.class_rule import ClassRule
     from streamkern.predict.predictor import RowFunction
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 _LEAST_SPREAD = 1e-6
 
 
-def calibrated_by_folds(ridge: RidgeModel, source: LabelledSource, method: str) -> Calibrator:
+def calibrated_by_folds(ridge: FittedRidge, source: LabelledSource, method: str) -> Calibrator:
     """Return the calibrator of scores of every row by the model without its fold, in one pass.
 
     Parameters
     ----------
-    ridge : RidgeModel
+    ridge : FittedRidge
         Fitted to these rows, with its moments.
     source : LabelledSource
     method : {'sigmoid', 'isotonic'}
@@ -56,12 +56,12 @@ def calibrated_by_folds(ridge: RidgeModel, source: LabelledSource, method: str) 
     return _calibrated(ridge, source, held_out, method)
 
 
-def calibrated_by_moments(ridge: RidgeModel) -> Calibrator:
+def calibrated_by_moments(ridge: FittedRidge) -> Calibrator:
     """Return the sigmoid of scores of every fold by the model without it, and read no rows.
 
     Parameters
     ----------
-    ridge : RidgeModel
+    ridge : FittedRidge
         Fitted, with its moments.
 
     Raises
@@ -71,7 +71,7 @@ def calibrated_by_moments(ridge: RidgeModel) -> Calibrator:
     """
     folds = _folds(ridge)
     left_out = unseen_by(ridge, folds).left_out
-    size = ridge.report_["sparse_of"] or len(ridge.predictor_.coef)
+    size = ridge.report["sparse_of"] or len(ridge.predictor.coef)
     sums = [task(_sums, folds, k, size, left, name=f"sums-{k}") for k, left in left_out.items()]
     return sigmoid_of_sums(run_all(sums))
 
@@ -95,7 +95,7 @@ def _sums(folds: ByFold, fold: int, size: int, left: LeftOut) -> ScoreSums:
     )
 
 
-def _folds(ridge: RidgeModel) -> Any:
+def _folds(ridge: FittedRidge) -> Any:
     """Return the kept moments of folds, or raise DataError where there are no 2 with rows."""
     folds = folds_of(ridge)
     if folds is None:
@@ -106,24 +106,24 @@ def _folds(ridge: RidgeModel) -> Any:
     return folds
 
 
-def calibrated_by_rows(ridge: RidgeModel, source: LabelledSource, method: str) -> Calibrator:
+def calibrated_by_rows(ridge: FittedRidge, source: LabelledSource, method: str) -> Calibrator:
     """Return the calibrator of scores of rows that the model was not fitted on, in one pass."""
     one = block_folds(source.n_samples, 1)
-    held_out = HeldOutScores(one, {0: ridge.predictor_}, *_reach(ridge))
+    held_out = HeldOutScores(one, {0: ridge.predictor}, *_reach(ridge))
     return _calibrated(ridge, source, held_out, method)
 
 
 def _calibrated(
-    ridge: RidgeModel, source: LabelledSource, held_out: HeldOutScores, method: str
+    ridge: FittedRidge, source: LabelledSource, held_out: HeldOutScores, method: str
 ) -> Calibrator:
-    skip, row_bytes = ridge.on_bad_rows == "skip", 8 * len(ridge.predictor_.coef)
+    skip, row_bytes = ridge.parameters.skips_bad_rows, 8 * len(ridge.predictor.coef)
     _, found, _ = scored(source, held_out, held_out, row_bytes, "calibration", skip)
     return fitted_calibrator(method, found.table)
 
 
-def _reach(ridge: RidgeModel) -> tuple[Floats, Floats]:
+def _reach(ridge: FittedRidge) -> tuple[Floats, Floats]:
     """Return where scores lie (q,), and how far they spread (q,), as the fit tells it."""
-    predictor, equations = ridge.predictor_, ridge.equations_
+    predictor, equations = ridge.predictor, ridge.equations
     if equations is None:
         q = predictor.coef.shape[1]
         return np.zeros(q), np.ones(q)

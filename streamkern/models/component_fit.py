@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import time
 import warnings
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
 from streamkern.engine.scheduler import is_task, run, shared, task
-from streamkern.errors import DataError, ParameterError, StreamkernWarning
-from streamkern.kernels import length_scale_of
+from streamkern.errors import DataError, ModelFileError, ParameterError, StreamkernWarning
+from streamkern.kernels import Kernel, as_kernel, kernel_from, length_scale_of
 from streamkern.models.component_files import write_components
-from streamkern.models.fitted_ridge import versions
-from streamkern.models.prediction import predict_to_hdf5
+from streamkern.models.fitted_model import FittedModel, columns_of, versions
+from streamkern.models.moments_fit import fit_moments
+from streamkern.models.prediction import predict_to_hdf5, predicted_rows
+from streamkern.parameters.fit_options import FitOptions
+from streamkern.parameters.parameters import DEFAULT_KERNEL
 from streamkern.predict.principal_components import PrincipalComponents, checked_number
 from streamkern.solve import Eigenbasis
+from streamkern.storage.untrusted import WRONG_VALUES
 from streamkern.tune.fold_solution import total_of
 
 if TYPE_CHECKING:
@@ -25,14 +30,112 @@ if TYPE_CHECKING:
 
     from streamkern._typing import Floats
     from streamkern.models.data_moments import DataMoments
-    from streamkern.parameters.fit_options import FitOptions
+    from streamkern.predict.predictor import Predictor
     from streamkern.sources import Source
     from streamkern.statistics import ByFold
 
 # Of a fit, what those of principal components take too, by the same names.
-OPTIONS = ("feature_map", "paired", "standardize", "precision", "on_bad_rows", "random_state")
+_OPTIONS = ("feature_map", "paired", "standardize", "precision", "on_bad_rows", "random_state")
 # What rows become is itself the X of a data set.
-DATASET = "X"
+_DATASET = "X"
+
+
+@dataclass(frozen=True)
+class ComponentOptions:
+    """What components are of; the fields are documented in `RandomFeaturePCA`."""
+
+    kernel: Kernel | str = DEFAULT_KERNEL
+    n_components: int | float | None = None
+    n_random_features: int = 2048
+    feature_map: str = "orthogonal"
+    paired: bool = True
+    standardize: bool = True
+    precision: str = "single"
+    on_bad_rows: str = "error"
+    random_state: int = 0
+
+    def passes(self) -> FitOptions:
+        """Return the checked options of the passes over the rows."""
+        checked_number(self.n_components)
+        alike = {name: getattr(self, name) for name in _OPTIONS}
+        D, kernel = self.n_random_features, as_kernel(self.kernel)
+        return FitOptions(kernel, n_components=D, fit_intercept=True, **alike)
+
+    def fit(self, source: Source, *, checkpoint: str | Path | None = None) -> FittedComponents:
+        """Find the components of the features of the rows of a source, in two passes."""
+        options = self.passes()
+        moments = fit_moments(source, options, needs_targets=False, checkpoint=checkpoint)
+        return principal_components(moments, self)
+
+
+@dataclass(frozen=True)
+class FittedComponents(FittedModel):
+    """Principal components of features, with the report of their fit.
+
+    Parameters
+    ----------
+    options : ComponentOptions
+    components : PrincipalComponents
+    report : dict
+    names : sequence of str, optional
+        Of the inputs, where the report has none.
+    """
+
+    options: ComponentOptions
+    components: PrincipalComponents
+    report: dict[str, Any]
+    names: Sequence[str] | None = None
+
+    @property
+    def predictor(self) -> Predictor:  # type: ignore[override]
+        """What takes rows to their scores."""
+        return self.components.projection
+
+    @property
+    def n_features(self) -> int:
+        """The number of inputs, p."""
+        return self.components.feature_map.n_features
+
+    def transform(self, X: Any) -> Any:
+        """Return the scores of rows along the components, (n, K)."""
+        self.check_inputs(X)
+        return predicted_rows(self.predictor, X)
+
+    def transform_to_hdf5(
+        self, source: Source, path: str | Path, *, skip_bad_rows: bool, force: bool = False
+    ) -> int:
+        """Write the scores of rows as `X` of a new HDF5 file, and return how many are NaN."""
+        self.check_inputs(source)
+        options: Any = {"skip_bad_rows": skip_bad_rows, "force": force, "dataset": _DATASET}
+        return predict_to_hdf5(self.predictor, source, path, **options)
+
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write the components to a file, with the options that they were made by."""
+        options, kernel = self.options, as_kernel(self.options.kernel)
+        names = (*_OPTIONS, "n_components", "n_random_features")
+        card = {
+            "kind": "RandomFeaturePCA",
+            "options": {name: getattr(options, name) for name in names},
+            "option_kernel": {"name": kernel.name, "parameters": kernel.parameters()},
+            "report": self.report,
+            "versions": versions(),
+            "feature_names": self.feature_names,
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        write_components(path, self.components, card, force=force)
+
+    @classmethod
+    def of_file(cls, found: PrincipalComponents, card: dict[str, Any], path: str | Path) -> Self:
+        """Return the components of a file, or raise ModelFileError if that is damaged."""
+        try:
+            kernel, names = card["option_kernel"], card.get("feature_names")
+            resolved = kernel_from(kernel["name"], kernel["parameters"])
+            model = cls(ComponentOptions(resolved, **card["options"]), found, card["report"], names)
+            columns_of(model.report, model.n_features, names)
+            kernel_from(model.report["kernel"], model.report["kernel_parameters"])
+        except WRONG_VALUES as error:
+            raise ModelFileError(f"{path} is a damaged PCA ({error}); copy it again.") from error
+        return model
 
 
 class _Leading(NamedTuple):
@@ -46,24 +149,8 @@ class _Leading(NamedTuple):
     rank: int
 
 
-def principal_components(
-    moments: DataMoments, n_components: int | float | None = None
-) -> tuple[PrincipalComponents, dict[str, Any]]:
+def principal_components(moments: DataMoments, options: ComponentOptions) -> FittedComponents:
     """Decompose the centred moments of features, where the moments are.
-
-    Parameters
-    ----------
-    moments : DataMoments
-        With targets or without.
-    n_components : int or float, optional
-        How many components to keep, or the share of the variance that they are to explain at
-        least; by default all whose variance is more than rounding of the products.
-
-    Returns
-    -------
-    found : PrincipalComponents
-    report : dict
-        That of the moments, with what was found, as plain JSON values.
 
     Raises
     ------
@@ -72,7 +159,7 @@ def principal_components(
     DataError
         If there are fewer than two rows, or they do not differ.
     """
-    begun, wanted = time.perf_counter(), checked_number(n_components)
+    begun, wanted = time.perf_counter(), checked_number(options.n_components)
     moments = moments.solvable()
     D, n_rows = moments.feature_map.n_components, int(moments.report["rows"])
     if isinstance(wanted, int) and wanted > min(D, n_rows):
@@ -102,7 +189,7 @@ def principal_components(
     seconds = dict(moments.report["seconds"])
     seconds["solve"] = time.perf_counter() - begun
     seconds["total"] += seconds["solve"]
-    return found, moments.report | {
+    report = moments.report | {
         "seconds": seconds,
         "kernel": moments.kernel.name,
         "kernel_parameters": moments.kernel.parameters(),
@@ -113,6 +200,7 @@ def principal_components(
         "explained_variance": leading.variances.tolist(),
         "explained_variance_ratio": found.explained_variance_ratio.tolist(),
     }
+    return FittedComponents(options, found, report)
 
 
 def _leading(folds: ByFold, wanted: int | float | None) -> _Leading:
@@ -144,81 +232,4 @@ def _leading(folds: ByFold, wanted: int | float | None) -> _Leading:
     components *= np.sign(components[np.arange(kept), largest])[:, None]
     return _Leading(
         components, values[:kept].copy(), basis.feature_mean, variance, total.weight, rank
-    )
-
-
-def save_components(
-    path: str | Path,
-    found: PrincipalComponents,
-    report: dict[str, Any],
-    options: FitOptions,
-    n_components: int | float | None,
-    *,
-    feature_names: Sequence[str] | None = None,
-    force: bool = False,
-) -> None:
-    """Write principal components to an HDF5 file, with the options that they were made by.
-
-    Parameters
-    ----------
-    path : path
-    found : PrincipalComponents
-    report : dict
-    options : FitOptions
-        Of the passes over the rows.
-    n_components : int or float, optional
-        What was asked for.
-    feature_names : sequence of str, optional
-        Of the columns, where they have some.
-    force : bool
-        Replace an existing file.
-
-    Raises
-    ------
-    OutputError
-        If the file exists and `force` is not given, or cannot be written.
-    """
-    kernel = options.kernel
-    card = {
-        "kind": "RandomFeaturePCA",
-        "options": {name: getattr(options, name) for name in OPTIONS}
-        | {"n_components": n_components, "n_random_features": options.n_components},
-        "option_kernel": {"name": kernel.name, "parameters": kernel.parameters()},
-        "report": report,
-        "versions": versions(),
-        "feature_names": feature_names,
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
-    write_components(path, found, card, force=force)
-
-
-def transform_to_hdf5(
-    found: PrincipalComponents,
-    source: Source,
-    path: str | Path,
-    *,
-    skip_bad_rows: bool = False,
-    force: bool = False,
-) -> int:
-    """Write the scores (n, K) of the rows of a source as the dataset `X` of a new HDF5 file.
-
-    Returns
-    -------
-    int
-        How many rows are NaN, because they hold values that are not finite.
-
-    Raises
-    ------
-    OutputError
-        If the file exists and `force` is not given, or cannot be written.
-    DataError
-        If the rows cannot be used.
-    """
-    return predict_to_hdf5(
-        found.projection,
-        source,
-        path,
-        skip_bad_rows=skip_bad_rows,
-        force=force,
-        dataset=DATASET,
     )

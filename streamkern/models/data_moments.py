@@ -12,7 +12,7 @@ from streamkern.engine.scheduler import is_task, kept, run, shared, task
 from streamkern.errors import OverflowedError, ParameterError
 from streamkern.features.metric import checked_metric, described_metric, with_metric
 from streamkern.kernels import kernel_from
-from streamkern.models.fitted_inputs import check_names
+from streamkern.models.fitted_model import check_names
 from streamkern.models.labelling import classes_of_report
 from streamkern.models.moments_files import MomentsFile, read_moments, write_moments
 from streamkern.models.moments_merge import (
@@ -25,11 +25,9 @@ from streamkern.models.moments_merge import (
 )
 from streamkern.models.moments_removal import without_rows
 from streamkern.parameters.fit_options import FitOptions
-from streamkern.parameters.template import Pattern, check_targets
+from streamkern.parameters.template import Template, check_targets
 from streamkern.runtime.memory import check_free
 from streamkern.sources import LabelledSource, as_source, labelled_rows
-from streamkern.sources.preprocessing import recipe_of
-from streamkern.sources.preprocessing.column_names import input_names
 from streamkern.statistics import ByFold, Triangle
 from streamkern.storage import MOMENTS, damaged
 from streamkern.storage.untrusted import WRONG_VALUES
@@ -112,12 +110,11 @@ class DataMoments:
         whole = kept(task(_with_parts, folds, numbers, *parts, name="turned"))
         return replace(self, folds=whole, feature_map=feature_map)
 
-    def pattern(self) -> Pattern:
+    def template(self) -> Template:
         """Return what moments of more rows must take over to be merged with these."""
         folds = self.folds
-        empty = run(task(_empty, folds, name="pattern")) if is_task(folds) else _empty(folds)
-        names, recipe = input_names(self.report), recipe_of(self.report)
-        return Pattern.of(self.options, self.feature_map, self.kernel, empty, names, recipe)
+        empty = run(task(_empty, folds, name="template")) if is_task(folds) else _empty(folds)
+        return Template(self.options, self.feature_map, self.kernel, empty, self.report)  # type: ignore[arg-type]
 
     def known_rows(self) -> RowIndex:
         """Return the index of the rows, or raise ParameterError if there is none."""

@@ -15,7 +15,7 @@ from streamkern.tune.held_out_models import solve_without
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
     from streamkern.features import FeatureMap
-    from streamkern.models.ridge_model import RidgeModel
+    from streamkern.models.fitted_ridge import FittedRidge
     from streamkern.predict.predictor import Predictor
     from streamkern.statistics import ByFold, Folds
     from streamkern.tune.held_out_models import LeftOut
@@ -42,33 +42,35 @@ class Unseen(NamedTuple):
     errors: Floats
 
 
-def folds_of(model: RidgeModel) -> Any:
+def folds_of(model: FittedRidge) -> Any:
     """Return the kept moments of two folds or more as an argument of tasks, or None."""
-    if model.moments_ is None:
+    if model.moments is None:
         return None
-    folds = model.moments_.solvable().folds
+    folds = model.moments.solvable().folds
     folds = folds if is_task(folds) else shared(folds)
     return folds if len(run(task(folds_with_rows, folds, name="folds"))) > 1 else None
 
 
-def unseen_by(model: RidgeModel, folds: Any) -> Unseen:
+def unseen_by(model: FittedRidge, folds: Any) -> Unseen:
     """Solve for what predicts each fold from the moments of the others, as the model was fitted.
 
     Parameters
     ----------
-    model : RidgeModel
+    model : FittedRidge
         Fitted, with its moments.
     folds : task of ByFold
         As `folds_of` returns.
     """
-    predictor = model.predictor_
-    alpha = np.array(model.alpha_) if isinstance(model.alpha_, list) else model.alpha_
-    size = model.report_["sparse_of"] or len(predictor.coef)
-    feature_map, _ = model.moments_.feature_map.solved()  # type: ignore[union-attr]
+    predictor = model.predictor
+    alpha = np.array(model.alpha) if isinstance(model.alpha, list) else model.alpha
+    size = model.report["sparse_of"] or len(predictor.coef)
+    feature_map, _ = model.moments.feature_map.solved()  # type: ignore[union-attr]
     if size < feature_map.n_components:
         feature_map = feature_map.first(size)
-    sparsifier = Sparsifier(model.sparse_method, alpha, model.report_["precision_floor"])
-    return unseen(folds, predictor, feature_map, sparsifier, intercept=model.fit_intercept)
+    sparsifier = Sparsifier(model.parameters.sparse_method, alpha, model.report["precision_floor"])
+    return unseen(
+        folds, predictor, feature_map, sparsifier, intercept=model.parameters.fit_intercept
+    )
 
 
 def unseen(

@@ -86,7 +86,7 @@ def labelled_source(
     *,
     class_weight: Any = None,
     skip_bad_rows: bool = False,
-) -> tuple[LabelledSource, ClassCounts]:
+) -> LabelledSource:
     """Return rows with targets that stand for their labels, whose classes are found by one reading.
 
     Only the labels are read, unless classes are to weigh the same and rows have weights of their
@@ -104,9 +104,8 @@ def labelled_source(
 
     Returns
     -------
-    source : LabelledSource
-    counts : ClassCounts
-        In rows; for 'balanced', in weight.
+    LabelledSource
+        Its `class_counts` are of rows; for 'balanced', of their weight.
 
     Raises
     ------
@@ -129,7 +128,9 @@ def labelled_source(
             f"labels."
         )
     weights = weights_of_classes(class_weight, counts)
-    return LabelledSource(rows, labels, counts.classes, weights), counts
+    source = LabelledSource(rows, labels, counts.classes, weights)
+    source.class_counts = counts.weights
+    return source
 
 
 def count_classes(rows: Source, labels: LabelColumn, *, in_full: bool = False) -> ClassCounts:

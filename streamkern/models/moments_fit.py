@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from streamkern.features import FeatureMap
     from streamkern.parameters.fit_options import FitOptions
     from streamkern.parameters.plan import Plan
-    from streamkern.parameters.template import Pattern
+    from streamkern.parameters.template import Template
     from streamkern.predict.ensemble import Ensemble
     from streamkern.sources import Source
     from streamkern.statistics import Folds
@@ -46,7 +46,7 @@ def fit_moments(
     source: Source,
     options: FitOptions,
     *,
-    like: Pattern | None = None,
+    like: Template | None = None,
     indexed: bool = False,
     fixed_alpha: bool = False,
     more_to_come: bool = False,
@@ -60,7 +60,7 @@ def fit_moments(
     ----------
     source : Source
     options : FitOptions
-    like : Pattern, optional
+    like : Template, optional
         Moments that these are to be like, so that the two merge.
     indexed : bool
         Know every row again: 9 bytes a row with up to 256 folds.
@@ -139,7 +139,7 @@ def moments_pass(
     plan: Plan,
     seen: Survey,
     *,
-    like: Pattern | None = None,
+    like: Template | None = None,
     few_rows: bool = False,
     checkpoint: Checkpoint | None = None,
     weighting: Ensemble | None = None,
@@ -152,7 +152,7 @@ def moments_pass(
     options : FitOptions
     plan : Plan
     seen : Survey
-    like : Pattern, optional
+    like : Template, optional
         Whose map is taken.
     few_rows : bool
         Folds may have no rows, as they may where there is a pattern.

@@ -1,20 +1,24 @@
-"""From moments to what a fitted model is: its predictor, and what it says of itself."""
+"""From moments to a fitted ridge regression: what is left to choose, the solution, its report."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+import warnings
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from streamkern.engine.scheduler import is_task, shared
+from streamkern.errors import StreamkernWarning
 from streamkern.kernels import length_scale_of
 from streamkern.models.fit_report import as_stored, facts_of, sizes_as_dict
+from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.held_out_predictors import unseen
 from streamkern.models.loo_penalty import LeavingOut
 from streamkern.models.residuals import squared_errors_of
 from streamkern.predict.predictor import Predictor
+from streamkern.runtime.events import tell_of_job
 from streamkern.solve.sparse_selection import Sparsifier
 from streamkern.tune.fold_solution import nested_sizes, solve_folds
 from streamkern.tune.sparse_solution import solve_sparse
@@ -22,9 +26,7 @@ from streamkern.tune.sparse_solution import solve_sparse
 if TYPE_CHECKING:
     from streamkern.models.data_moments import DataMoments
     from streamkern.models.held_out_predictors import Unseen
-    from streamkern.models.ridge_options import RidgeOptions
-    from streamkern.solve import NormalEquations
-    from streamkern.solve.penalty_curve import PenaltyCurve
+    from streamkern.parameters.parameters import Parameters
     from streamkern.sources import Source
 
 
@@ -33,48 +35,31 @@ _WEIGHTS_NOTE = (
     "their mean."
 )
 _ROUNDING = 1e-9
+# What is told of a solution.
+_OF_SOLUTION = ("seconds", "alpha", "alpha_curve", "cv_rmse", "train_rmse")
 
 
-@dataclass(frozen=True)
-class SolvedRidge:
-    """A ridge regression that was solved.
-
-    Parameters
-    ----------
-    predictor : Predictor
-    report : dict
-    equations : NormalEquations
-        Of all rows, at the features of the predictor.
-    penalty_curve : PenaltyCurve or None
-        What the penalty was chosen by.
-    warnings : list of str
-        What a person should know.
-    """
-
-    predictor: Predictor
-    report: dict[str, Any]
-    equations: NormalEquations
-    penalty_curve: PenaltyCurve | None
-    warnings: list[str] = field(default_factory=list)
-
-
-def solved_ridge(
+def solve_moments(
     given: DataMoments,
-    asked: RidgeOptions,
+    parameters: Parameters,
     size: int | None = None,
+    *,
     source: Source | None = None,
-) -> SolvedRidge:
-    """Choose what is left to choose: the penalty, the number of features, and which of them.
+    keep_moments: bool = False,
+) -> FittedRidge:
+    """Choose the penalty, the number of features and which of them, and solve.
 
     Parameters
     ----------
     given : DataMoments
-    asked : RidgeOptions
+    parameters : Parameters
     size : int, optional
         D, of the leading features; all by default.
     source : Source, optional
         The rows, which are read again only where every one is left out in turn, or where residuals
         are smaller than the rounding of their sums.
+    keep_moments : bool
+        Whether the model keeps them.
 
     Raises
     ------
@@ -83,15 +68,16 @@ def solved_ridge(
     SingularSystemError
         If the penalty is 0 and the features are not independent.
     """
+    leading = size
     begun, moments = time.perf_counter(), given.solvable()
-    model, feature_map, flat = asked.model, moments.feature_map, moments.flat
+    feature_map, flat = moments.feature_map, moments.flat
     D = feature_map.n_components
-    automatic = model.n_components == "auto" and not moments.options.is_identity
+    automatic = parameters.n_components == "auto" and not moments.options.is_identity
     sizes = nested_sizes(D, feature_map.nesting) if automatic else [size or D]
-    sparse, intercept = asked.sparse(sizes[-1]), model.fit_intercept
+    sparse, intercept = parameters.sparse_options(sizes[-1]), parameters.fit_intercept
     leaving = None if source is None else LeavingOut(source, moments)
     solved = solve_folds(
-        moments.folds, asked.penalty, intercept=intercept, sizes=sizes, leave_one_out=leaving
+        moments.folds, parameters.penalty, intercept=intercept, sizes=sizes, leave_one_out=leaving
     )
     size = len(solved.solution.coef)
     if size < D:
@@ -108,7 +94,7 @@ def solved_ridge(
 
     def without_folds() -> Unseen:
         folds = moments.folds if is_task(moments.folds) else shared(moments.folds)
-        sparsifier = Sparsifier(model.sparse_method, solution.alpha, solution.floor)
+        sparsifier = Sparsifier(parameters.sparse_method, solution.alpha, solution.floor)
         return unseen(folds, predictor, whole_map, sparsifier, intercept=intercept)
 
     errors = squared_errors_of(
@@ -125,7 +111,7 @@ def solved_ridge(
     note, fold_by = errors.note(report["precision"]), report["fold_by"] or "rows"
     short = solved.short_of_precision(report["precision"])
     told = [solution.note, solved.ordered_rows(fold_by), short, note * (errors.told_by == "bound")]
-    warnings = list(filter(None, told))
+    warned = list(filter(None, told))
     # Too common for warnings.
     notes = [
         "" if short else solved.at_the_edge(report["precision"]),
@@ -158,7 +144,17 @@ def solved_ridge(
         "sparse_curve": None if curve is None else curve.as_dict(flat=flat),
         **facts_of(solution, equations, flat),
         "errors_from": errors.told_by,
-        "note": " ".join(filter(None, warnings + notes)),
+        "note": " ".join(filter(None, warned + notes)),
     }
-    penalty_curve = None if solved.size is None else solved.size.curve
-    return SolvedRidge(predictor, report, equations, penalty_curve, warnings)
+    for warning in warned:
+        warnings.warn(warning, StreamkernWarning, stacklevel=4)
+    tell_of_job("solved", **{name: report[name] for name in _OF_SOLUTION})
+    return FittedRidge(
+        parameters,
+        predictor,
+        report,
+        equations,
+        penalty_curve=None if solved.size is None else solved.size.curve,
+        moments=given if keep_moments else None,
+        size=leading,
+    )

@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
 from streamkern.engine.scheduler import run, shared, task
 from streamkern.errors import ParameterError, StreamkernWarning
-from streamkern.models.estimators import RandomFeatureRidge
+from streamkern.models.estimators.load import estimator_of
+from streamkern.models.estimators.random_feature_ridge import RandomFeatureRidge
 from streamkern.models.fit_report import facts_of
+from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.solve.sparse_selection import Sparsifier, checked_method, checked_size
 
 if TYPE_CHECKING:
@@ -62,20 +62,24 @@ def sparsify(
             f"sparse models are made of a RandomFeatureRidge, not of {type(model).__name__}; give "
             f"a fitted one."
         )
-    check_is_fitted(model)
-    begun, full = time.perf_counter(), model.predictor_
-    D = len(full.coef)
-    K, report = checked_size(n_components, D), dict(model.report_)
-    alpha = np.array(model.alpha_) if isinstance(model.alpha_, list) else model.alpha_
+    found = sparse_model(model.model_, n_components, method)
+    estimator: RandomFeatureRidge = estimator_of(found)
+    return estimator
+
+
+def sparse_model(model: FittedRidge, n_components: int, method: str = "forward") -> FittedRidge:
+    """Return the fitted model of the best K features of another; parameters are as above."""
+    begun, full = time.perf_counter(), model.predictor
+    D, alpha = len(full.coef), model.alpha
+    K, report = checked_size(n_components, D), dict(model.report)
+    alpha = np.array(alpha) if isinstance(alpha, list) else alpha
     sparsifier = Sparsifier(checked_method(method), alpha, report["precision_floor"])
-    equations, predictor = model.normal_equations(), full
+    equations, predictor = model.normal_equations, full
     if K < D:
-        chosen = task(
-            _chosen, shared(equations), full.coef, full.intercept, sparsifier, K, name="sparsify"
-        )
-        support, solution, equations = run(chosen)
+        arguments = shared(equations), full.coef, full.intercept, sparsifier, K
+        support, solution, equations = run(task(_chosen, *arguments, name="sparsify"))
         if solution.note:
-            warnings.warn(solution.note, StreamkernWarning, stacklevel=2)
+            warnings.warn(solution.note, StreamkernWarning, stacklevel=3)
         predictor = replace(
             full,
             feature_map=full.feature_map.subset(support),
@@ -87,20 +91,16 @@ def sparsify(
             "cv_rmse": None,
         }
     origin = report.get("sparse_of") or D
-    seconds = report["seconds"] | {"sparsify": time.perf_counter() - begun}
-    sparse: RandomFeatureRidge = clone(model).set_params(sparse=K, sparse_method=method)
-    if sparse.n_components == "auto":
-        sparse.n_components = origin
-    sparse.report_ = report | {
-        "seconds": seconds,
+    parameters = replace(model.parameters, sparse=K, sparse_method=method)
+    if parameters.n_components == "auto":
+        parameters = replace(parameters, n_components=origin)
+    report |= {
+        "seconds": report["seconds"] | {"sparsify": time.perf_counter() - begun},
         "sparse_of": origin,
         "sparse_method": method,
         "sparse_curve": None,
     }
-    sparse.equations_, sparse.penalty_curve_ = equations, None
-    sparse._take(predictor)
-    sparse._note_inputs(predictor.feature_map.n_features, model._feature_names())
-    return sparse
+    return FittedRidge(parameters, predictor, report, equations, model.feature_names)
 
 
 def _chosen(

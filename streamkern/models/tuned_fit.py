@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import ParameterError
@@ -23,11 +24,34 @@ if TYPE_CHECKING:
 
     from streamkern.kernels import Kernel
     from streamkern.models.data_moments import DataMoments
-    from streamkern.models.ridge_options import RidgeOptions
+    from streamkern.parameters.fit_options import FitOptions
+    from streamkern.parameters.parameters import Parameters
     from streamkern.sources import Source
 
 # Of a search: more are thirds.
 _MOST_FOLDS = 10
+
+
+def search_options(
+    parameters: Parameters,
+    *,
+    kernels: Kernel | str | Sequence[Kernel | str] | None = None,
+    maps: str | Sequence[str] | None = None,
+) -> FitOptions:
+    """Return the options of a search and of the fit after it.
+
+    They have the kernel and map that take most memory, of those that go together.
+    """
+    found, refusals = [], []
+    tried = kernels_to_try(kernels, parameters.kernel) or [as_kernel(parameters.kernel)]
+    for kernel, name in product(tried, maps_to_try(maps, parameters.feature_map)):
+        try:
+            found.append(parameters.map_options(name, kernel))
+        except ParameterError as error:
+            refusals.append(error)
+    if not found:
+        raise refusals[0]
+    return parameters.with_folds(max(found, key=lambda each: each.family.rows_a_feature))
 
 
 class Choice:
@@ -35,8 +59,7 @@ class Choice:
 
     Parameters
     ----------
-    asked : RidgeOptions
-        Of the model that is tuned.
+    parameters : Parameters
     kernels, maps, budget
         As in `RandomFeatureRidge.tune`.
     checkpoint : path, optional
@@ -49,15 +72,15 @@ class Choice:
 
     def __init__(
         self,
-        asked: RidgeOptions,
+        parameters: Parameters,
         *,
         kernels: Kernel | str | Sequence[Kernel | str] | None,
         maps: str | Sequence[str] | None,
         budget: float | str | None,
         checkpoint: str | Path | None,
     ) -> None:
-        self.asked, self.checkpoint = asked, checkpoint
-        self.budget, model = Budget.of(budget), asked.model
+        self.parameters, self.checkpoint = parameters, checkpoint
+        self.budget = Budget.of(budget)
         if self.budget is not None:
             kernels = AUTO if kernels is None else kernels
             maps = AUTO if maps is None else maps
@@ -66,10 +89,12 @@ class Choice:
                     "a search within seconds may choose otherwise when it is made again, so it "
                     "has no checkpoint; give the budget in passes."
                 )
-        if kernels is None and AUTO in (maps, model.feature_map):
-            kernels = AUTO if as_kernel(model.kernel) == Gaussian() else None  # as good as that
-        self.options = asked.search(kernels=kernels, maps=maps)
-        self.kernels, self.maps = kernels_to_try(kernels, model.kernel), maps
+        if kernels is None and AUTO in (maps, parameters.feature_map):
+            kernels = (
+                AUTO if as_kernel(parameters.kernel) == Gaussian() else None
+            )  # as good as that
+        self.options = search_options(parameters, kernels=kernels, maps=maps)
+        self.kernels, self.maps = kernels_to_try(kernels, parameters.kernel), maps
 
     def moments(self, source: Source) -> DataMoments:
         """Choose on a sample of the rows, and read them all with what was chosen.
@@ -79,12 +104,12 @@ class Choice:
         ParameterError, DataError, InsufficientMemoryError, CheckpointError
             As `RandomFeatureRidge.tune` does.
         """
-        names = maps_to_try(self.maps, self.asked.model.feature_map, source.n_features)
+        names = maps_to_try(self.maps, self.parameters.feature_map, source.n_features)
         options, tried, allowed = self.options, self.kernels, self.budget
         pairs = pairs_to_try(tried, names, options, source)
         check_metric_of(options, tried, source)
         options = replace(options, kernel=pairs[0][0], feature_map=pairs[0][1])
-        options = self.asked.for_rows(options, source)
+        options = self.parameters.for_rows(options, source)
         check_folds(options, source)
         n_rows = large_sample(source.n_features + source.n_targets)
         if allowed is not None:
@@ -93,7 +118,7 @@ class Choice:
         each = [replace(options, kernel=kernel, feature_map=name) for kernel, name in pairs]
         n_sample = max(n_rows, *(one.sample_rows(source) for one in each))
         heaviest = max(each, key=lambda one: one.family.rows_a_feature)
-        plan = plan_for(source, heaviest, n_sample, n_left_out=self.asked.penalty.n_left_out)
+        plan = plan_for(source, heaviest, n_sample, n_left_out=self.parameters.penalty.n_left_out)
         searched = [*tried, *names, str(allowed)]
         with checkpointed(self.checkpoint, source, options, plan, searched=searched) as saved:
             seen = survey(source, options, plan, n_sample, checkpoint=saved)
@@ -108,7 +133,7 @@ class Choice:
                 n_rows=n_rows,
                 budget=allowed,
                 spent=spent,
-                feature_map=self.asked.model.feature_map if self.maps in (None, AUTO) else None,
+                feature_map=self.parameters.feature_map if self.maps in (None, AUTO) else None,
                 folds=folds if 2 <= rule.n_folds <= _MOST_FOLDS else None,
             )
             options = replace(options, kernel=found.kernel, feature_map=found.feature_map)

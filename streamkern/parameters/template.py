@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import DataError, ParameterError
 from streamkern.errors.formatting import listed_apart
 from streamkern.features import Standardized
+from streamkern.sources.preprocessing import recipe_of
 from streamkern.sources.preprocessing.column_names import input_names
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from streamkern.features import FeatureMap
     from streamkern.kernels import Kernel
     from streamkern.parameters.fit_options import FitOptions
     from streamkern.sources import Source
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Pattern:
+class Template:
     """A map with its shifts, and the options that it was made by.
 
     Parameters
@@ -34,58 +32,59 @@ class Pattern:
         With its length scale resolved.
     empty : Moments, optional
         Of no rows, with the shifts to take; by default they follow from the rows.
-    names : sequence of str, optional
-        Of the inputs, where they have some.
-    recipe : Recipe, optional
-        How a table became them.
+    report : dict
+        Of what it was taken from: names of inputs, the recipe of a table, classes.
+
+    Raises
+    ------
+    ParameterError
+        If the map was not made from rows.
     """
 
     options: FitOptions
     feature_map: Standardized
     kernel: Kernel
     empty: Moments | None = None
-    names: Sequence[str] | None = None
-    recipe: Recipe | None = None
+    report: dict[str, Any] = field(default_factory=dict)
 
-    @classmethod
-    def of(  # noqa: PLR0917
-        cls,
-        options: FitOptions,
-        feature_map: FeatureMap,
-        kernel: Kernel,
-        empty: Moments | None = None,
-        names: Sequence[str] | None = None,
-        recipe: Recipe | None = None,
-    ) -> Pattern:
-        """Return a pattern, or raise ParameterError unless the map was made from rows."""
-        if not isinstance(feature_map, Standardized):
+    def __post_init__(self) -> None:
+        if not isinstance(self.feature_map, Standardized):
             raise ParameterError(
-                f"the map {feature_map.name!r} is not one that moments are made with; take that "
-                f"of a model that `fit` made."
+                f"the map {self.feature_map.name!r} is not one that moments are made with; take "
+                f"that of a model that `fit` made."
             )
-        return cls(options, feature_map, kernel, empty, names, recipe)
+
+    @property
+    def names(self) -> list[str] | None:
+        """The names of the inputs, where they have some."""
+        return input_names(self.report)
+
+    @property
+    def recipe(self) -> Recipe | None:
+        """How a table became the inputs."""
+        return recipe_of(self.report)
 
     def check(self, source: Source) -> None:
-        """Raise DataError unless the source has the inputs and targets of the pattern."""
+        """Raise DataError unless the source has the inputs and targets of the template."""
         self.feature_map.check((source.n_samples, source.n_features))
         if self.empty is not None:
             check_targets(source, self.empty.n_targets)
 
     def applied(self, options: FitOptions) -> FitOptions:
-        """Return the options of the pattern, with those of `options` that it says nothing about."""
+        """Return the options of the template, with those that it does not say from `options`."""
         own = ["fold_by", "on_bad_rows", "fit_intercept"] + ["n_folds"] * (self.empty is None)
         changes: dict[str, Any] = {name: getattr(options, name) for name in own}
         return replace(self.options, **changes)
 
 
-def check_columns(pattern: Pattern | None, source: Source) -> None:
-    """Raise DataError if inputs have names, and others than those of the pattern."""
-    if pattern is None or not pattern.names:
+def check_columns(template: Template | None, source: Source) -> None:
+    """Raise DataError if inputs have names, and others than those of the template."""
+    if template is None or not template.names:
         return
     names = input_names({"data": source.describe()})
-    if not names or list(names) == list(pattern.names):
+    if not names or list(names) == list(template.names):
         return
-    then, now = listed_apart(pattern.names, names)
+    then, now = listed_apart(template.names, names)
     raise DataError(
         f"the map that like gives is of the columns {then}, but these are {now}; give them in that "
         f"order."

@@ -38,7 +38,14 @@ class LabelledSource(DerivedSource):
         At least two, whether or not there are rows of each.
     class_weight : ndarray of shape (K,), optional
         What weights of rows are multiplied by, for each class.
+
+    Attributes
+    ----------
+    class_counts : ndarray of shape (K,), optional
+        Rows of each class, or their weight, where they were counted.
     """
+
+    class_counts: Floats | None = None
 
     def __init__(
         self,

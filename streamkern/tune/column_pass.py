@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from streamkern.engine.reduction import PassResult
     from streamkern.parameters.fit_options import FitOptions
     from streamkern.parameters.plan import Plan
-    from streamkern.parameters.template import Pattern
+    from streamkern.parameters.template import Template
     from streamkern.sources import Source
     from streamkern.storage import Checkpoint
 
@@ -88,7 +88,7 @@ def survey(
     n_sample: int = SAMPLE_ROWS,
     *,
     index: RowIndex | None = None,
-    like: Pattern | None = None,
+    like: Template | None = None,
     more_to_come: bool = False,
     checkpoint: Checkpoint | None = None,
 ) -> Survey:
@@ -103,7 +103,7 @@ def survey(
         Rows of the sample.
     index : RowIndex, optional
         Without rows; filled on the way.
-    like : Pattern, optional
+    like : Template, optional
         Whose standardisation is taken, whatever these columns hold.
     more_to_come : bool
         Targets that are all equal here are no error, and columns that are constant here are kept,

@@ -23,10 +23,7 @@ from streamkern.runtime.memory import usable_cores
 from streamkern.solve import Eigenbasis, NormalEquations, kept_gram, rounding_variance, solve_ridge
 from streamkern.solve.cross_validation import held_out_errors
 from streamkern.solve.penalty_curve import (
-    N_ALPHAS,
     PenaltyCurve,
-    checked_grid,
-    checked_penalty,
     default_grid,
 )
 from streamkern.statistics import Moments
@@ -36,6 +33,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from streamkern._typing import Array, Floats
+    from streamkern.parameters.choices import PenaltyOptions
     from streamkern.solve import RidgeSolution, Spectrum
     from streamkern.solve.cross_validation import HeldOut
     from streamkern.solve.sparsity_curve import SparsityCurve
@@ -47,83 +45,6 @@ if TYPE_CHECKING:
 _SMALLEST_SIZE = 64
 # Of the mean squared error, as a power of alpha: from here double precision gained a tenth or more.
 _FALLING = 0.1
-
-
-@dataclass(frozen=True)
-class PenaltyOptions:
-    """How the penalty is chosen, checked when it is made.
-
-    Parameters
-    ----------
-    alpha : float, sequence of float, or {'cv', 'gcv', 'evidence', 'loo'}
-        A penalty, penalties to choose from by cross-validation, or how to choose.
-    alphas : sequence of float, optional
-        What to choose from, where alpha says how: by default 30 between the precision floor and
-        the largest eigenvalue of G.
-    per_target : bool
-        One penalty for every target.
-    one_standard_error : bool
-        The largest penalty within a standard error of the best.
-    """
-
-    alpha: Any
-    alphas: Any = None
-    per_target: bool = False
-    one_standard_error: bool = False
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "alpha", checked_penalty(self.alpha))
-        if self.alphas is not None:
-            if not isinstance(self.alpha, str):
-                raise ParameterError(
-                    f"alphas are what to choose from, but alpha is {self.alpha!r} and says not "
-                    f"how; take alpha 'cv', 'gcv', 'evidence' or 'loo', or leave alphas out."
-                )
-            object.__setattr__(self, "alphas", checked_grid(self.alphas))
-        if self.per_target and self.is_fixed:
-            raise ParameterError(
-                f"one penalty for every target is a choice, but alpha is {self.alpha:g}; take "
-                f"alpha 'cv', 'gcv', 'evidence', 'loo' or a grid, or leave per_target out."
-            )
-        if self.one_standard_error and not self.needs_folds:
-            raise ParameterError(
-                f"the one-standard-error rule needs folds, but alpha is {self.alpha!r}; take alpha "
-                f"'cv' or a grid, or leave the rule out."
-            )
-
-    @property
-    def is_fixed(self) -> bool:
-        """Whether there is nothing to choose."""
-        return isinstance(self.alpha, float)
-
-    @property
-    def grid(self) -> tuple[float, ...] | None:
-        """The penalties to choose from, None where they follow from G."""
-        grid: tuple[float, ...] | None = self.alphas
-        return self.alpha if isinstance(self.alpha, tuple) else grid
-
-    @property
-    def reads_rows(self) -> bool:
-        """Whether the choice takes another pass over the rows."""
-        return bool(self.alpha == "loo")
-
-    @property
-    def n_left_out(self) -> int:
-        """The penalties of that pass, 0 where there is none."""
-        return len(self.grid or range(N_ALPHAS)) if self.reads_rows else 0
-
-    def check_without_rows(self) -> None:
-        """Raise ParameterError if the choice reads the rows again."""
-        if self.reads_rows:
-            raise ParameterError(
-                "leave-one-out reads the rows again, and moments do not have them; fit the rows, "
-                "or take alpha 'cv', 'gcv' or 'evidence'."
-            )
-
-    @property
-    def needs_folds(self) -> bool:
-        """Whether the choice is by cross-validation."""
-        return self.alpha == "cv" or isinstance(self.alpha, tuple)
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,14 @@ costs, too.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamkern.engine.scheduler import is_task, kept, run, run_all, shared, task
 from streamkern.solve.cross_validation import HeldOut
-from streamkern.solve.sparse_selection import Sparsifier, checked_method, checked_size
+from streamkern.solve.sparse_selection import Sparsifier, checked_size
 from streamkern.solve.sparsity_curve import SparsityCurve, sparse_errors, sparse_sizes
 from streamkern.tune.fold_solution import folds_with_rows, part_of, total_of
 
@@ -25,34 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streamkern._typing import Array
+    from streamkern.parameters.choices import SparseOptions
     from streamkern.solve import NormalEquations, RidgeSolution
     from streamkern.statistics import Moments
     from streamkern.tune.fold_solution import Size, Solved
-
-
-@dataclass(frozen=True)
-class SparseOptions:
-    """How many features are kept, and how they are chosen; checked when it is made.
-
-    Parameters
-    ----------
-    n_components : int or 'auto'
-        K.
-    method : {'forward', 'omp', 'lasso'}
-    """
-
-    n_components: Any
-    method: str = "forward"
-
-    def __post_init__(self) -> None:
-        checked_method(self.method)
-        if not self.is_chosen:
-            checked_size(self.n_components)
-
-    @property
-    def is_chosen(self) -> bool:
-        """Whether K is chosen, by cross-validation."""
-        return isinstance(self.n_components, str) and self.n_components == "auto"
 
 
 def solve_sparse(folds: Any, solved: Solved, options: SparseOptions, *, intercept: bool) -> Solved:

@@ -24,7 +24,7 @@ from streamkern import (
     sparsify,
 )
 from streamkern.errors import DataError, ModelFileError, ParameterError
-from streamkern.models.conventions import checked_rows
+from streamkern.models.estimators.conventions import checked_rows
 from streamkern.models.model_files import read_model, write_model
 from streamkern.sources import ArraySource
 

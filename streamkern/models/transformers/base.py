@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from streamkern.errors import DataError
 from streamkern.kernels import as_kernel
 from streamkern.models.blockwise import features_of
-from streamkern.models.conventions import KernelParameters, checked_rows
-from streamkern.models.set_output import LazyTransformer
+from streamkern.models.estimators.conventions import KernelParameters, checked_rows
+from streamkern.models.estimators.set_output import LazyTransformer
 from streamkern.runtime.threads import blas_threads
 from streamkern.sources import Source, as_source
 from streamkern.sources.arrays import as_rows

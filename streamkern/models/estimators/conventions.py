@@ -7,33 +7,25 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    is_classifier,
-)
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from streamkern.errors import DataError, StreamkernWarning
 from streamkern.errors.formatting import listed
 from streamkern.kernels import as_kernel
 from streamkern.kernels.parameter_names import split_names
-from streamkern.models.fitted_inputs import TakesRows
-from streamkern.models.set_output import LazyTransformer
 from streamkern.sources import Source
-from streamkern.sources.arrays import NamedRows, column_names
 from streamkern.sources.lazy import is_dask_frame, is_lazy
 from streamkern.sources.numeric import as_numbers
 from streamkern.sources.preprocessing.column_names import bad_columns
-from streamkern.sources.preprocessing.discovery import is_frame, recipe_of_frame
+from streamkern.sources.preprocessing.discovery import is_frame
 from streamkern.sources.preprocessing.unexpected_cells import Tally
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from streamkern.features import FeatureMap
+    from sklearn.base import BaseEstimator
+
     from streamkern.kernels import Kernel
-    from streamkern.parameters.template import Pattern
     from streamkern.sources.preprocessing import Recipe
 
 
@@ -61,111 +53,6 @@ class KernelParameters:
         if of_kernel:
             self.kernel = as_kernel(self.kernel).with_params(**of_kernel)
         return self
-
-
-class TableEstimator(TakesRows, BaseEstimator):  # type: ignore[misc]
-    """A model that is an estimator of scikit-learn's, whose tables are checked as those are.
-
-    It comes before the model among the bases of a class.
-    """
-
-    on_bad_rows: str
-
-    def _tables(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        first: bool = False,
-        fewest: int = 1,
-        like: Pattern | None = None,
-    ) -> tuple[Any, Any, Any]:
-        rows = self._rows(X, y, first=first, fewest=fewest, like=like)
-        if not isinstance(X, Source) and (first or y is not None):
-            y = checked_targets(self, y, labels=is_classifier(self))
-        return rows, y, sample_weight
-
-    def _rows(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        first: bool = False,
-        fewest: int = 1,
-        like: Pattern | None = None,
-    ) -> Any:
-        """Return rows in memory as an array, checked, and others as they are; as in `_tables`.
-
-        A table becomes inputs by a recipe, where there is one.  Rows of a fit say what their
-        columns are called, and with `y` what the targets are.
-        """
-        if isinstance(X, Source):
-            super()._tables(X, first=first)
-            return checked_rows(self, X, first=first, finite=False)
-        finite = not (first or self.on_bad_rows == "skip")
-        recipe = self._recipe() if not first else None if like is None else like.recipe
-        if first and recipe is None and is_frame(X):
-            recipe = recipe_of_frame(X, keep_missing=self.on_bad_rows == "skip")
-        if recipe is None:
-            rows = checked_rows(self, X, first=first, finite=finite, fewest=fewest)
-            described: dict[str, Any] = {}
-        else:
-            rows = encoded(recipe, X, told=not first and like is None)
-            if not is_lazy(rows):
-                with data_errors():
-                    rows = check_array(
-                        rows, ensure_all_finite=False, ensure_min_samples=fewest, estimator=self
-                    )
-                check_finite(self, rows, recipe.feature_names, finite=finite)
-            described = {"recipe": recipe.as_dict()}
-        if not first or is_lazy(rows):
-            return rows
-        if recipe is None and "feature_names_in_" in vars(self):
-            described = {"feature_names": self.feature_names_in_.tolist()}
-        if targets := column_names(y):
-            described |= {"target_names": targets}
-        return NamedRows(rows, described) if described else rows
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self.on_bad_rows == "skip"
-        return tags
-
-
-class FeatureEstimator(
-    KernelParameters,
-    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
-    LazyTransformer,
-    TableEstimator,
-):
-    """A model with a feature map that is an estimator and a transformer of scikit-learn's too.
-
-    Attributes
-    ----------
-    feature_map_ : FeatureMap
-    """
-
-    feature_map_: FeatureMap
-
-    def transform(self, X: Any) -> Any:
-        """Return the features (n, D) of rows (n, p): standardised, mapped, and scaled.
-
-        Parameters
-        ----------
-        X : array_like, data frame or Dask collection, of shape (n, p)
-
-        Returns
-        -------
-        ndarray of shape (n, D), or what `set_output` asks for
-            Of a Dask collection a lazy Dask array, or a lazy DataFrame where 'pandas' is asked for.
-        """
-        model: Any = super()
-        return model.transform(X)
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.feature_map_.n_components
 
 
 def checked_rows(

@@ -1,53 +1,25 @@
-"""Classes and their probabilities, by whatever gives scores of them."""
+"""Estimators that predict classes and their probabilities."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import ClassifierMixin
 
-from streamkern.models.blockwise import by_rows
-from streamkern.models.classifier_passes import evaluate_classes, predict_classes_to_hdf5
-from streamkern.models.fitted_inputs import TakesRows
-from streamkern.predict.class_rule import ClassRule
-from streamkern.sources import LabelledSource, Source, as_source, labelled_rows
+from streamkern.models.estimators.base import TableEstimator, fitted
+from streamkern.sources import Source, as_source, labelled_rows
 from streamkern.sources.lazy import is_lazy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
-    from streamkern._typing import Array, Floats
-    from streamkern.predict.predictor import RowFunction
 
+class ClassEstimator(ClassifierMixin, TableEstimator):  # type: ignore[misc]
+    """An estimator whose fitted model predicts classes."""
 
-class ScoredClasses(TakesRows, ABC):
-    """Predicted classes, their probabilities and errors.
-
-    A class that fits sets `rule_` and `class_factors_`.
-    """
-
-    _fitted_by = "rule_"
-    rule_: ClassRule
-    class_factors_: Floats | None
-    on_bad_rows: str
-
-    @property
-    @abstractmethod
-    def predictor_(self) -> RowFunction:
-        """Return what gives the scores of rows."""
-
-    @abstractmethod
-    def _scores(self, X: Any) -> Any:
-        """Return the scores (n,) or (n, q) of an array, a source, or lazily a Dask array."""
-
-    @property
-    def classes_(self) -> Array:
-        """The classes, in ascending order, (K,)."""
-        self._check_fitted()
-        return self.rule_.classes.values
+    rule_ = fitted("rule", "How scores become classes and probabilities.")
+    classes_ = fitted("classes", "The classes, in ascending order, (K,).")
 
     def predict(self, X: Any) -> Any:
         """Predict classes.
@@ -66,8 +38,8 @@ class ScoredClasses(TakesRows, ABC):
             If X has another number of columns than the rows that were fitted, or a row has no
             finite score.
         """
-        self._check_fitted()
-        return self._by_score(X, ClassRule.labels, None, self.classes_.dtype)
+        model = self.model_
+        return model.predict(self._rows(X))
 
     def decision_function(self, X: Any) -> Any:
         """Return what classes are chosen by: above 0 for the second of two, else the largest.
@@ -79,48 +51,18 @@ class ScoredClasses(TakesRows, ABC):
         -------
         ndarray of shape (n,) for two classes, else (n, K); a lazy Dask array for one
         """
-        self._check_fitted()
-        K = len(self.classes_)
-        return self._by_score(X, ClassRule.plain_decisions, None if K == 2 else K)
+        model = self.model_
+        return model.decision_function(self._rows(X))
 
     def predict_proba(self, X: Any) -> Any:
         """Return the probabilities of the classes, (n, K); lazy for a Dask array."""
-        self._check_fitted()
-        return self._by_score(X, ClassRule.probabilities, len(self.classes_))
+        model = self.model_
+        return model.predict_proba(self._rows(X))
 
     def predict_log_proba(self, X: Any) -> Any:
         """Return the logarithms of the probabilities, (n, K); lazy for a Dask array."""
-        self._check_fitted()
-        return self._by_score(X, ClassRule.log_probabilities, len(self.classes_))
-
-    def _by_score(
-        self,
-        X: Any,
-        method: Callable[[ClassRule, Floats], Any],
-        n_columns: int | None,
-        dtype: Any = float,
-    ) -> Any:
-        """Apply a method of the rule to scores (n, q), lazily to a Dask array."""
-        X, *_ = self._tables(X)
-        function = partial(_of_scores, method)
-        return by_rows(function, self._scores(X), n_columns, dtype, rule=self.rule_)
-
-    def _labelled(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, weighted: bool = False
-    ) -> LabelledSource:
-        """Return rows whose targets stand for labels of this model's classes.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As in `fit`.
-        weighted : bool
-            Weigh them as the rows of the fit were, by class.
-        """
-        self._check_fitted()
-        rows, labels = labelled_rows(*self._tables(X, y, sample_weight))
-        factors = self.class_factors_ if weighted else None
-        return LabelledSource(rows, labels, self.rule_.classes, factors)
+        model = self.model_
+        return model.predict_log_proba(self._rows(X))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the accuracy, in one pass; parameters are those of `fit`.
@@ -130,15 +72,16 @@ class ScoredClasses(TakesRows, ABC):
         """
         if y is None or isinstance(X, Source) or is_lazy(X):
             return float(self.evaluate(X, y, sample_weight)["accuracy"])
+        model = self.model_
         rows, *others = self._tables(X, y, sample_weight)
         labelled_rows(rows, *others)  # checks lengths and weights
-        scores = self._scores(rows)
+        scores = model.scores(rows)
         known = np.ones(len(scores), dtype=bool)
         if self.on_bad_rows == "skip":
             known = np.isfinite(scores).reshape(len(scores), -1).all(axis=1)
             if not known.any():
                 raise as_source(rows).none_left_error(len(known), 0)
-        found = _of_scores(ClassRule.labels, scores[known], self.rule_)
+        found = model.labels_of_scores(scores[known])
         weights = None if sample_weight is None else np.asarray(sample_weight)[known]
         return float(np.average(found == np.asarray(y).ravel()[known], weights=weights))
 
@@ -159,11 +102,10 @@ class ScoredClasses(TakesRows, ABC):
         DataError
             If the rows cannot be used, or a label is none of the classes.
         """
-        self._check_fitted()
-        return evaluate_classes(
-            *(self.predictor_, self.rule_, self._labelled(X, y, sample_weight)),
-            skip_bad_rows=self.on_bad_rows == "skip",
-        )
+        model, skip = self.model_, self.on_bad_rows == "skip"
+        source = model.labelled(*self._tables(X, y, sample_weight))
+        found: dict[str, Any] = model.evaluate(source, skip_bad_rows=skip)
+        return found
 
     def predict_to_hdf5(
         self, X: Any, path: str | Path, *, probabilities: bool = False, force: bool = False
@@ -177,15 +119,8 @@ class ScoredClasses(TakesRows, ABC):
         int
             How many rows have no class, because `on_bad_rows` is 'skip'.
         """
-        self._check_fitted()
-        X, *_ = self._tables(X)
-        return predict_classes_to_hdf5(
-            *(self.predictor_, self.rule_, as_source(X), path),
-            probabilities=probabilities,
-            skip_bad_rows=self.on_bad_rows == "skip",
-            force=force,
+        model, skip = self.model_, self.on_bad_rows == "skip"
+        n_bad: int = model.predict_to_hdf5(
+            self._source(X), path, probabilities=probabilities, skip_bad_rows=skip, force=force
         )
-
-
-def _of_scores(method: Callable[[ClassRule, Floats], Any], scores: Floats, rule: ClassRule) -> Any:
-    return method(rule, scores[:, None] if scores.ndim == 1 else scores)
+        return n_bad

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Self
 
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 
-from streamkern.errors import ModelFileError
-from streamkern.kernels import Gaussian, Kernel, as_kernel, kernel_from
+from streamkern.kernels import Gaussian, Kernel
 from streamkern.models.component_fit import (
-    OPTIONS,
+    ComponentOptions,
     principal_components,
-    save_components,
-    transform_to_hdf5,
 )
-from streamkern.models.conventions import KernelParameters, TableEstimator
-from streamkern.models.moments_fit import fit_moments
-from streamkern.models.prediction import predicted_rows
-from streamkern.models.set_output import LazyTransformer
-from streamkern.parameters.fit_options import FitOptions
-from streamkern.predict.principal_components import checked_number
+from streamkern.models.estimators.base import TableEstimator, fitted
+from streamkern.models.estimators.conventions import KernelParameters
+from streamkern.models.estimators.set_output import LazyTransformer
 from streamkern.runtime.events import job
 from streamkern.sources import as_source
-from streamkern.storage.untrusted import WRONG_VALUES
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from streamkern.models.data_moments import DataMoments
-    from streamkern.predict.principal_components import PrincipalComponents
 
 
 class RandomFeaturePCA(
@@ -83,7 +76,14 @@ class RandomFeaturePCA(
     analysis".
     """
 
-    _fitted_by = "principal_"
+    principal_ = fitted("components", "The components, as a function of rows.")
+    components_ = fitted("components.components", "Of the features, in orthonormal rows, (K, D).")
+    mean_ = fitted("components.mean", "Of the features, (D,).")
+    explained_variance_ = fitted("components.explained_variance", "Descending, (K,).")
+    explained_variance_ratio_ = fitted("components.explained_variance_ratio", "The shares, (K,).")
+    singular_values_ = fitted("components.singular_values", "Lengths of columns of scores, (K,).")
+    feature_map_ = fitted("components.feature_map", "From raw rows to features.")
+    kernel_ = fitted("kernel", "The kernel, with its length scale resolved.")
 
     def __init__(
         self,
@@ -141,11 +141,10 @@ class RandomFeaturePCA(
         InsufficientMemoryError
             If the job cannot fit; before the first read.
         """
-        checked_number(self.n_components)
         options = self._options()
+        options.passes()  # refused before rows are looked at
         source = as_source(self._rows(X, first=True, fewest=2), None, sample_weight)
-        moments = fit_moments(source, options, needs_targets=False, checkpoint=checkpoint)
-        return self._take(*principal_components(moments, self.n_components))
+        return self._keep(options.fit(source, checkpoint=checkpoint))
 
     @job("solve")
     def solve(self, moments: DataMoments) -> Self:
@@ -163,34 +162,21 @@ class RandomFeaturePCA(
         ParameterError
             If there are fewer rows or features than components asked for.
         """
-        self._take(*principal_components(moments, self.n_components))
-        return self
+        return self._keep(principal_components(moments, self._options()))
 
-    def _options(self) -> FitOptions:
-        """Return the checked options of the passes of a fit.
+    def _options(self) -> ComponentOptions:
+        names = [each.name for each in fields(ComponentOptions)]
+        return ComponentOptions(**{name: getattr(self, name) for name in names})
 
-        Raises
-        ------
-        ParameterError
-            If an option has a value that it cannot have.
-        """
-        alike = {name: getattr(self, name) for name in OPTIONS}
-        D = self.n_random_features
-        return FitOptions(as_kernel(self.kernel), n_components=D, fit_intercept=True, **alike)
+    @property
+    def n_samples_(self) -> int:
+        """The rows that were fitted, n."""
+        return int(self.report_["rows"])
 
-    def _take(self, found: PrincipalComponents, report: dict[str, Any]) -> Self:
-        """Set the fitted attributes."""
-        self.report_ = report
-        self.principal_ = found
-        self.components_, self.mean_ = found.components, found.mean
-        self.explained_variance_ = found.explained_variance
-        self.explained_variance_ratio_ = found.explained_variance_ratio
-        self.singular_values_ = found.singular_values
-        self.n_components_, self.n_samples_ = len(found.components), int(report["rows"])
-        self.feature_map_ = found.feature_map
-        self.kernel_ = kernel_from(report["kernel"], report["kernel_parameters"])
-        self._note_inputs(found.feature_map.n_features)
-        return self
+    @property
+    def n_components_(self) -> int:
+        """The number of components, K."""
+        return len(self.principal_.components)
 
     def transform(self, X: Any) -> Any:
         """Return the scores of rows along the components.
@@ -210,8 +196,8 @@ class RandomFeaturePCA(
         DataError
             If X has another number of columns than the rows that were fitted.
         """
-        self._check_fitted()
-        return predicted_rows(self.principal_.projection, self._rows(X))
+        model = self.model_
+        return model.transform(self._rows(X))
 
     def transform_to_hdf5(self, X: Any, path: str | Path, *, force: bool = False) -> int:
         """Write the scores of the rows of a source or an array as `X` of a new HDF5 file.
@@ -221,9 +207,9 @@ class RandomFeaturePCA(
         int
             How many rows are NaN, because `on_bad_rows` is 'skip'.
         """
-        self._check_fitted()
-        skip, source = self.on_bad_rows == "skip", as_source(self._rows(X))
-        return transform_to_hdf5(self.principal_, source, path, skip_bad_rows=skip, force=force)
+        model, skip = self.model_, self.on_bad_rows == "skip"
+        n_bad: int = model.transform_to_hdf5(self._source(X), path, skip_bad_rows=skip, force=force)
+        return n_bad
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the components to an HDF5 file, which `streamkern.load` reads.
@@ -233,31 +219,8 @@ class RandomFeaturePCA(
         OutputError
             If the file exists and `force` is not given, or cannot be written.
         """
-        self._check_fitted()
-        save_components(
-            path,
-            self.principal_,
-            self.report_,
-            self._options(),
-            self.n_components,
-            feature_names=self._feature_names(),
-            force=force,
-        )
+        self.model_.save(path, force=force)
 
     @property
     def _n_features_out(self) -> int:
         return self.n_components_
-
-
-def restored_pca(
-    found: PrincipalComponents, card: dict[str, Any], path: str | Path
-) -> RandomFeaturePCA:
-    """Return the components of a file, or raise ModelFileError if that is damaged."""
-    try:
-        kernel = card["option_kernel"]
-        pca = RandomFeaturePCA(kernel_from(kernel["name"], kernel["parameters"]), **card["options"])
-        pca._take(found, card["report"])
-        pca._note_inputs(found.feature_map.n_features, card.get("feature_names"))
-    except WRONG_VALUES as error:
-        raise ModelFileError(f"{path} is a damaged PCA ({error}); copy it again.") from error
-    return pca

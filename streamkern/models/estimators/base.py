@@ -1,0 +1,174 @@
+"""What estimators have in common: they hold a fitted model, and check tables of rows."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, is_classifier
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_array
+
+from streamkern.models.estimators.conventions import (
+    check_finite,
+    checked_rows,
+    checked_targets,
+    data_errors,
+    encoded,
+)
+from streamkern.models.fitted_model import columns_of
+from streamkern.models.growing import Growing
+from streamkern.sources import Source, as_source
+from streamkern.sources.arrays import NamedRows, column_names
+from streamkern.sources.lazy import is_lazy
+from streamkern.sources.preprocessing import Recipe, recipe_of
+from streamkern.sources.preprocessing.column_names import check_same_inputs
+from streamkern.sources.preprocessing.discovery import is_frame, recipe_of_frame
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamkern.models.fitted_model import FittedModel
+    from streamkern.parameters.template import Template
+
+
+class TableEstimator(BaseEstimator):  # type: ignore[misc]
+    """An estimator that holds a fitted model, and whose tables are checked as scikit-learn's are.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Where columns have names.
+    """
+
+    on_bad_rows: str
+    n_features_in_: int
+    _state: FittedModel | Growing | None = None
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._state is not None
+
+    @property
+    def model_(self) -> Any:
+        """The fitted model, solved for here if rows have come or gone."""
+        if self._state is None:
+            raise NotFittedError("this model is not fitted yet; call fit first.")
+        if isinstance(self._state, Growing):
+            return self._solved(self._state)
+        return self._state
+
+    @property
+    def report_(self) -> dict[str, Any]:
+        """Rows, seconds, memory and diagnostics of the fit."""
+        report: dict[str, Any] = self.model_.report
+        return report
+
+    @property
+    def recipe_(self) -> Recipe | None:
+        """How a table became the inputs: a file that `convert` wrote, or a data frame; or None."""
+        return recipe_of(self._known_report())
+
+    def _solved(self, state: Growing) -> FittedModel:
+        raise NotImplementedError
+
+    def _known_report(self) -> dict[str, Any]:
+        """Return what is reported of the rows, without a solution where rows came or went."""
+        state = self._state
+        report: dict[str, Any] = (
+            state.moments if isinstance(state, Growing) else self.model_
+        ).report
+        return report
+
+    def _keep(self, state: FittedModel | Growing, names: Sequence[str] | None = None) -> Self:
+        """Take a fitted model for this one's, and note the columns that predictions ask for.
+
+        Names (p,) of the inputs count where the report has none.
+        """
+        self._state = state
+        growing = isinstance(state, Growing)
+        n_features = (state.moments.feature_map if growing else state).n_features
+        n_columns, columns = columns_of(self._known_report(), n_features, names)
+        self.n_features_in_ = n_columns
+        vars(self).pop("feature_names_in_", None)
+        if columns is not None:
+            self.feature_names_in_ = np.array(columns, dtype=object)
+        return self
+
+    def _tables(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        first: bool = False,
+        fewest: int = 1,
+        like: Template | None = None,
+    ) -> tuple[Any, Any, Any]:
+        """Return rows, targets and weights, checked where they are in memory.
+
+        They are those of a fit where `first` is true, and `fewest` rows at least.  A table becomes
+        inputs by the recipe of the model; in a fit by that of `like`, or by one made of the table.
+        """
+        rows = self._rows(X, y, first=first, fewest=fewest, like=like)
+        if not isinstance(X, Source) and (first or y is not None):
+            y = checked_targets(self, y, labels=is_classifier(self))
+        return rows, y, sample_weight
+
+    def _rows(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        first: bool = False,
+        fewest: int = 1,
+        like: Template | None = None,
+    ) -> Any:
+        """Return rows in memory as an array, checked, and others as they are; as in `_tables`.
+
+        Rows of a fit say what their columns are called, and with `y` what the targets are.
+        """
+        if isinstance(X, Source):
+            if not first:
+                check_same_inputs(self._known_report(), X.describe())
+            return checked_rows(self, X, first=first, finite=False)
+        finite = not (first or self.on_bad_rows == "skip")
+        recipe = self.recipe_ if not first else None if like is None else like.recipe
+        if first and recipe is None and is_frame(X):
+            recipe = recipe_of_frame(X, keep_missing=self.on_bad_rows == "skip")
+        if recipe is None:
+            rows = checked_rows(self, X, first=first, finite=finite, fewest=fewest)
+            described: dict[str, Any] = {}
+        else:
+            rows = encoded(recipe, X, told=not first and like is None)
+            if not is_lazy(rows):
+                with data_errors():
+                    rows = check_array(
+                        rows, ensure_all_finite=False, ensure_min_samples=fewest, estimator=self
+                    )
+                check_finite(self, rows, recipe.feature_names, finite=finite)
+            described = {"recipe": recipe.as_dict()}
+        if not first or is_lazy(rows):
+            return rows
+        if recipe is None and "feature_names_in_" in vars(self):
+            described = {"feature_names": self.feature_names_in_.tolist()}
+        if targets := column_names(y):
+            described |= {"target_names": targets}
+        return NamedRows(rows, described) if described else rows
+
+    def _source(self, X: Any, y: Any = None, sample_weight: Any = None) -> Source:
+        """Return rows of a fitted model as a source."""
+        self.model_  # noqa: B018  refused before rows are looked at
+        return as_source(*self._tables(X, y, sample_weight))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.on_bad_rows == "skip"
+        return tags
+
+
+def fitted(name: str, description: str) -> Any:
+    """Return a property that is an attribute of the fitted model."""
+    of_model = attrgetter(name)
+    return property(lambda estimator: of_model(estimator.model_), doc=description)

@@ -1,0 +1,390 @@
+"""Estimators of one task: they fit, tune, solve and grow by the same calls, whatever the task."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from copy import copy
+from typing import TYPE_CHECKING, Any, Self
+
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
+
+from streamkern.errors import ParameterError
+from streamkern.models.estimators.base import TableEstimator, fitted
+from streamkern.models.estimators.conventions import KernelParameters
+from streamkern.models.estimators.set_output import LazyTransformer
+from streamkern.models.growing import Growing, rows_lock
+from streamkern.models.like import template_of
+from streamkern.models.tuned_fit import Choice
+from streamkern.parameters.parameters import Parameters
+from streamkern.runtime.events import job
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from streamkern.kernels import Kernel
+    from streamkern.models.data_moments import DataMoments
+    from streamkern.models.fitted_model import FittedModel
+    from streamkern.models.tasks import Task
+
+
+class FeatureEstimator(
+    KernelParameters,
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    LazyTransformer,
+    TableEstimator,
+):
+    """An estimator of one task: it fits, solves and grows by the same calls, whatever the task."""
+
+    feature_map_ = fitted("feature_map", "From raw rows to features, standardisation included.")
+    coef_ = fitted("coef", "The coefficients, (D,) or (D, q).")
+    intercept_ = fitted("intercept", "The intercept, a float or (q,).")
+    kernel_ = fitted("kernel", "The kernel, with its length scale resolved.")
+    alpha_ = fitted("alpha", "The penalty that was given or chosen.")
+    metric_ = fitted("metric", "M (p, p), the identity where none was given or learnt.")
+    predictor_ = fitted("predictor", "What predicts rows, or gives the scores of classes.")
+
+    @abstractmethod
+    def _task(self) -> Task:
+        """Return the task, with its options."""
+
+    def _parameters(self) -> Parameters:
+        return Parameters.of(self)
+
+    @property
+    def moments_(self) -> DataMoments | None:
+        """Of the rows, where they are kept or come and go; not saved with the model."""
+        state = self._state
+        moments: DataMoments | None = (state if isinstance(state, Growing) else self.model_).moments
+        return moments
+
+    @job("fit")
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        like: Any = None,
+        checkpoint: str | Path | None = None,
+        keep_moments: bool = False,
+    ) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : Source, array_like, dask.array.Array or dask.dataframe.DataFrame, of shape (n, p)
+            A source, such as `open_hdf5` returns, brings its own targets and weights.  Lazy chunks
+            of unknown size are computed once more, for their lengths.
+        y : array_like or Dask collection of shape (n,) or (n, q)
+        sample_weight : array_like or Dask collection of shape (n,), optional
+            Numbers of at least 0: a row of weight s counts as s equal rows, and one of weight 0 as
+            none, whatever it holds.  In double precision the two fits agree to 1e-9 in
+            coefficients, intercept, errors and degrees of freedom, and in the curve of a penalty
+            that is chosen by 'gcv' or 'evidence', as far as the condition of the system does not
+            magnify their rounding.  Rows are dealt to folds by their places, so
+            cross-validation agrees only where folds hold the same rows.  So does the median length
+            scale where the equal rows are 1,024 or fewer; else both are of samples.  Landmarks are
+            chosen by weight from a sample whose rows are drawn without, so they are near those of
+            the equal rows, not the same.
+        like : DataMoments, RandomFeatureRidge, or path of either, optional
+            Whose map, standardisation and precision are taken, instead of those that the options
+            and the rows would give.
+        checkpoint : path, optional
+            A folder where sums are saved as they are made.  The same fit goes on from there when it
+            was stopped; `report_["resumed_shards"]` is what it did not read again.
+        keep_moments : bool
+            Leave the moments of folds where they are as `moments_`, about 4 D^2 bytes a fold:
+            `partial_fit` adds rows to them, and `write_report` makes of them the models that
+            predict rows which they have not seen.  For `update` and `forget` begin with
+            `partial_fit`, whose moments know their rows, which takes 9 bytes for each.
+
+        Raises
+        ------
+        ParameterError
+            If an option has a value that it cannot have.
+        DataError
+            If the rows cannot be used.
+        CheckpointError
+            If the folder is in use, or belongs to a fit that differs.
+        InsufficientMemoryError
+            If the job cannot fit; before the first read.
+        SingularSystemError
+            If `alpha` is 0 and the features are not independent.
+        """
+        parameters, task, template = self._parameters(), self._task(), template_of(like)
+        task.prepared(parameters).passes(template)  # refused before rows are looked at
+        return self._keep(
+            task.fit(
+                parameters,
+                self._tables(X, y, sample_weight, first=True, fewest=2, like=template),
+                template=template,
+                checkpoint=checkpoint,
+                keep_moments=keep_moments,
+            )
+        )
+
+    @job("tune")
+    def tune(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        kernels: Kernel | str | Sequence[Kernel | str] | None = None,
+        maps: str | Sequence[str] | None = None,
+        budget: float | str | None = None,
+        checkpoint: str | Path | None = None,
+        keep_moments: bool = False,
+    ) -> Self:
+        """Choose the length scale, and among kernels and maps, and fit the model with them.
+
+        The choice is made on a spread sample of the rows, by cross-validation at a reduced number
+        of features, halving the candidates successively; the rows are read once more than the
+        light first pass, as in `fit`.  `kernel_` and `report_["feature_map"]` are what was chosen,
+        `report_["tuning"]` what was tried, and `report_["frontier"]` the error of every kernel, map
+        and number of features that was tried, against the seconds that it would take on all rows.
+
+        The search leaves out thirds of the sample in turn and has a grid of penalties of its own;
+        `alpha` and the folds are for the fit.  To fit other rows alike, with the same kernel, map
+        and metric, give `fit` this model as `like`; `kernel_` is of columns that are not constant.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.  Rows of the sample count by their weights.
+        kernels : ShiftInvariantKernel, its name, sequence of them, or 'auto', optional
+            Each is tried at 13 length scales, from an eighth of its own to eight times it, and then
+            near the best of them; by default `kernel` alone.  'auto' is `kernel`, Gaussian, Matern
+            5/2, 3/2 and 1/2, and Laplacian; so are maps 'auto' with a kernel left as it is.
+        maps : str, sequence of str, or 'auto', optional
+            Families of maps, named as `feature_map`; by default that alone.  'auto' is orthogonal
+            Fourier features, the kernel at landmarks, and a grid of frequencies for up to three
+            inputs, as far as they are for the kernel.
+        budget : float or str, optional
+            What the search may take.  A number is of passes: of the multiply-adds of a fit to all
+            rows at `n_components`, of which a trial takes a known part, so that the choice is the
+            same every time.  A text such as '120s', '5m' or '1h' is time on the clock, and the
+            choice depends on the machine.  Kernels and maps are 'auto' then, unless they are
+            given; the sample, the length scales and the features grow with it.  The passes of the
+            fit come on top.
+        checkpoint : path, optional
+            As in `fit`; the search is made again.
+        keep_moments : bool
+            As in `fit`.
+
+        Raises
+        ------
+        ParameterError
+            If a kernel has no length scale, if kernels and maps do not go together, if a budget in
+            seconds comes with a checkpoint, or for what `fit` raises.
+        """
+        search = {"kernels": kernels, "maps": maps, "budget": budget, "checkpoint": checkpoint}
+        parameters, task = self._parameters(), self._task()
+        Choice(task.prepared(parameters), **search)  # refused before rows are looked at
+        rows = self._tables(X, y, sample_weight, first=True, fewest=2)
+        return self._keep(task.tune(parameters, rows, keep_moments=keep_moments, **search))
+
+    @job("moments")
+    def moments(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        like: Any = None,
+        checkpoint: str | Path | None = None,
+    ) -> DataMoments:
+        """Read the rows as `fit` does, and return their moments: all that `solve` needs.
+
+        They can be saved, merged with those of other rows, and relieved of rows, and they keep the
+        names of columns of a data frame.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+        like : DataMoments, RandomFeatureRidge, or path of either, optional
+            Whose map, standardisation, precision and number of folds are taken, so that the two
+            merge, instead of those that the options and the rows would give.  A fold may then
+            have no rows.
+        checkpoint : path, optional
+            As in `fit`.
+
+        Returns
+        -------
+        DataMoments
+
+        Raises
+        ------
+        ParameterError, DataError, InsufficientMemoryError
+            As in `fit`.
+        """
+        template = template_of(like)
+        # This model stays as it is: moments are not what it was fitted to.
+        rows = copy(self)._tables(X, y, sample_weight, first=True, like=template)
+        return self._task().moments(
+            self._parameters(), rows, template=template, checkpoint=checkpoint
+        )
+
+    @job("solve")
+    def solve(self, moments: DataMoments, *, keep_moments: bool = False) -> Self:
+        """Fit the model to moments, without reading rows.
+
+        The map and what else the moments were made by is theirs, whatever this model's options.
+
+        Parameters
+        ----------
+        moments : DataMoments
+            Of at least `n_components` features, the leading ones of which are taken; or all that
+            there are, for the identity map.
+        keep_moments : bool
+            As in `fit`; rows can then be updated with and forgotten too, if the moments know
+            theirs.
+
+        Raises
+        ------
+        ParameterError
+            If there are fewer features, no folds to choose by, or rows to be left out one by one.
+        InsufficientMemoryError
+            If this process cannot hold the system of equations.
+        SingularSystemError
+            If `alpha` is 0 and the features are not independent.
+        """
+        model = self._task().solve(self._parameters(), moments)
+        return self._keep(model if keep_moments else model.without_moments())
+
+    @job("update")
+    def update(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, repeated_rows: bool = False
+    ) -> Self:
+        """Add rows that are not in yet to a model that keeps its moments, as `partial_fit` does.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+        repeated_rows : bool
+            Rows with the values of others that are in are other observations, and count too.
+
+        Raises
+        ------
+        ParameterError
+            If the model does not keep its moments, or these do not know their rows, or has other
+            parameters than they are made by.
+        DataError
+            If rows are in already, cannot be used, or have other inputs or targets.
+        InsufficientMemoryError
+            If the job cannot fit, before the first read.
+        """
+        return self._grow(X, y, sample_weight, repeated_rows=repeated_rows)
+
+    @job("forget")
+    def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Take rows out of a model that keeps its moments, as if they had never been in.
+
+        The map stays as it was chosen when they were in.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            The rows, with the weights that they have in the model.
+
+        Raises
+        ------
+        ParameterError
+            If the model does not keep its moments.
+        DataError
+            If a row was never in, or not as often as it is here, if none would be left, or if the
+            rows outweigh the others so far that the digits of these are gone.
+        """
+        with rows_lock(self):
+            state = self._growing()
+            moments = state.known_rows()
+            state.check_unchanged(self._parameters(), self._task())
+            moments = moments.forget(*self._tables(X, y, sample_weight))
+            return self._keep(state.with_moments(moments))
+
+    def _begin_or_grow(
+        self, X: Any, y: Any, sample_weight: Any, like: Any, classes: Any = None
+    ) -> Self:
+        with rows_lock(self):
+            if self._state is not None:
+                if like is not None:
+                    raise ParameterError(
+                        "the model has its map already, from the first rows; leave like out, or "
+                        "begin with a clone."
+                    )
+                return self._grow(X, y, sample_weight, classes, repeated_rows=True)
+            parameters, task, template = self._parameters(), self._task(), template_of(like)
+            rows = self._tables(X, y, sample_weight, first=True, like=template)
+            moments = task.grown(parameters, rows, template=template, classes=classes)
+            return self._keep(Growing(moments.gathered(), parameters, task))
+
+    def _grow(
+        self, X: Any, y: Any, sample_weight: Any, classes: Any = None, *, repeated_rows: bool
+    ) -> Self:
+        with rows_lock(self):
+            state, parameters, task = self._growing(), self._parameters(), self._task()
+            before = state.moments if repeated_rows else state.known_rows()
+            state.check_unchanged(parameters, task)
+            rows = self._tables(X, y, sample_weight)
+            more = task.grown(parameters, rows, before=before, classes=classes)
+            return self._keep(state.with_moments(before.merge(more, repeated_rows=repeated_rows)))
+
+    def _growing(self) -> Growing:
+        """Return the moments that rows come to, or raise ParameterError if there are none."""
+        state: Any = self._state
+        if isinstance(state, Growing):
+            return state
+        moments = self.moments_
+        if moments is None:
+            raise ParameterError(
+                "rows come and go only where a model keeps the moments of its rows, and this one "
+                "does not; begin with partial_fit instead of fit, or give fit, tune or solve "
+                "keep_moments=True."
+            )
+        return Growing(moments, state.parameters, self._task_of(state), state.size)
+
+    def _solved(self, state: Growing) -> FittedModel:
+        model: FittedModel = state.solved(self._parameters(), self._task())
+        return model
+
+    def transform(self, X: Any) -> Any:
+        """Return the features (n, D) of rows (n, p): standardised, mapped, and scaled.
+
+        Parameters
+        ----------
+        X : array_like, data frame or Dask collection, of shape (n, p)
+
+        Returns
+        -------
+        ndarray of shape (n, D), or what `set_output` asks for
+            Of a Dask collection a lazy Dask array, or a lazy DataFrame where 'pandas' is asked for.
+        """
+        model = self.model_
+        return model.transform(self._rows(X))
+
+    def save(self, path: str | Path, *, compact: bool = False, force: bool = False) -> None:
+        """Write the fitted model to an HDF5 file, which `streamkern.load` reads.
+
+        Parameters
+        ----------
+        path : path
+        compact : bool
+            Leave out the normal equations, D (D + 1) / 2 numbers, without which there are no
+            standard deviations and no leverages.
+        force : bool
+            Replace an existing file.
+
+        Raises
+        ------
+        OutputError
+            If the file exists and `force` is not given, or cannot be written.
+        """
+        self.model_.save(path, compact=compact, force=force)
+
+    @property
+    def _n_features_out(self) -> int:
+        n_components: int = self.feature_map_.n_components
+        return n_components

@@ -1,0 +1,58 @@
+"""What a fit may be told to be like: moments, a fitted model, or the file of either."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from streamkern.errors import ParameterError
+from streamkern.features import FAMILIES, Cosines
+from streamkern.models.data_moments import DataMoments, moments_header
+from streamkern.models.fitted_ridge import FittedRidge
+from streamkern.parameters.template import Template
+from streamkern.storage import holds_moments
+
+if TYPE_CHECKING:
+    from streamkern.models.fitted_model import FittedModel
+
+
+def fitted_of(model: Any) -> FittedModel:
+    """Return the fitted model that an estimator holds, or the model itself."""
+    fitted: FittedModel = getattr(model, "model_", model)
+    return fitted
+
+
+def template_of(like: Any) -> Template | None:
+    """Return what moments, a fitted model, an estimator, or a path of these are to other rows."""
+    if like is None or isinstance(like, Template):
+        return like
+    if isinstance(like, (str, Path)):
+        like = moments_header(like) if holds_moments(like) else FittedRidge.load(like)
+    if isinstance(like, DataMoments):
+        return like.template()
+    fitted: Any = fitted_of(like)
+    fitted = getattr(fitted, "ridge", fitted)  # of a classifier
+    if not isinstance(fitted, FittedRidge):
+        raise ParameterError(
+            f"like must be moments, a fitted model, or the path of either, not {like!r}; give one "
+            f"of these."
+        )
+    feature_map, report = fitted.feature_map, fitted.report
+    # Of a search, kernel and map are what was chosen.
+    searched = fitted.kernel if "tuning" in report else None
+    options = fitted.parameters.map_options(report.get("feature_map"), searched)
+    paired, name = options.paired, options.feature_map
+    if isinstance(getattr(feature_map, "inner", None), Cosines):
+        # What was chosen from pairs has no pairs any more, and that of a grid no grid.
+        paired, name = False, name if FAMILIES[name].has_phases else "iid"
+    options = replace(
+        options,
+        n_components=feature_map.n_components,
+        paired=paired,
+        feature_map=name,
+        precision=fitted.predictor.precision,  # type: ignore[arg-type]
+    )
+    names = fitted.feature_names
+    report = report if names is None else {"feature_names": names, **report}
+    return Template(options, feature_map, fitted.kernel, report=report)  # type: ignore[arg-type]
