@@ -5,10 +5,7 @@ from __future__ import annotations
 import pytest
 from golden import cases, record
 
-
-@pytest.fixture(scope="module")
-def expected():
-    return record.read()
+EXPECTED = record.read()
 
 
 def marked(name):
@@ -17,12 +14,11 @@ def marked(name):
 
 
 @pytest.mark.parametrize("name", map(marked, cases.CASES))
-def test_a_case_gives_what_the_record_holds(name, expected):
-    reason = record.reason_to_skip(name, expected)
-    if reason is not None:
+def test_a_case_gives_what_the_record_holds(name):
+    if reason := record.reason_to_skip(name, EXPECTED):
         pytest.skip(reason)
-    assert record.check(name, expected) == []
+    assert record.check(name, EXPECTED) == []
 
 
-def test_the_record_holds_every_case_and_no_other(expected):
-    assert expected["cases"].keys() == cases.CASES.keys()
+def test_the_record_holds_every_case_and_no_other():
+    assert EXPECTED["cases"].keys() == cases.CASES.keys()

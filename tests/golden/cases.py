@@ -13,7 +13,7 @@ import shutil
 import tomllib
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dask
 import dask.array as da
@@ -24,13 +24,10 @@ from dask.callbacks import Callback
 
 import streamkern as sk
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 FILES = Path(__file__).parent / "files"
 COMMANDS = tomllib.loads(Path(__file__).with_name("commands.toml").read_text())
 # Enough noise for every chosen penalty to stay well above the rounding of the sums.
-NOISE = 0.4
+NOISE = 1.0
 
 
 Values = dict[str, Any]
@@ -71,8 +68,7 @@ def write_table(path: str, n: int, seed: int) -> None:
 
 def write_data() -> None:
     """Write all rows into the current folder."""
-    for number in range(6):
-        name = ("train", "test")[number] if number < 2 else f"part-{number - 2}"
+    for number, name in enumerate(("train", "test", "part-0", "part-1", "part-2", "part-3")):
         write_rows(f"{name}.h5", 60 if number else 200, number)
     write_table("people.csv", 200, 8)
     write_table("more.csv", 60, 9)
@@ -111,7 +107,7 @@ def told(model: Any, X: Any = None) -> Values:
 def refusals() -> Values:
     X, y = rows(60)
     model = trained().fit(X, y)
-    calls: dict[str, Callable[[], Any]] = {
+    calls = {
         "unfitted": lambda: trained().predict(X),
         "columns": lambda: model.predict(X[:, :2]),
         "lengths": lambda: trained().fit(X, y[:-1]),
@@ -145,7 +141,6 @@ def ridge() -> Values:
         "errors": model.evaluate(X, y) | {"score": model.score(X, y)},
         "loo": model.diagnose(X, y)["loo_rmse"],
         "weighted": trained().fit(X, y, sample_weight=np.arange(200) % 3).coef_,
-        "attributes": sorted(name for name in vars(model) if name[-1] == "_"),
         "report": sorted(model.report_),
     }
 
@@ -162,20 +157,6 @@ def growing() -> Values:
         found[f"{name} less"] = told(model.forget(X[80:150], t[80:150]))
     isotonic = classifier.calibrate(X, labels, calibration="isotonic")
     return found | {"isotonic": told(isotonic.to_local())}
-
-
-def boosting() -> Values:
-    X, y = rows()
-    options = {"n_estimators": 3, "learning_rate": 0.5, "class_weight": "balanced"}
-    model = sk.RandomFeatureAdaBoost(trained(n_components=16), **options).fit(X, y > 0)
-    return told(model) | {"staged": model.staged_evaluate(X, y > 0)}
-
-
-def components() -> Values:
-    X, y = rows()
-    pca = sk.RandomFeaturePCA(n_components=3, n_random_features=32).fit(X)
-    solved = sk.RandomFeaturePCA(n_components=0.6).solve(trained().moments(X, y))
-    return {"fitted": told(pca), "solved": told(solved)}
 
 
 def transformers() -> Values:
@@ -226,14 +207,6 @@ def moments() -> Values:
     return {"merged": told(model.solve(both)), "left": left}
 
 
-def window() -> Values:
-    model = sk.RandomFeatureClassifier(n_components=16, alpha=1.0)
-    for last in (2, 4):
-        files = sk.open_hdf5([f"part-{i}.h5" for i in range(last)], y="label", labels=True)
-        sk.fit_window(model, files, "kept", n_files=2)
-    return told(model) | {"window": model.ridge_.report_["window"]}
-
-
 def sums() -> Values:
     source = sk.open_hdf5(["train.h5", "part-0.h5"])
     columns = sk.accumulate(source, sk.ColumnStatistics(4), shard_rows=50).statistic
@@ -269,7 +242,7 @@ def two_workers() -> Values:
         return long_pass()
 
 
-def stopped(fit: Callable[[], Any], n_tasks: int) -> None:
+def stopped(fit: Any, n_tasks: int) -> None:
     """Fit until so many tasks have begun, as if Ctrl-C came then."""
     left = iter(range(n_tasks))
 
@@ -313,36 +286,21 @@ def stored_files() -> Values:
     return found
 
 
-def onnx() -> Values:
-    from onnx import load, numpy_helper
-
-    X, y = rows()
-    sk.to_onnx(trained().fit(X, y), "r.onnx")
-    sk.to_onnx(sk.RandomFeatureClassifier(n_components=16, alpha=1.0).fit(X, y > 0), "c.onnx")
-    found: Values = {}
-    for graph in (load(f"{name}.onnx").graph for name in "rc"):
-        called = graph.output[0].name
-        found |= {
-            f"{called} {each.name}": numpy_helper.to_array(each) for each in graph.initializer
-        }
-        found[called] = " ".join(node.op_type for node in graph.node)
-    return found
-
-
 FIT, PREDICT = "fit train.h5 --out m.h5 --components 32", "predict m.h5 test.h5 --out p.h5"
-CASES: dict[str, list[str] | Callable[[], Values]] = {**COMMANDS["commands"]}
+CASES: dict[str, Any] = {**COMMANDS["commands"]}
 for name, options in COMMANDS["fits"].items():
     CASES[name] = [f"{FIT} {options}", f"{PREDICT} --std"]
 for name, options in COMMANDS["classifiers"].items():
     evaluated = f"evaluate m.h5 test.h5 --y {options.split()[1]}"
     CASES[name] = [f"{FIT} --classify {options}", f"{PREDICT} --proba", evaluated]
 FUNCTIONS = (
-    *(refusals, ridge, growing, boosting, components, transformers, kernels),
-    *(exact, fits, moments, window, sums, containers, stored_files, onnx),
-    *(long_pass, two_workers, resumed, stored_checkpoint),
+    *(refusals, ridge, growing, transformers, kernels, exact, fits, moments, sums, containers),
+    *(stored_files, stored_checkpoint, long_pass, two_workers, resumed),
 )
 CASES |= {f"python-{each.__name__.replace('_', '-')}": each for each in FUNCTIONS}
 SLOW, ON_CLUSTER = {"demo"}, {"python-two-workers"}
-NEED_ONNX, NEED_SAME_LIBRARIES = {"python-onnx", "onnx-export"}, {"python-stored-checkpoint"}
-# How far norms and projections may differ on other processors; by default a ten-thousandth.
-TOLERANCES: dict[str, float] = {}
+NEED_ONNX, NEED_SAME_LIBRARIES = {"onnx"}, {"python-stored-checkpoint"}
+# How far norms and projections may differ on other processors, by default a ten-thousandth: small
+# penalties, which are chosen for these few rows, magnify rounding.
+LOOSE = ("penalty-", "sparse-", "map-nystroem", "python-", "tune-", "diagnose", "report", "check")
+TOLERANCES = {name: 1e-2 for name in CASES if name.startswith(LOOSE)}
