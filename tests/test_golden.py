@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import pytest
-from golden import record
-from golden.cases import CASES
+from golden import cases, record
+
+EXPECTED = record.read()
 
 
-@pytest.fixture(scope="module")
-def expected():
-    return record.read()
+def marked(name):
+    marks = [pytest.mark.cluster] if name in cases.ON_CLUSTER else []
+    return pytest.param(name, marks=[*marks, pytest.mark.slow] if name in cases.SLOW else marks)
 
 
-def marks(case):
-    return [pytest.mark.cluster] * case.on_cluster + [pytest.mark.slow] * case.is_slow
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=marks(case)) for name, case in CASES.items()]
-)
-def test_a_case_gives_what_the_record_holds(name, expected):
-    reason = record.reason_to_skip(name, expected)
-    if reason is not None:
+@pytest.mark.parametrize("name", map(marked, cases.CASES))
+def test_a_case_gives_what_the_record_holds(name):
+    if reason := record.reason_to_skip(name, EXPECTED):
         pytest.skip(reason)
-    assert record.check(name, expected) == []
+    assert record.check(name, EXPECTED) == []
 
 
-def test_the_record_holds_no_case_that_is_gone(expected):
-    assert expected["cases"].keys() == CASES.keys()
+def test_the_record_holds_every_case_and_no_other():
+    assert EXPECTED["cases"].keys() == cases.CASES.keys()
