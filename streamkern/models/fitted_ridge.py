@@ -69,6 +69,11 @@ class FittedRidge(FittedModel):
     size: int | None = None
 
     @property
+    def ridge(self) -> Self:
+        """The regression itself, as classifiers have one."""
+        return self
+
+    @property
     def n_features(self) -> int:
         """The number of inputs, p."""
         return self.feature_map.n_features

@@ -44,16 +44,21 @@ class Growing:
     moments : DataMoments
     parameters : Parameters
         That the moments were made by.
-    task : Task
-        The same.
+    class_weight : optional
+        The same, of classes.
     size : int, optional
         How many leading features a solution takes; all by default.
     """
 
     def __init__(
-        self, moments: DataMoments, parameters: Parameters, task: Task, size: int | None = None
+        self,
+        moments: DataMoments,
+        parameters: Parameters,
+        class_weight: Any = None,
+        size: int | None = None,
     ) -> None:
-        self.moments, self.parameters, self.task, self.size = moments, parameters, task, size
+        self.moments, self.parameters = moments, parameters
+        self.class_weight, self.size = class_weight, size
         self._fitted: Any = None
         self._lock = Lock()
 
@@ -75,7 +80,7 @@ class Growing:
 
     def with_moments(self, moments: DataMoments) -> Growing:
         """Return what grows from other moments, made by the same parameters."""
-        return Growing(moments.gathered(), self.parameters, self.task, self.size)
+        return Growing(moments.gathered(), self.parameters, self.class_weight, self.size)
 
     def known_rows(self) -> DataMoments:
         """Return the moments, or raise ParameterError if they do not know their rows."""
@@ -92,8 +97,7 @@ class Growing:
         pairs = [
             (name, getattr(self.parameters, name), getattr(parameters, name)) for name in _DECIDING
         ]
-        weight = "class_weight"
-        pairs.append((weight, getattr(self.task, weight, None), getattr(task, weight, None)))
+        pairs.append(("class_weight", self.class_weight, getattr(task, "class_weight", None)))
         for name, then, now in pairs:
             if now is not then and not np.array_equal(now, then):
                 raise ParameterError(

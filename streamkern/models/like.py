@@ -32,7 +32,7 @@ def template_of(like: Any) -> Template | None:
     if isinstance(like, DataMoments):
         return like.template()
     fitted: Any = fitted_of(like)
-    fitted = getattr(fitted, "ridge", fitted)  # of a classifier
+    fitted = getattr(fitted, "ridge", fitted)
     if not isinstance(fitted, FittedRidge):
         raise ParameterError(
             f"like must be moments, a fitted model, or the path of either, not {like!r}; give one "

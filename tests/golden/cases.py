@@ -120,7 +120,6 @@ def refusals() -> Values:
         "moments": lambda: model.update(X, y),
         "exact": lambda: sk.ExactKernelRidge(max_bytes=1000).fit(X, y),
         "singular": lambda: trained(alpha=0.0, kernel=sk.Gaussian(1e6)).fit(X, y),
-        "window": lambda: sk.fit_window(trained(), X, "kept", n_files=2),
     }
     found = {}
     for name, call in calls.items():
@@ -136,7 +135,7 @@ def ridge() -> Values:
     model = trained(alpha="cv").fit(X, y)
     return told(model) | {
         "deviations": model.predict(X[:9], return_std=True)[1],
-        "local": pickle.loads(pickle.dumps(model.to_local())).predict(X[:9]),  # noqa: S301  ours
+        "local": pickle.loads(pickle.dumps(model.predictor_)).predict(X[:9]),  # noqa: S301  ours
         "gradients": model.gradient_outer_product(X, y),
         "errors": model.evaluate(X, y) | {"score": model.score(X, y)},
         "loo": model.diagnose(X, y)["loo_rmse"],
@@ -156,7 +155,7 @@ def growing() -> Values:
         found[f"{name} more"] = told(model.update(X[80:], t[80:]))
         found[f"{name} less"] = told(model.forget(X[80:150], t[80:150]))
     isotonic = classifier.calibrate(X, labels, calibration="isotonic")
-    return found | {"isotonic": told(isotonic.to_local())}
+    return found | {"isotonic": told(isotonic)}
 
 
 def transformers() -> Values:

@@ -36,13 +36,15 @@ class FeatureEstimator(
 ):
     """An estimator of one task: it fits, solves and grows by the same calls, whatever the task."""
 
-    feature_map_ = fitted("feature_map", "From raw rows to features, standardisation included.")
-    coef_ = fitted("coef", "The coefficients, (D,) or (D, q).")
-    intercept_ = fitted("intercept", "The intercept, a float or (q,).")
-    kernel_ = fitted("kernel", "The kernel, with its length scale resolved.")
-    alpha_ = fitted("alpha", "The penalty that was given or chosen.")
-    metric_ = fitted("metric", "M (p, p), the identity where none was given or learnt.")
-    predictor_ = fitted("predictor", "What predicts rows, or gives the scores of classes.")
+    feature_map_ = fitted(
+        "ridge.feature_map", "From raw rows to features, standardisation included."
+    )
+    coef_ = fitted("ridge.coef", "The coefficients, (D,) or (D, q).")
+    intercept_ = fitted("ridge.intercept", "The intercept, a float or (q,).")
+    kernel_ = fitted("ridge.kernel", "The kernel, with its length scale resolved.")
+    alpha_ = fitted("ridge.alpha", "The penalty that was given or chosen.")
+    metric_ = fitted("ridge.metric", "M (p, p), the identity where none was given or learnt.")
+    predictor_ = fitted("ridge.predictor", "What predicts rows, or gives the scores of classes.")
 
     @abstractmethod
     def _task(self) -> Task:
@@ -55,7 +57,8 @@ class FeatureEstimator(
     def moments_(self) -> DataMoments | None:
         """Of the rows, where they are kept or come and go; not saved with the model."""
         state = self._state
-        moments: DataMoments | None = (state if isinstance(state, Growing) else self.model_).moments
+        known = state if isinstance(state, Growing) else self.model_.ridge
+        moments: DataMoments | None = known.moments
         return moments
 
     @job("fit")
@@ -319,7 +322,8 @@ class FeatureEstimator(
             parameters, task, template = self._parameters(), self._task(), template_of(like)
             rows = self._tables(X, y, sample_weight, first=True, like=template)
             moments = task.grown(parameters, rows, template=template, classes=classes)
-            return self._keep(Growing(moments.gathered(), parameters, task))
+            weight = getattr(task, "class_weight", None)
+            return self._keep(Growing(moments.gathered(), parameters, weight))
 
     def _grow(
         self, X: Any, y: Any, sample_weight: Any, classes: Any = None, *, repeated_rows: bool
@@ -344,7 +348,8 @@ class FeatureEstimator(
                 "does not; begin with partial_fit instead of fit, or give fit, tune or solve "
                 "keep_moments=True."
             )
-        return Growing(moments, state.parameters, self._task_of(state), state.size)
+        weight, ridge = getattr(state, "class_weight", None), state.ridge
+        return Growing(moments, ridge.parameters, weight, ridge.size)
 
     def _solved(self, state: Growing) -> FittedModel:
         model: FittedModel = state.solved(self._parameters(), self._task())
@@ -362,8 +367,8 @@ class FeatureEstimator(
         ndarray of shape (n, D), or what `set_output` asks for
             Of a Dask collection a lazy Dask array, or a lazy DataFrame where 'pandas' is asked for.
         """
-        model = self.model_
-        return model.transform(self._rows(X))
+        ridge = self.model_.ridge
+        return ridge.transform(self._rows(X))
 
     def save(self, path: str | Path, *, compact: bool = False, force: bool = False) -> None:
         """Write the fitted model to an HDF5 file, which `streamkern.load` reads.
