@@ -13,7 +13,7 @@ def marked(name):
     return pytest.param(name, marks=[*marks, pytest.mark.slow] if name in cases.SLOW else marks)
 
 
-@pytest.mark.parametrize("name", map(marked, cases.CASES))
+@pytest.mark.parametrize("name", [*map(marked, cases.CASES)])
 def test_a_case_gives_what_the_record_holds(name):
     if reason := record.reason_to_skip(name, EXPECTED):
         pytest.skip(reason)
