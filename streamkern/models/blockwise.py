@@ -25,22 +25,7 @@ def by_rows(
     dtype: Any = np.float64,
     **model: Any,
 ) -> Any:
-    """Return what a function makes of rows, lazily of a Dask array.
-
-    Parameters
-    ----------
-    function : callable
-        Returns (n,) or (n, q) for rows, and takes the model by its name.  The graph holds it once a
-        block, so it should be no method of what is large.
-    rows : ndarray or dask.array.Array, of shape (n,) or (n, p)
-    n_columns : int, optional
-        q, None where it returns (n,).
-    dtype : dtype
-        Of what it returns.
-    **model
-        What the function needs besides the rows.  The graph holds it once, and blocks depend on it;
-        of a Dask array it may be a task.
-    """
+    """Return what a function makes of rows, lazily of a Dask array."""
     if not is_dask_array(rows):
         return function(rows, **model)
     columns = () if n_columns is None else (n_columns,)
@@ -57,21 +42,7 @@ def by_rows(
 
 
 def features_of(feature_map: FeatureMap, X: Any, dtype: type[np.floating[Any]] = np.float64) -> Any:
-    """Return the features (n, D) of rows (n, p), lazily of a Dask collection.
-
-    Parameters
-    ----------
-    feature_map : FeatureMap
-        Drawn.
-    X : array_like or Dask collection, of shape (n, p)
-    dtype : {float64, float32}
-        The precision of the features.
-
-    Raises
-    ------
-    DataError
-        If rows are of another number of inputs.
-    """
+    """Return the features (n, D) of rows (n, p), lazily of a Dask collection."""
     if not is_lazy(X):
         return feature_map.transform(as_table("X", X), dtype)
     rows = as_rows(X)

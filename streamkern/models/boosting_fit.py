@@ -66,13 +66,7 @@ class Boosted(NamedTuple):
 
 
 def round_options(parameters: Parameters) -> FitOptions:
-    """Return the checked options of the passes of one round.
-
-    Raises
-    ------
-    ParameterError
-        If an option has a value that it cannot have, or `n_components` is 'auto'.
-    """
+    """Return the checked options of the passes of one round."""
     if parameters.n_components == "auto":
         raise ParameterError(
             "n_components 'auto' is chosen once, but rounds have maps of their own; give the "
@@ -87,24 +81,7 @@ def fit_rounds(
     boosting: Boosting,
     checkpoint: str | Path | None = None,
 ) -> Boosted:
-    """Fit round after round.
-
-    Parameters
-    ----------
-    source : LabelledSource
-    parameters : Parameters
-        Of every round; the seed of its map is one more in each.
-    boosting : Boosting
-    checkpoint : path, optional
-        As in `RandomFeatureRidge.fit`.
-
-    Raises
-    ------
-    DataError
-        If rows cannot be used, or the first round does no better than chance.
-    ParameterError, CheckpointError, InsufficientMemoryError, SingularSystemError
-        As `RandomFeatureRidge.fit` does.
-    """
+    """Fit round after round."""
     begun, options = time.perf_counter(), round_options(parameters)
     check_folds(options, source)
     check_metric_of(options, [options.kernel], source)

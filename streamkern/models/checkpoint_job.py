@@ -43,28 +43,7 @@ def checkpointed(
     indexed: bool = False,
     searched: Sequence[Any] = (),
 ) -> Iterator[Checkpoint | None]:
-    """Hold the checkpoint of a fit, or nothing where there is no folder for it.
-
-    Parameters
-    ----------
-    folder : path, optional
-    source : Source
-    options : FitOptions
-    plan : Plan
-    like : Template, optional
-        Whose map is taken.
-    indexed : bool
-        Whether the rows are known again.
-    searched : sequence
-        What a search chooses from, and within what: kernels, and plain values.
-
-    Raises
-    ------
-    CheckpointError
-        If the folder is in use, or belongs to a job that differs.
-    OutputError
-        If it cannot be written to, or has too little space.
-    """
+    """Hold the checkpoint of a fit, or nothing where there is no folder for it."""
     if folder is None:
         yield None
         return

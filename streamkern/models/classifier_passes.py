@@ -36,20 +36,7 @@ _LEAST_SPREAD = 1e-6
 
 
 def calibrated_by_folds(ridge: FittedRidge, source: LabelledSource, method: str) -> Calibrator:
-    """Return the calibrator of scores of every row by the model without its fold, in one pass.
-
-    Parameters
-    ----------
-    ridge : FittedRidge
-        Fitted to these rows, with its moments.
-    source : LabelledSource
-    method : {'sigmoid', 'isotonic'}
-
-    Raises
-    ------
-    DataError
-        If there are fewer than 2 folds with rows.
-    """
+    """Return the calibrator of scores of every row by the model without its fold, in one pass."""
     unseen = unseen_by(ridge, _folds(ridge))
     held_out = HeldOutScores(unseen.rule, unseen.predictors, *_reach(ridge))
     del unseen  # and with it the normal equations of every fold
@@ -57,18 +44,7 @@ def calibrated_by_folds(ridge: FittedRidge, source: LabelledSource, method: str)
 
 
 def calibrated_by_moments(ridge: FittedRidge) -> Calibrator:
-    """Return the sigmoid of scores of every fold by the model without it, and read no rows.
-
-    Parameters
-    ----------
-    ridge : FittedRidge
-        Fitted, with its moments.
-
-    Raises
-    ------
-    DataError
-        If there are fewer than 2 folds with rows.
-    """
+    """Return the sigmoid of scores of every fold by the model without it, and read no rows."""
     folds = _folds(ridge)
     left_out = unseen_by(ridge, folds).left_out
     size = ridge.report["sparse_of"] or len(ridge.predictor.coef)
@@ -139,30 +115,7 @@ def _reach(ridge: FittedRidge) -> tuple[Floats, Floats]:
 def evaluate_classes(
     predictor: RowFunction, rule: ClassRule, source: LabelledSource, *, skip_bad_rows: bool = False
 ) -> dict[str, Any]:
-    """Compare predicted classes and probabilities with the labels of rows, in one pass.
-
-    Parameters
-    ----------
-    predictor : RowFunction
-    rule : ClassRule
-    source : LabelledSource
-        Of the classes of the rule.
-    skip_bad_rows : bool
-        Leave out rows with values that are not finite or without a label, instead of refusing
-        them.
-
-    Returns
-    -------
-    dict
-        `rows`, `skipped_rows`, `accuracy`, `balanced_accuracy`, `log_loss`, `brier_score`, `auc`
-        and `auc_error` (None where a class has no rows), `expected_calibration_error`, `classes`
-        and `confusion_matrix`, in which rows are classes and columns what was predicted.
-
-    Raises
-    ------
-    DataError
-        If the rows cannot be used.
-    """
+    """Compare predicted classes and probabilities with the labels of rows, in one pass."""
     predictor.check((source.n_samples, source.n_features))
     empty, row_bytes = PredictedClasses(predictor, rule), 8 * predictor.n_components
     result, found, _ = scored(source, empty, empty, row_bytes, "evaluate", skip_bad_rows)
@@ -197,33 +150,6 @@ def predict_classes_to_hdf5(
     """Predict the classes of rows into the dataset `y_pred` of a new HDF5 file.
 
     A dataset `classes` holds all K classes in their order.  Texts are of fixed length, in UTF-8.
-
-    Parameters
-    ----------
-    predictor : RowFunction
-    rule : ClassRule
-    source : Source
-        Of n rows; one that was opened without targets saves reading them.
-    path : path
-    probabilities : bool
-        Write a dataset `y_proba` (n, K) too.
-    skip_bad_rows : bool
-        Write an empty text for the class of rows with values that are not finite, or NaN where
-        classes are numbers, which are floats then; and NaN for their probabilities.
-    force : bool
-        Replace an existing file.
-
-    Returns
-    -------
-    int
-        How many rows have no class.
-
-    Raises
-    ------
-    OutputError
-        If the file exists and `force` is not given, or cannot be written.
-    DataError
-        If the rows cannot be used.
     """
     check_output(path, force=force, inputs=source.paths)
     source = source.tolerant() if skip_bad_rows else source

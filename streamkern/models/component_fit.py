@@ -150,15 +150,7 @@ class _Leading(NamedTuple):
 
 
 def principal_components(moments: DataMoments, options: ComponentOptions) -> FittedComponents:
-    """Decompose the centred moments of features, where the moments are.
-
-    Raises
-    ------
-    ParameterError
-        If there are fewer rows or features than components asked for.
-    DataError
-        If there are fewer than two rows, or they do not differ.
-    """
+    """Decompose the centred moments of features, where the moments are."""
     begun, wanted = time.perf_counter(), checked_number(options.n_components)
     moments = moments.solvable()
     D, n_rows = moments.feature_map.n_components, int(moments.report["rows"])

@@ -73,13 +73,7 @@ class FittedModel(ABC):
 def columns_of(
     report: dict[str, Any], n_features: int, names: Sequence[str] | None = None
 ) -> tuple[int, list[str] | None]:
-    """Return how many columns predictions ask for, and their names, as a fit reports them.
-
-    Raises
-    ------
-    ValueError
-        If there are others than `n_features` names.
-    """
+    """Return how many columns predictions ask for, and their names, as a fit reports them."""
     known, recipe = input_names(report), recipe_of(report)
     for each in (known, names):
         if each is not None:

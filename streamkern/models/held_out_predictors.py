@@ -52,15 +52,7 @@ def folds_of(model: FittedRidge) -> Any:
 
 
 def unseen_by(model: FittedRidge, folds: Any) -> Unseen:
-    """Solve for what predicts each fold from the moments of the others, as the model was fitted.
-
-    Parameters
-    ----------
-    model : FittedRidge
-        Fitted, with its moments.
-    folds : task of ByFold
-        As `folds_of` returns.
-    """
+    """Solve for what predicts each fold from the moments of the others, as the model was fitted."""
     predictor = model.predictor
     alpha = np.array(model.alpha) if isinstance(model.alpha, list) else model.alpha
     size = model.report["sparse_of"] or len(predictor.coef)
@@ -81,20 +73,7 @@ def unseen(
     *,
     intercept: bool,
 ) -> Unseen:
-    """Solve for what predicts each fold from the moments of the others, as a predictor was.
-
-    Parameters
-    ----------
-    folds : task of ByFold
-        As `folds_of` returns.
-    predictor : Predictor
-        Of all folds.
-    feature_map : FeatureMap
-        Whose features it is on, or chosen from.
-    sparsifier : Sparsifier
-        With its penalty, and how it was chosen if it has fewer features than the map.
-    intercept : bool
-    """
+    """Solve for what predicts each fold from the moments of the others, as a predictor was."""
     size, few = feature_map.n_components, None
     if len(predictor.coef) < size:
         few = len(predictor.coef), sparsifier

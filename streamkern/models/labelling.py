@@ -91,28 +91,6 @@ def labelled_source(
 
     Only the labels are read, unless classes are to weigh the same and rows have weights of their
     own, or may be left out.
-
-    Parameters
-    ----------
-    X, y, sample_weight
-        As in `labelled_rows`.
-    class_weight : 'balanced' or mapping of label to float, optional
-        What weights of rows are multiplied by.  'balanced' is N / (K N_k) for a class of weight
-        N_k, so that all K weigh the same; classes that a mapping does not name have 1.
-    skip_bad_rows : bool
-        Rows that are not finite do not count for 'balanced'.
-
-    Returns
-    -------
-    LabelledSource
-        Its `class_counts` are of rows; for 'balanced', of their weight.
-
-    Raises
-    ------
-    DataError
-        If the labels are of no kind that names classes, or of fewer than two or too many.
-    ParameterError
-        If a weight is of no class.
     """
     checked_class_weight(class_weight)
     rows, labels = labelled_rows(X, y, sample_weight)
@@ -212,13 +190,7 @@ def class_facts(source: LabelledSource) -> dict[str, Any]:
 
 
 def classes_of_report(report: dict[str, Any]) -> tuple[Classes, Floats | None] | None:
-    """Return the classes and their weights that a report tells of, or None if it tells of none.
-
-    Raises
-    ------
-    KeyError, TypeError, ValueError
-        If what it says are no classes.
-    """
+    """Return the classes and their weights that a report tells of, or None if it tells of none."""
     if "classes" not in report:
         return None
     classes = Classes.from_dict(report["classes"])

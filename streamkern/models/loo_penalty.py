@@ -56,21 +56,7 @@ class LeavingOut:
         self.passed: PassResult[Any] | None = None
 
     def __call__(self, basis: Any, spectrum: Spectrum, alphas: Floats) -> PenaltyCurve:
-        """Return the curve of leave-one-out over some penalties.
-
-        Parameters
-        ----------
-        basis : task of Eigenbasis
-        spectrum : Spectrum
-            That of the basis.
-        alphas : ndarray of shape (A,)
-            Ascending.
-
-        Raises
-        ------
-        DataError
-            If at every penalty some row determines its own prediction.
-        """
+        """Return the curve of leave-one-out over some penalties."""
         options, feature_map = self.moments.options, self.moments.feature_map
         precision, q = options.precision, len(spectrum.target)
         itemsize = 4 if precision == "single" else 8

@@ -54,39 +54,7 @@ def fit_moments(
     n_left_out: int = 0,
     checkpoint: str | Path | None = None,
 ) -> DataMoments:
-    """Read the rows twice, lightly for the columns and a sample, then for the moments.
-
-    Parameters
-    ----------
-    source : Source
-    options : FitOptions
-    like : Template, optional
-        Moments that these are to be like, so that the two merge.
-    indexed : bool
-        Know every row again: 9 bytes a row with up to 256 folds.
-    fixed_alpha : bool
-        They are for a solution at one penalty, which takes less memory than a choice.
-    more_to_come : bool
-        These are the first of more rows: what is constant in them may vary later, and folds that
-        have no rows may get some.
-    needs_targets : bool
-        Rows without targets are refused; else the moments are of features alone.
-    n_left_out : int
-        Penalties whose leave-one-out errors another pass is to find.
-    checkpoint : path, optional
-        A folder where sums are saved as they are made, and those of an earlier run are found.
-
-    Raises
-    ------
-    InsufficientMemoryError
-        If the job cannot fit, before the first read.
-    ParameterError
-        If there are more folds than shards or rows to deal.
-    DataError
-        If rows cannot be used: not finite, all targets equal, all inputs constant.
-    CheckpointError
-        If the folder of the checkpoint is in use, or belongs to a job that differs.
-    """
+    """Read the rows twice, lightly for the columns and a sample, then for the moments."""
     n_sample = SAMPLE_ROWS
     if like is None:
         if not more_to_come:
@@ -144,28 +112,7 @@ def moments_pass(
     checkpoint: Checkpoint | None = None,
     weighting: Ensemble | None = None,
 ) -> DataMoments:
-    """Read the rows once for the moments, after the survey that says how.
-
-    Parameters
-    ----------
-    source : Source
-    options : FitOptions
-    plan : Plan
-    seen : Survey
-    like : Template, optional
-        Whose map is taken.
-    few_rows : bool
-        Folds may have no rows, as they may where there is a pattern.
-    checkpoint : Checkpoint, optional
-        Where the sums are saved.
-    weighting : Ensemble, optional
-        Whose weights rows are given where they are read.
-
-    Raises
-    ------
-    DataError
-        If a fold has no rows.
-    """
+    """Read the rows once for the moments, after the survey that says how."""
     begun, few_rows = time.perf_counter(), few_rows or like is not None
     with blas_threads(1):  # frequencies and shift are part of the result
         if like is None:
@@ -243,13 +190,7 @@ def moments_pass(
 def folds_for(
     source: Source, plan: Plan, options: FitOptions, *, few_rows: bool = False
 ) -> tuple[str | None, Folds]:
-    """Return how rows are dealt to folds, by name and as a rule.
-
-    Raises
-    ------
-    ParameterError
-        If there are more folds than shards or rows to deal, and `few_rows` does not allow it.
-    """
+    """Return how rows are dealt to folds, by name and as a rule."""
     K, by = options.n_folds, plan.fold_by
     if K == 1:
         return None, block_folds(source.n_samples, 1)

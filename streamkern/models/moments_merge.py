@@ -115,13 +115,7 @@ def check_disjoint(left: RowIndex, right: RowIndex) -> None:
 
 
 def merged_folds(left: ByFold, right: ByFold, turns: Floats | None = None) -> ByFold:
-    """Return the moments of both, fold by fold, about the shifts and means of the first.
-
-    Raises
-    ------
-    OverflowedError
-        If the shifts lie so far apart that they cannot be reconciled.
-    """
+    """Return the moments of both, fold by fold, about the shifts and means of the first."""
     both = ByFold(unplaced_folds(left.rule.n_folds), left.empty)
     with np.errstate(over="ignore", invalid="ignore"):
         for fold in sorted(left.parts.keys() | right.parts.keys()):

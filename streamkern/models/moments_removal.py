@@ -55,22 +55,6 @@ def without_rows(folds: ByFold, index: RowIndex, source: Source, options: FitOpt
     """Take rows out of the moments of folds, each out of the fold that it is in.
 
     Of rows with equal values in several folds, those of the first fold go first.
-
-    Parameters
-    ----------
-    folds : ByFold
-        Of `Moments`.
-    index : RowIndex
-        Of their rows, in order.
-    source : Source
-    options : FitOptions
-        By which the moments were made.
-
-    Raises
-    ------
-    DataError
-        If a row is not in the moments, or less often than in the source, if no row would be left,
-        or if the rows are so much larger than those that stay that their rounding would be too.
     """
     plan = plan_for(source, replace(options, fold_by="rows"), indexed=True)
 

@@ -65,11 +65,6 @@ def predicted_shards(
 
     They are `y_pred` (rows,) or (rows, q) and, where the normal equations are given, the standard
     deviations `y_std` of the same shape.
-
-    Raises
-    ------
-    DataError
-        If the rows have another number of columns than the model was fitted on.
     """
     predictor.check((source.n_samples, source.n_features))
     # Blocks of 2 MiB, if that is not too few rows: two are held, one of them to be read ahead.
@@ -94,13 +89,7 @@ def predicted_shards(
 
 
 def predicted_rows(predictor: RowFunction, X: Any) -> Any:
-    """Return predictions (n,) or (n, q) of an array, a source, or lazily of a Dask array.
-
-    Raises
-    ------
-    DataError
-        If X has another number of columns than the model was fitted on.
-    """
+    """Return predictions (n,) or (n, q) of an array, a source, or lazily of a Dask array."""
     if isinstance(X, Source):
         return np.concatenate([made["y_pred"] for _, made in predicted_shards(predictor, X)])
     rows = as_rows(X)
@@ -127,32 +116,6 @@ def predict_to_hdf5(
 
     Where the normal equations of the model are given, a dataset `y_std` holds the standard
     deviations of new targets.
-
-    Parameters
-    ----------
-    predictor : Predictor
-    source : Source
-        Of n rows; one that was opened without targets saves reading them.
-    path : path
-    equations : NormalEquations, optional
-    skip_bad_rows : bool
-        Write NaN for rows with values that are not finite, instead of refusing them.
-    force : bool
-        Replace an existing file.
-    dataset : str
-        Another name for the dataset of predictions.
-
-    Returns
-    -------
-    int
-        How many rows were predicted as NaN.
-
-    Raises
-    ------
-    OutputError
-        If the file exists and `force` is not given, or cannot be written.
-    DataError
-        If the rows cannot be used.
     """
     check_output(path, force=force, inputs=source.paths)
     source = source.tolerant() if skip_bad_rows else source

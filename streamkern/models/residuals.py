@@ -72,19 +72,7 @@ def squared_errors_of(
     *,
     skip_bad_rows: bool,
 ) -> SquaredErrors:
-    """Return the errors that the moments tell, or those of the rows where rounding hides them.
-
-    Parameters
-    ----------
-    solved : Solved
-    predictor : Predictor
-        Of the solution.
-    source : Source, optional
-        The rows.
-    without_folds : callable
-        Returns what predicts each fold from the moments of the others.
-    skip_bad_rows : bool
-    """
+    """Return the errors that the moments tell, or those of the rows where rounding hides them."""
     N = solved.equations.weight
     train, held_out = solved.solution.train_rss / N, solved.held_out
     rounding = solved.solution.rss_rounding / N + rounding_at_landmarks(predictor, N) / N

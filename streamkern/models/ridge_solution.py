@@ -47,27 +47,7 @@ def solve_moments(
     source: Source | None = None,
     keep_moments: bool = False,
 ) -> FittedRidge:
-    """Choose the penalty, the number of features and which of them, and solve.
-
-    Parameters
-    ----------
-    given : DataMoments
-    parameters : Parameters
-    size : int, optional
-        D, of the leading features; all by default.
-    source : Source, optional
-        The rows, which are read again only where every one is left out in turn, or where residuals
-        are smaller than the rounding of their sums.
-    keep_moments : bool
-        Whether the model keeps them.
-
-    Raises
-    ------
-    ParameterError
-        If something is to be chosen that moments, or these rows, cannot tell.
-    SingularSystemError
-        If the penalty is 0 and the features are not independent.
-    """
+    """Choose the penalty, the number of features and which of them, and solve."""
     leading = size
     begun, moments = time.perf_counter(), given.solvable()
     feature_map, flat = moments.feature_map, moments.flat

@@ -37,27 +37,7 @@ _ROUNDINGS = 10.0
 def evaluate(
     predictor: Predictor, source: Source, *, skip_bad_rows: bool = False
 ) -> dict[str, Any]:
-    """Compare predictions with the targets of a source, in one pass.
-
-    Parameters
-    ----------
-    predictor : Predictor
-    source : Source
-    skip_bad_rows : bool
-        Leave out rows with values that are not finite, instead of refusing them.
-
-    Returns
-    -------
-    dict
-        `rows`, `skipped_rows`, `rmse`, `mae` and `r2`: numbers for targets (n,), else lists, with
-        their means as `rmse_mean` and so on.  Rows count by their weights; `rows` are those of
-        weight above 0.
-
-    Raises
-    ------
-    DataError
-        If the rows cannot be used.
-    """
+    """Compare predictions with the targets of a source, in one pass."""
     predictor.feature_map.check((source.n_samples, source.n_features))
     D, q = predictor.coef.shape
     if source.n_targets != q:
@@ -93,23 +73,6 @@ def gradient_outer_product(
     """Return the average gradient outer product (p, p) of a predictor over the rows, in one pass.
 
     It is of standardised rows, and 0 for inputs that are left out.
-
-    Parameters
-    ----------
-    predictor : Predictor
-    source : Source
-        With targets or without.
-    target_unit : ndarray of shape (q,), optional
-        What targets are divided by; 1 by default.
-    skip_bad_rows : bool
-        Leave out rows with values that are not finite, instead of refusing them.
-
-    Raises
-    ------
-    DataError
-        If the rows cannot be used.
-    ParameterError
-        If the features have no gradients.
     """
     predictor.feature_map.check((source.n_samples, source.n_features))
     empty = GradientOuterProduct(predictor, target_unit)
@@ -129,14 +92,7 @@ def scored(  # noqa: PLR0917  of two callers
     label: str,
     skip_bad_rows: bool,
 ) -> tuple[PassResult[Any], Any, ColumnStatistics]:
-    """Run one pass for a statistic, and refuse rows that are not finite.
-
-    Parameters
-    ----------
-    statistic : Statistic, or a task of one
-    empty : Statistic
-        What its sums are attached to here.
-    """
+    """Run one pass for a statistic, and refuse rows that are not finite."""
     shard_rows, block_rows = cut(source, row_bytes)
     columns = ColumnStatistics(source.n_features + source.n_targets)
     result: PassResult[Any] = accumulate(
@@ -163,12 +119,6 @@ def rounding_at_landmarks(predictor: Predictor, weight: float) -> Floats:
 
     Moments are of rounded values, predictions of the same coefficients c of these values are not:
     with values that are off by e each, that is N e^2 |c|^2.
-
-    Parameters
-    ----------
-    predictor : Predictor
-    weight : float
-        N.
     """
     condensed, coef = predictor.feature_map.condensed(predictor.coef)
     inner = getattr(condensed, "inner", condensed)
@@ -187,20 +137,7 @@ def check_fitted_rows(
     *,
     tolerance: float = 1e-3,
 ) -> None:
-    """Raise DataError unless rows are those of a fit, by their weight and sums of squared errors.
-
-    Parameters
-    ----------
-    predictor : Predictor
-    equations : NormalEquations
-        Of the fit.
-    columns : ColumnStatistics
-        Of the rows.
-    squared, expected : ndarray of shape (q,)
-        As they were found, and as the moments of the fit tell them.
-    tolerance : float
-        Relative to what is expected.
-    """
+    """Raise DataError unless rows are those of a fit, by their weight and sums of squared errors."""
     N, q = equations.weight, len(expected)
     spread = columns.weight[-q:] * columns.variance[-q:]
     precision: Precision = "single" if equations.gram.panels[0].dtype == np.float32 else "double"
@@ -227,29 +164,6 @@ def diagnose(
     """Say how the model would do on every row without that row, in one pass over its own rows.
 
     A row is left out with all its weight: not as one of several equal rows.
-
-    Parameters
-    ----------
-    predictor : Predictor
-    equations : NormalEquations
-    source : Source
-        The rows that the model was fitted on.
-    n_largest : int
-        How many rows of largest leverage and error to name.
-    skip_bad_rows : bool
-        Leave out rows with values that are not finite, as the fit did.
-
-    Returns
-    -------
-    dict
-        `rows`, `loo_rmse`, `effective_dof`, `rows_of_leverage_one`, and `largest_leverages` and
-        `largest_errors`: lists of row, place, leverage and leave-one-out error.  The error is None
-        where every row has leverage one.
-
-    Raises
-    ------
-    DataError
-        If these are not the rows that the model was fitted on.
     """
     predictor.feature_map.check((source.n_samples, source.n_features))
     D, q = predictor.coef.shape

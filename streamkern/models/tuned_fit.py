@@ -97,13 +97,7 @@ class Choice:
         self.kernels, self.maps = kernels_to_try(kernels, parameters.kernel), maps
 
     def moments(self, source: Source) -> DataMoments:
-        """Choose on a sample of the rows, and read them all with what was chosen.
-
-        Raises
-        ------
-        ParameterError, DataError, InsufficientMemoryError, CheckpointError
-            As `RandomFeatureRidge.tune` does.
-        """
+        """Choose on a sample of the rows, and read them all with what was chosen."""
         names = maps_to_try(self.maps, self.parameters.feature_map, source.n_features)
         options, tried, allowed = self.options, self.kernels, self.budget
         pairs = pairs_to_try(tried, names, options, source)

@@ -117,16 +117,7 @@ class FitOptions:
         return max(learning, sample_size(self.family.rows_a_feature, self.n_components, n_columns))
 
     def planned(self, source: Source, n_sample: int | None = None, **job: Any) -> Plan:
-        """Return the plan of a fit: `plan_fit` of what these options say, and of the job.
-
-        Parameters
-        ----------
-        source : Source
-        n_sample : int, optional
-            Rows of the spread sample, by default `sample_rows`.
-        **job
-            What else `plan_fit` takes.
-        """
+        """Return the plan of a fit: `plan_fit` of what these options say, and of the job."""
         return plan_fit(
             source,
             self.components_for(source.n_features),

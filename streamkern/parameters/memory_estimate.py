@@ -174,17 +174,7 @@ class Footprint:
 
 
 def solve_bytes(n_components: int, n_targets: int, n_folds: int, n_threads: int) -> int:
-    """Return what solving takes in a process that holds the moments already.
-
-    Parameters
-    ----------
-    n_components, n_targets : int
-        D and q.
-    n_folds : int
-        K, 1 for no cross-validation.
-    n_threads : int
-        Folds that are scored at a time.
-    """
+    """Return what solving takes in a process that holds the moments already."""
     D, columns = n_components, 8 * n_components * n_targets
     # A fold: its own matrix, the one without it, and a decomposition of that.
     a_fold = 8 * Triangle.size(D) + 8 * _SQUARES_A_FOLD * D**2 + _CROSSES_A_FOLD * columns

@@ -176,42 +176,7 @@ def plan_fit(
     n_threads: int | None = None,
     allowed_bytes: int | None = None,
 ) -> Plan:
-    """Plan a fit.
-
-    Parameters
-    ----------
-    source : Source
-    n_components : int
-        D.
-    precision : {'single', 'double'}
-    n_folds : int
-        K, 1 for no cross-validation.
-    fold_by : {'auto', 'shards', 'rows', 'blocks'}
-    n_sample : int
-        Rows of the spread sample.
-    indexed : bool
-        Moments that go to a file and know their rows, which takes memory for every row.
-    fixed_alpha : bool
-        The penalty is given, so that nothing is decomposed.
-    n_left_out : int
-        A, the penalties whose leave-one-out errors another pass finds; 0 for no such pass.
-    can_strip : bool
-        The map has leading parts, so that the products can be made in several readings.
-    from_rows : bool
-        The map is made from rows of the sample, and what it sums is turned.
-    n_maps : int
-        Maps that are held: more than one where rounds before weigh the rows.
-    n_workers : int, optional
-        Worker processes there are, or 0 for this process; chosen where it is not given.
-    n_threads : int, optional
-        Tasks that one of them runs at a time.
-    allowed_bytes : int, optional
-        What one of them may use; by default a share of the memory that is free.
-
-    Returns
-    -------
-    Plan
-    """
+    """Plan a fit."""
     n, p, q, D = source.n_samples, source.n_features, source.n_targets, n_components
     itemsize = 4 if precision == "single" else 8
     shard_rows, block_rows = cut(source, itemsize * D)

@@ -39,13 +39,7 @@ class Budget:
 
     @classmethod
     def of(cls, value: Any) -> Budget | None:
-        """Return the budget that a number of passes, or a text such as '120s' or '5m', stands for.
-
-        Raises
-        ------
-        ParameterError
-            If it is neither, or not positive.
-        """
+        """Return the budget that a number of passes, or a text such as '120s' or '5m', stands for."""
         if value is None or isinstance(value, Budget):
             return value
         found = re.fullmatch(r"\s*([0-9.eE+-]+)\s*([smh]?)\s*", str(value))
@@ -131,14 +125,6 @@ class Ledger:
         """Return the rungs, from the first, whose equal parts of the budget pay for their trials.
 
         That is one each, and two on the last, where something is compared.
-
-        Parameters
-        ----------
-        sizes : sequence of int
-            Numbers of features, ascending.
-        n_rows : int
-        n_folds : int
-            Of the last rung.
         """
         assert self.budget is not None  # noqa: S101  for the type checker
         plan, left = self.plan, list(sizes)
@@ -157,23 +143,7 @@ class Ledger:
         share: float,
         n_folds: int = N_FOLDS,
     ) -> int:
-        """Return how many of some trials, in their order, can be paid before a share is spent.
-
-        Parameters
-        ----------
-        maps : sequence of str
-            The families of the trials.
-        n_rows, n_components, n_folds : int
-            Of each.
-        share : float
-            Of the budget that may be spent by then.
-
-        Returns
-        -------
-        int
-            At least one, if nothing was tried yet.  Where the budget is in seconds, no more than
-            run at a time.
-        """
+        """Return how many of some trials, in their order, can be paid before a share is spent."""
         if self.budget is None:
             return len(maps)
         flops = self._trial_flops(n_rows, n_components, n_folds)

@@ -71,20 +71,7 @@ class Candidate(NamedTuple):
 def kernels_to_try(
     kernels: Kernel | str | Sequence[Kernel | str] | None, given: Kernel | str
 ) -> list[Kernel]:
-    """Return the kernels that a search chooses among.
-
-    Parameters
-    ----------
-    kernels : Kernel, str, sequence of them, 'auto' or None
-        'auto' is `given` and the short list; None is `given` alone.
-    given : Kernel or str
-        Of the model; those of the short list have its length scale.
-
-    Raises
-    ------
-    ParameterError
-        If a text is not one of a kernel.
-    """
+    """Return the kernels that a search chooses among."""
     given = as_kernel(given)
     if kernels is None:
         return [given]
@@ -100,23 +87,7 @@ def kernels_to_try(
 def maps_to_try(
     maps: str | Sequence[str] | None, given: str, n_features: int = _GRID_INPUTS + 1
 ) -> list[str]:
-    """Return the names of the families of maps that a search chooses among.
-
-    Parameters
-    ----------
-    maps : str, sequence of str or None
-        'auto' is the short list for so many inputs, after `given` where that is another; None is
-        `given`, whatever that is.
-    given : str
-        Of the model.
-    n_features : int
-        p.
-
-    Raises
-    ------
-    ParameterError
-        If a name is unknown, or named twice.
-    """
+    """Return the names of the families of maps that a search chooses among."""
     wanted = given if maps is None else maps
     if wanted == AUTO:
         listed = [*_AUTO_MAPS, *([_GRID] if n_features <= _GRID_INPUTS else [])]
@@ -136,16 +107,7 @@ def maps_to_try(
 def pairs_to_try(
     kernels: Sequence[Any], maps: Sequence[str], options: FitOptions, source: Source
 ) -> list[tuple[ShiftInvariantKernel, str]]:
-    """Return the kernels with the maps that go with them, in the order of both.
-
-    Raises
-    ------
-    ParameterError
-        If a kernel has no length scale, or one that does not fit the inputs; if a kernel goes with
-        none of the maps.
-    DataError
-        If there are too few rows.
-    """
+    """Return the kernels with the maps that go with them, in the order of both."""
     if "identity" in maps or options.is_identity or not kernels:
         raise ParameterError(
             "a search needs a kernel with a length scale and its random features, not the linear "

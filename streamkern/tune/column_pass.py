@@ -92,30 +92,7 @@ def survey(
     more_to_come: bool = False,
     checkpoint: Checkpoint | None = None,
 ) -> Survey:
-    """Read the rows once, lightly.
-
-    Parameters
-    ----------
-    source : Source
-    options : FitOptions
-    plan : Plan
-    n_sample : int
-        Rows of the sample.
-    index : RowIndex, optional
-        Without rows; filled on the way.
-    like : Template, optional
-        Whose standardisation is taken, whatever these columns hold.
-    more_to_come : bool
-        Targets that are all equal here are no error, and columns that are constant here are kept,
-        but where all are: in units of their size, or 1 for zeros, if inputs are standardised.
-    checkpoint : Checkpoint, optional
-        Where the sums are saved.
-
-    Raises
-    ------
-    DataError
-        If rows cannot be used: not finite, all targets equal, all inputs constant.
-    """
+    """Read the rows once, lightly."""
     passed = accumulate(
         source,
         Together(

@@ -151,15 +151,7 @@ class Solved:
 
 
 def nested_sizes(n_components: int, nesting: int = 2) -> list[int]:
-    """Return D, D / 2, D / 4 and so on, ascending from about 64.
-
-    Parameters
-    ----------
-    n_components : int
-        D.
-    nesting : int
-        They are multiples of this and of 2; 0 for D alone.
-    """
+    """Return D, D / 2, D / 4 and so on, ascending from about 64."""
     sizes = [n_components]
     step = math.lcm(nesting, 2)
     while nesting and sizes[-1] >= 2 * max(_SMALLEST_SIZE, step):
@@ -175,29 +167,7 @@ def solve_folds(
     sizes: Sequence[int] | None = None,
     leave_one_out: LeaveOneOutCurve | None = None,
 ) -> Solved:
-    """Choose the penalty, and the number of features, from the moments of folds, and solve.
-
-    Parameters
-    ----------
-    folds : ByFold, or a task of one
-    options : PenaltyOptions
-    intercept : bool
-    sizes : sequence of int, optional
-        Numbers of leading features to choose from: the smallest whose error is within one
-        standard error of the best.  By default all features.
-    leave_one_out : callable, optional
-        Reads the rows for the errors without each of them, where alpha is 'loo'.
-
-    Returns
-    -------
-    Solved
-
-    Raises
-    ------
-    ParameterError
-        If there are several sizes to choose from and no cross-validation to choose by, or fewer
-        than 2 folds that have rows to validate on.
-    """
+    """Choose the penalty, and the number of features, from the moments of folds, and solve."""
     folds = folds if is_task(folds) else shared(folds)
     if options.is_fixed and (sizes is None or len(sizes) == 1):
         total = kept(task(total_of, folds, sizes and sizes[0], name="total"))

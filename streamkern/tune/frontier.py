@@ -65,17 +65,7 @@ def map_in_words(tried: Mapping[str, Any]) -> str:
 def configurations(
     attempts: Sequence[Attempt], chosen: Attempt, plan: Plan, n_folds: int
 ) -> tuple[Configuration, ...]:
-    """Return what was tried, the best length scale of each, the cheapest first.
-
-    Parameters
-    ----------
-    attempts : sequence of Attempt
-    chosen : Attempt
-    plan : Plan
-        Of the fit.
-    n_folds : int
-        Of the fit.
-    """
+    """Return what was tried, the best length scale of each, the cheapest first."""
     best: dict[tuple[str, str, str, int], Attempt] = {}
     for attempt in attempts:
         name = _name_of(attempt)

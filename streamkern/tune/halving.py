@@ -173,31 +173,6 @@ def search(
 ) -> Search:
     """Choose among metrics, kernels, maps and length scales on the sample of a survey.
 
-    Parameters
-    ----------
-    contenders : sequence of Contender
-        Their surveys are of the same rows.  Each kernel is tried at 13 length scales, from an
-        eighth of its own to eight times it, and farther as long as the last of them is within a
-        standard error of the best, up to 4,096 times.  The best goes on to the last rung, at as
-        many features as the sample allows; with several maps or metrics, the best kernel of each:
-        what few features say of a map may not hold for many.
-    options : FitOptions
-    plan : Plan
-        Of the fit.
-    n_rows : int
-        Of the samples, how many rows are searched on: `large_sample`, or `budgeted_rows`.
-    budget : Budget, optional
-        What the trials may take.  The rungs have equal parts of it, and what one leaves, the next
-        ones have too: up to 25 length scales of everything on the first, and then as many of the
-        best as can be paid.
-    spent : Spent, optional
-        What was spent of the budget before.
-    feature_map : str, optional
-        The family of maps of a plain fit: the first kernel with it, at its own length scale, is
-        compared with what was found, on the last rung.
-    folds : ndarray of shape (m,), int, optional
-        The folds of the rows of the sample on the last rung; by default they are thirds.
-
     References
     ----------
     Jamieson and Talwalkar (2016), "Non-stochastic best arm identification and hyperparameter

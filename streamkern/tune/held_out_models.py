@@ -48,23 +48,7 @@ def solve_without(
     intercept: bool,
     few: tuple[int, Sparsifier] | None = None,
 ) -> dict[int, Any]:
-    """Leave out every fold in turn, and solve for what is left of the moments.
-
-    Parameters
-    ----------
-    folds : task of ByFold, or ByFold that is `shared` already
-    alpha : float, or ndarray of shape (q,)
-    n_components : int
-        The leading features that the solution is on, or that a sparse one is chosen from.
-    intercept : bool
-    few : tuple of int and Sparsifier, optional
-        The number of features of a sparse solution, and what chooses them.
-
-    Returns
-    -------
-    dict of int to task of LeftOut
-        By the number of the fold; they stay where they are made.
-    """
+    """Leave out every fold in turn, and solve for what is left of the moments."""
     numbers: list[int] = run(task(folds_with_rows, folds, name="folds"))
     total = kept(task(total_of, folds, n_components, name="total"))
     parts = {k: task(part_of, folds, k, n_components, name=f"part-{k}") for k in numbers}

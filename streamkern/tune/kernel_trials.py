@@ -119,20 +119,7 @@ class Trial:
         weights: Floats | None = None,
         folds: Array | None = None,
     ) -> list[Attempt]:
-        """Cross-validate the kernel at several multiples of its length scale.
-
-        Parameters
-        ----------
-        X : ndarray of shape (m, p)
-            Rows of the sample, as the map gets them.
-        y : ndarray of shape (m, q)
-            Of mean 0 and deviation 1.
-        factors : sequence of float
-        weights : ndarray of shape (m,), optional
-            How often each row counts; all count once by default.
-        folds : ndarray of shape (m,), int, optional
-            The fold of every row; by default they are thirds.
-        """
+        """Cross-validate the kernel at several multiples of its length scale."""
         if folds is None:
             cuts = np.linspace(0, len(y), N_FOLDS + 1).astype(int)[1:]
             folds = np.searchsorted(cuts, np.arange(len(y)), side="right")

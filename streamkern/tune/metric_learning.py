@@ -70,14 +70,7 @@ class LearntMetric:
     spent: Spent
 
     def reported(self, report: dict[str, Any], place: int = 0) -> dict[str, Any]:
-        """Return the report of moments with how the metric was learnt, and which round was kept.
-
-        Parameters
-        ----------
-        report : dict
-        place : int
-            Of the contender whose metric they have, in the order of `contenders`.
-        """
+        """Return the report of moments with how the metric was learnt, and which round was kept."""
         seconds = report["seconds"]
         kept = list(self.contenders)[place]
         rounds = {"rounds": [each.as_dict() for each in self.rounds], "kept": kept}
@@ -86,15 +79,7 @@ class LearntMetric:
 
 
 def check_metric_of(options: FitOptions, kernels: Sequence[Kernel], source: Source) -> None:
-    """Raise an error unless a metric can be learnt, or taken, for these kernels and rows.
-
-    Raises
-    ------
-    ParameterError
-        If there is a metric, and a kernel has no length scale, or one for every input, or parts.
-    DataError
-        If a metric is to be learnt of too few rows.
-    """
+    """Raise an error unless a metric can be learnt, or taken, for these kernels and rows."""
     if options.metric is None:
         return
     if learning_of(options.metric) and source.n_samples < _FEWEST_ROWS:
@@ -112,14 +97,6 @@ def in_metric(
     """Return the survey with the metric that the options say, and how it was learnt if it was.
 
     Where it was, there are several to choose from, the best first, each with a pair of its own.
-
-    Parameters
-    ----------
-    seen : Survey
-        With a sample of `options.sample_rows` where the metric is to be learnt.
-    options : FitOptions
-    pairs : sequence of (Kernel, str)
-        Kernels and families of maps.
     """
     metric, learnt = options.metric, None
     if metric is None:
@@ -136,15 +113,6 @@ def learnt_metric(seen: Survey, options: FitOptions, pairs: Sequence[Pair]) -> L
     """Learn a metric for each of some kernels and maps, and return those that predict best.
 
     The best two kernels of every map have a first metric; the best two pairs of these go on.
-
-    Parameters
-    ----------
-    seen : Survey
-        With a large sample.
-    options : FitOptions
-        With a metric that is to be learnt.
-    pairs : sequence of (Kernel, str)
-        Kernels and families of maps, in the order that ties go by.
 
     References
     ----------

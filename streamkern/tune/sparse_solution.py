@@ -37,23 +37,6 @@ def solve_sparse(folds: Any, solved: Solved, options: SparseOptions, *, intercep
     Where there are folds, the error left out is found for K features; or for 1, 2, 3, 4, 6, 8, 11
     and so on, of which the fewest are taken that are within one standard error of the best.  If
     none are, the solution stays as it is.
-
-    Parameters
-    ----------
-    folds : ByFold, or a task of one
-    solved : Solved
-        On D features.
-    options : SparseOptions
-    intercept : bool
-
-    Returns
-    -------
-    Solved
-
-    Raises
-    ------
-    ParameterError
-        If K is more than D.
     """
     D = len(solved.solution.coef)
     sizes = sparse_sizes(D) if options.is_chosen else [checked_size(options.n_components, D)]
