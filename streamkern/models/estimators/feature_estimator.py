@@ -72,42 +72,32 @@ class FeatureEstimator(
         checkpoint: str | Path | None = None,
         keep_moments: bool = False,
     ) -> Self:
-        """Fit the model.
+        """Fit the model in two passes; a classifier reads the labels first, and rows once more to calibrate.
 
         Parameters
         ----------
-        X : Source, array_like, dask.array.Array or dask.dataframe.DataFrame, of shape (n, p)
-            A source, such as `open_hdf5` returns, brings its own targets and weights.  Lazy chunks
-            of unknown size are computed once more, for their lengths.
-        y : array_like or Dask collection of shape (n,) or (n, q)
+        X : Source, array_like, data frame or Dask collection, of shape (n, p)
+            A source, such as `open_hdf5` returns, brings its own targets and weights.
+        y : array_like or Dask collection, of shape (n,) or (n, q)
+            Targets, or labels (n,): text, bytes, booleans or whole numbers; NaN, None and '' are missing.
         sample_weight : array_like or Dask collection of shape (n,), optional
-            Numbers of at least 0: a row of weight s counts as s equal rows, and one of weight 0 as
-            none, whatever it holds.  In double precision the two fits agree to 1e-9 in
-            coefficients, intercept, errors and degrees of freedom, and in the curve of a penalty
-            that is chosen by 'gcv' or 'evidence', as far as the condition of the system does not
-            magnify their rounding.  Rows are dealt to folds by their places, so
-            cross-validation agrees only where folds hold the same rows.  So does the median length
-            scale where the equal rows are 1,024 or fewer; else both are of samples.  Landmarks are
-            chosen by weight from a sample whose rows are drawn without, so they are near those of
-            the equal rows, not the same.
-        like : DataMoments, RandomFeatureRidge, or path of either, optional
-            Whose map, standardisation and precision are taken, instead of those that the options
-            and the rows would give.
+            Numbers of at least 0: a row of weight s counts as s equal rows.  Rows are dealt to folds by
+            their places, so cross-validation agrees only where folds hold the same rows.
+        like : DataMoments, estimator, or path of either, optional
+            Whose map, standardisation and precision are taken, and the classes and their weights.
         checkpoint : path, optional
-            A folder where sums are saved as they are made.  The same fit goes on from there when it
-            was stopped; `report_["resumed_shards"]` is what it did not read again.
+            A folder where sums are saved.  The same fit goes on from there after it was stopped;
+            `report_["resumed_shards"]` is what it did not read again.
         keep_moments : bool
-            Leave the moments of folds where they are as `moments_`, about 4 D^2 bytes a fold:
-            `partial_fit` adds rows to them, and `write_report` makes of them the models that
-            predict rows which they have not seen.  For `update` and `forget` begin with
-            `partial_fit`, whose moments know their rows, which takes 9 bytes for each.
+            Keep the moments as `moments_`, about 4 D^2 bytes a fold: `partial_fit` adds rows to them,
+            and `write_report` needs no pass to predict rows by models that have not seen them.
 
         Raises
         ------
         ParameterError
             If an option has a value that it cannot have.
         DataError
-            If the rows cannot be used.
+            If the rows or their labels cannot be used.
         CheckpointError
             If the folder is in use, or belongs to a fit that differs.
         InsufficientMemoryError
@@ -142,39 +132,27 @@ class FeatureEstimator(
     ) -> Self:
         """Choose the length scale, and among kernels and maps, and fit the model with them.
 
-        The choice is made on a spread sample of the rows, by cross-validation at a reduced number
-        of features, halving the candidates successively; the rows are read once more than the
-        light first pass, as in `fit`.  `kernel_` and `report_["feature_map"]` are what was chosen,
-        `report_["tuning"]` what was tried, and `report_["frontier"]` the error of every kernel, map
-        and number of features that was tried, against the seconds that it would take on all rows.
-
-        The search leaves out thirds of the sample in turn and has a grid of penalties of its own;
-        `alpha` and the folds are for the fit.  To fit other rows alike, with the same kernel, map
-        and metric, give `fit` this model as `like`; `kernel_` is of columns that are not constant.
+        The choice is made on a sample of the rows by successive halving with cross-validation, before
+        the pass that fits.  `kernel_` and `report_["feature_map"]` are what was chosen,
+        `report_["tuning"]` what was tried, and `report_["frontier"]` the error of each kernel, map and
+        number of features against the seconds that it would take on all rows.
 
         Parameters
         ----------
         X, y, sample_weight
-            As in `fit`.  Rows of the sample count by their weights.
-        kernels : ShiftInvariantKernel, its name, sequence of them, or 'auto', optional
-            Each is tried at 13 length scales, from an eighth of its own to eight times it, and then
-            near the best of them; by default `kernel` alone.  'auto' is `kernel`, Gaussian, Matern
-            5/2, 3/2 and 1/2, and Laplacian; so are maps 'auto' with a kernel left as it is.
-        maps : str, sequence of str, or 'auto', optional
-            Families of maps, named as `feature_map`; by default that alone.  'auto' is orthogonal
-            Fourier features, the kernel at landmarks, and a grid of frequencies for up to three
-            inputs, as far as they are for the kernel.
-        budget : float or str, optional
-            What the search may take.  A number is of passes: of the multiply-adds of a fit to all
-            rows at `n_components`, of which a trial takes a known part, so that the choice is the
-            same every time.  A text such as '120s', '5m' or '1h' is time on the clock, and the
-            choice depends on the machine.  Kernels and maps are 'auto' then, unless they are
-            given; the sample, the length scales and the features grow with it.  The passes of the
-            fit come on top.
-        checkpoint : path, optional
-            As in `fit`; the search is made again.
-        keep_moments : bool
             As in `fit`.
+        kernels : Kernel, its name, sequence of them, or 'auto', optional
+            Each is tried at length scales from an eighth of its own to eight times it; by default
+            `kernel` alone.  'auto' adds Gaussian, Matern 5/2, 3/2 and 1/2, and Laplacian.
+        maps : str, sequence of str, or 'auto', optional
+            Names as of `feature_map`; by default that alone.  'auto' is orthogonal Fourier features,
+            the kernel at landmarks, and a grid of frequencies for up to three inputs.
+        budget : float or str, optional
+            A number of passes, of the work of a fit to all rows; or time such as '120s', '5m' or '1h',
+            and then the choice depends on the machine.  Kernels and maps are 'auto' then, unless they
+            are given; the sample and the features grow with it.  The fit comes on top.
+        checkpoint, keep_moments
+            As in `fit`; the search is made again.
 
         Raises
         ------
@@ -200,28 +178,18 @@ class FeatureEstimator(
     ) -> DataMoments:
         """Read the rows as `fit` does, and return their moments: all that `solve` needs.
 
-        They can be saved, merged with those of other rows, and relieved of rows, and they keep the
-        names of columns of a data frame.
+        They can be saved and merged with those of other rows, and rows can be removed from them.
 
         Parameters
         ----------
-        X, y, sample_weight
+        X, y, sample_weight, checkpoint
             As in `fit`.
-        like : DataMoments, RandomFeatureRidge, or path of either, optional
-            Whose map, standardisation, precision and number of folds are taken, so that the two
-            merge, instead of those that the options and the rows would give.  A fold may then
-            have no rows.
-        checkpoint : path, optional
-            As in `fit`.
+        like : DataMoments, estimator, or path of either, optional
+            As in `fit`; the number of folds is taken too, so that the two merge.
 
         Returns
         -------
         DataMoments
-
-        Raises
-        ------
-        ParameterError, DataError, InsufficientMemoryError
-            As in `fit`.
         """
         template = template_of(like)
         # This model stays as it is: moments are not what it was fitted to.
@@ -234,21 +202,20 @@ class FeatureEstimator(
     def solve(self, moments: DataMoments, *, keep_moments: bool = False) -> Self:
         """Fit the model to moments, without reading rows.
 
-        The map and what else the moments were made by is theirs, whatever this model's options.
+        The map, and what else the moments were made by, is theirs, whatever this model's parameters.
 
         Parameters
         ----------
         moments : DataMoments
-            Of at least `n_components` features, the leading ones of which are taken; or all that
-            there are, for the identity map.
+            Of at least `n_components` features, the leading ones of which are taken.
         keep_moments : bool
-            As in `fit`; rows can then be updated with and forgotten too, if the moments know
-            theirs.
+            As in `fit`; rows can then be added and removed, if the moments know their rows.
 
         Raises
         ------
         ParameterError
-            If there are fewer features, no folds to choose by, or rows to be left out one by one.
+            If there are fewer features, no folds to choose or to calibrate by, no classes for a
+            classifier, or if the choice reads rows.
         InsufficientMemoryError
             If this process cannot hold the system of equations.
         SingularSystemError
@@ -273,30 +240,28 @@ class FeatureEstimator(
         Raises
         ------
         ParameterError
-            If the model does not keep its moments, or these do not know their rows, or has other
-            parameters than they are made by.
+            If the model does not keep its moments, these do not know their rows, or parameters that
+            decide the map have changed.
         DataError
-            If rows are in already, cannot be used, or have other inputs or targets.
-        InsufficientMemoryError
-            If the job cannot fit, before the first read.
+            If rows are in already, cannot be used, or have other inputs, targets or classes.
         """
         return self._grow(X, y, sample_weight, repeated_rows=repeated_rows)
 
     @job("forget")
     def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Take rows out of a model that keeps its moments, as if they had never been in.
+        """Remove rows from a model that keeps its moments, as if they had never been in.
 
-        The map stays as it was chosen when they were in.
+        The map and the classes stay as they were chosen when the rows were in.
 
         Parameters
         ----------
         X, y, sample_weight
-            The rows, with the weights that they have in the model.
+            The rows, with the targets and weights that they have in the model.
 
         Raises
         ------
         ParameterError
-            If the model does not keep its moments.
+            If the model does not keep its moments, or these do not know their rows.
         DataError
             If a row was never in, or not as often as it is here, if none would be left, or if the
             rows outweigh the others so far that the digits of these are gone.

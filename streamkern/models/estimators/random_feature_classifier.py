@@ -128,31 +128,21 @@ class RandomFeatureClassifier(ClassEstimator, FeatureEstimator):
         *,
         like: Any = None,
     ) -> Self:
-        """Add rows to those that the model was made of, which are not read again.
+        """Add rows to those that the model was made of, as `RandomFeatureRidge.partial_fit` does.
 
-        The regression on +1 and -1 grows as `RandomFeatureRidge.partial_fit` says: all calls
-        together, in any order after the first, are `fit` on all rows, like the first ones, up to
-        rounding.  A call may have rows of one class alone.
-
-        Rows are not read again to calibrate by, so the sigmoid of `calibration` 'sigmoid' is
-        another one than that of `fit`: it follows from sums over the scores of every fold by the
-        model without it, which the moments tell, whatever rows came and went.  On those scores its
-        log loss is not above that of the shares of the classes alone, and its mean probability is
-        near the share, but it can be coarser than that of `fit`; `calibrate` on rows held out takes
-        another one, until rows come or go again.  A penalty that is set after a call counts when
-        rows next come or go.
+        Rows are not read again to calibrate by: the sigmoid follows from the scores of every fold by
+        the model without it, as the moments tell them, and can be coarser than that of `fit`.
+        `calibrate` on rows held out takes another one, until rows come or go again.
 
         Parameters
         ----------
         X, y
             As in `fit`.
         classes : array_like of shape (K,), optional
-            All labels that there will be; by default those of `like`, or of the rows of the first
-            call.  Later calls need not repeat them.
+            All labels that there will be; by default those of `like`, or of the first call.
         sample_weight : array_like of shape (n,), optional
-        like : DataMoments, RandomFeatureClassifier, or path of either, optional
-            In the first call, whose map and standardisation are taken, and whose classes and their
-            weights if `classes` names none.
+        like : DataMoments, estimator, or path of either, optional
+            In the first call, whose map, classes and their weights are taken.
 
         Raises
         ------

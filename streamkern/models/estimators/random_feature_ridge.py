@@ -194,35 +194,26 @@ class RandomFeatureRidge(
     ) -> Self:
         """Add rows to those that the model was made of, which are not read again.
 
-        The first call fits as `fit` does, and keeps the moments.  It decides the map: length scale,
-        standardisation and landmarks.  Columns that are constant in it are not left out: where they
-        vary later they count in units of their value then, or of 1 where that is smaller.  The
-        moments of further rows are added to those that are there; so are rows to those of a `fit`,
-        `tune` or `solve` with `keep_moments=True`.  So all calls together, in any order after
-        the first, are `fit` on all rows, like the first ones (its `like`), up to rounding: to about
-        1e-9 in double precision.  They predict what a plain `fit` on all rows does, in any order,
-        where nothing follows from the first rows: with a given length scale, `standardize=False`,
-        and paired random Fourier features or the identity map.  Rows that come again count again.
+        The first call decides the map: length scale, standardisation and landmarks.  All calls
+        together, in any order after the first, are `fit` on all rows like the first ones (its
+        `like`), up to rounding: to about 1e-9 in double precision.  Rows that come again count again.
 
-        The system is solved when a fitted attribute or a prediction is next asked for, not in every
-        call.  Parameters that are changed meanwhile count from then on where only the solution
-        reads them, as the penalty, `sparse` and `fit_intercept`; those that decide the map and the
-        number of folds are refused.  `alpha='cv'` deals the rows of every call to folds, so the
-        penalty is chosen on other folds than those of one fit; a number, 'gcv' and 'evidence' are
-        the same.  Rows may be fewer than folds, of which two have rows when the system is solved.
+        The system is solved when a fitted attribute or a prediction is next asked for.  Until then
+        the penalty, `sparse` and `fit_intercept` may change; what decides the map may not.  Columns
+        that are constant in the first call count in units of their value, or of 1 if that is larger.
 
         Parameters
         ----------
         X, y, sample_weight
             As in `fit`.
-        like : DataMoments, RandomFeatureRidge, or path of either, optional
+        like : DataMoments, estimator, or path of either, optional
             In the first call, whose map and standardisation are taken instead.
 
         Raises
         ------
         ParameterError
-            If the model was fitted without its moments, has a map and is given another or
-            parameters of another, or if `alpha` is 'loo', which reads all rows again.
+            If the model was fitted without its moments, parameters that decide the map have changed,
+            or `alpha` is 'loo', which reads all rows again.
         DataError
             If the rows cannot be used, or have other inputs or targets than the first.
         InsufficientMemoryError
