@@ -137,7 +137,7 @@ def check_fitted_rows(
     *,
     tolerance: float = 1e-3,
 ) -> None:
-    """Raise DataError unless rows are those of a fit, by their weight and sums of squared errors."""
+    """Raise DataError unless rows are those of a fit, by weight and sums of squared errors."""
     N, q = equations.weight, len(expected)
     spread = columns.weight[-q:] * columns.variance[-q:]
     precision: Precision = "single" if equations.gram.panels[0].dtype == np.float32 else "double"

@@ -72,25 +72,29 @@ class FeatureEstimator(
         checkpoint: str | Path | None = None,
         keep_moments: bool = False,
     ) -> Self:
-        """Fit the model in two passes; a classifier reads the labels first, and rows once more to calibrate.
+        """Fit the model in two passes.
+
+        A classifier reads the labels first, and the rows once more to calibrate.
 
         Parameters
         ----------
         X : Source, array_like, data frame or Dask collection, of shape (n, p)
             A source, such as `open_hdf5` returns, brings its own targets and weights.
         y : array_like or Dask collection, of shape (n,) or (n, q)
-            Targets, or labels (n,): text, bytes, booleans or whole numbers; NaN, None and '' are missing.
+            Targets, or labels (n,): text, bytes, booleans or whole numbers; NaN, None and '' are
+            missing.
         sample_weight : array_like or Dask collection of shape (n,), optional
-            Numbers of at least 0: a row of weight s counts as s equal rows.  Rows are dealt to folds by
-            their places, so cross-validation agrees only where folds hold the same rows.
+            Numbers of at least 0: a row of weight s counts as s equal rows.  Rows are dealt to
+            folds by their places, so cross-validation agrees only where folds hold the same rows.
         like : DataMoments, estimator, or path of either, optional
             Whose map, standardisation and precision are taken, and the classes and their weights.
         checkpoint : path, optional
             A folder where sums are saved.  The same fit goes on from there after it was stopped;
             `report_["resumed_shards"]` is what it did not read again.
         keep_moments : bool
-            Keep the moments as `moments_`, about 4 D^2 bytes a fold: `partial_fit` adds rows to them,
-            and `write_report` needs no pass to predict rows by models that have not seen them.
+            Keep the moments as `moments_`, about 4 D^2 bytes a fold: `partial_fit` adds rows to
+            them, and `write_report` needs no pass to predict rows by models that have not seen
+            them.
 
         Raises
         ------
@@ -132,10 +136,10 @@ class FeatureEstimator(
     ) -> Self:
         """Choose the length scale, and among kernels and maps, and fit the model with them.
 
-        The choice is made on a sample of the rows by successive halving with cross-validation, before
-        the pass that fits.  `kernel_` and `report_["feature_map"]` are what was chosen,
-        `report_["tuning"]` what was tried, and `report_["frontier"]` the error of each kernel, map and
-        number of features against the seconds that it would take on all rows.
+        The choice is made on a sample of the rows by successive halving with cross-validation,
+        before the pass that fits.  `kernel_` and `report_["feature_map"]` are what was chosen,
+        `report_["tuning"]` what was tried, and `report_["frontier"]` the error of each kernel, map
+        and number of features against the seconds that it would take on all rows.
 
         Parameters
         ----------
@@ -145,12 +149,12 @@ class FeatureEstimator(
             Each is tried at length scales from an eighth of its own to eight times it; by default
             `kernel` alone.  'auto' adds Gaussian, Matern 5/2, 3/2 and 1/2, and Laplacian.
         maps : str, sequence of str, or 'auto', optional
-            Names as of `feature_map`; by default that alone.  'auto' is orthogonal Fourier features,
-            the kernel at landmarks, and a grid of frequencies for up to three inputs.
+            Names as of `feature_map`; by default that alone.  'auto' is orthogonal Fourier
+            features, the kernel at landmarks, and a grid of frequencies for up to three inputs.
         budget : float or str, optional
-            A number of passes, of the work of a fit to all rows; or time such as '120s', '5m' or '1h',
-            and then the choice depends on the machine.  Kernels and maps are 'auto' then, unless they
-            are given; the sample and the features grow with it.  The fit comes on top.
+            A number of passes, of the work of a fit to all rows; or time such as '120s', '5m' or
+            '1h', and then the choice depends on the machine.  Kernels and maps are 'auto' then,
+            unless they are given; the sample and the features grow with it.  The fit comes on top.
         checkpoint, keep_moments
             As in `fit`; the search is made again.
 
@@ -202,7 +206,8 @@ class FeatureEstimator(
     def solve(self, moments: DataMoments, *, keep_moments: bool = False) -> Self:
         """Fit the model to moments, without reading rows.
 
-        The map, and what else the moments were made by, is theirs, whatever this model's parameters.
+        The map, and what else the moments were made by, is theirs, whatever this model's
+        parameters.
 
         Parameters
         ----------

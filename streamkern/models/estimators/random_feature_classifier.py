@@ -130,8 +130,8 @@ class RandomFeatureClassifier(ClassEstimator, FeatureEstimator):
     ) -> Self:
         """Add rows to those that the model was made of, as `RandomFeatureRidge.partial_fit` does.
 
-        Rows are not read again to calibrate by: the sigmoid follows from the scores of every fold by
-        the model without it, as the moments tell them, and can be coarser than that of `fit`.
+        Rows are not read again to calibrate by: the sigmoid follows from the scores of every fold
+        by the model without it, as the moments tell them, and can be coarser than that of `fit`.
         `calibrate` on rows held out takes another one, until rows come or go again.
 
         Parameters

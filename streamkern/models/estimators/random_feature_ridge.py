@@ -28,68 +28,59 @@ class RandomFeatureRidge(
 ):
     """Kernel ridge regression by random features, in two passes over the rows.
 
-    Minimises sum_i s_i |y_i - mu - phi(x_i)^T w|^2 + alpha |w|^2, s_i being the weight of a row, 1
-    by default, and phi(x)^T phi(x') equal to the kernel in expectation.  Rows may be more than
-    memory holds: memory grows with D^2, not with n.  Work runs on the current Dask scheduler.
+    Minimises sum_i s_i |y_i - mu - phi(x_i)^T w|^2 + alpha |w|^2, where s_i is the weight of a row
+    and phi(x)^T phi(x') is the kernel in expectation.  Memory grows with D^2, not with n.  Work
+    runs on the current Dask scheduler.
 
     Parameters
     ----------
     kernel : Kernel or str
-        By default Gaussian with the median length scale; or its name, or what the command line
-        takes for --kernel, such as 'matern32' or 'gaussian[0-2]*periodic(period=7)[3]'.
+        By default Gaussian with the median length scale.  A text is a name such as 'matern32', or
+        an expression such as 'gaussian[0-2]*periodic(period=7)[3]'.
     n_components : int or 'auto'
-        D, the number of features; with pairs, of D / 2 frequencies, the last of which has a cosine
-        alone, of random phase, where D is odd.  'auto' makes 4,096, or fewer where there are fewer
-        rows, and keeps the smallest of 64, 128, ... of them whose cross-validated error is within
-        one standard error of the best, without reading the rows again.
+        D, the number of features.  'auto' makes up to 4,096, and keeps the smallest of 64, 128, ...
+        whose cross-validated error is within one standard error of the best.
     alpha : float, sequence of float, or {'cv', 'gcv', 'evidence', 'loo'}
-        The penalty, in the units of the sum of squares: not divided by n.  Or penalties to choose
-        from by cross-validation; or how to choose: by cross-validation, robust generalised
-        cross-validation, the evidence, for which the rows are not read again, or by leaving out
-        every row in turn, exactly, in one more pass.  One penalty for several targets has the
-        least error as a share of their variances, averaged; by 'loo' the least mean squared error
-        of the targets as they are, as in `sklearn.linear_model.RidgeCV`.
+        The penalty, in units of the sum of squares, not divided by n.  Or penalties to choose from
+        by cross-validation.  Or how to choose: cross-validation, robust generalised
+        cross-validation, the evidence, or exact leave-one-out, which takes one more pass.  With
+        several targets, errors are divided by the targets' variances and averaged; with 'loo' they
+        are taken as they are, as in `sklearn.linear_model.RidgeCV`.
     alphas : sequence of float, optional
-        What to choose from, where `alpha` says how; by default 30 penalties between the precision
-        floor and the largest eigenvalue of G.
+        What to choose from if `alpha` says how; by default 30 penalties from the precision floor to
+        the largest eigenvalue of G.
     n_folds : int
-        K, the parts that cross-validation leaves out in turn.
+        K of cross-validation.
     fold_by : {'auto', 'shards', 'rows', 'blocks'}
-        How rows are dealt to folds: whole shards by a seeded shuffle, which costs no memory while
-        rows are read; rows, spread evenly by a seeded rule; or contiguous blocks, for rows in the
-        order of time.  'auto' is shards where there are 4 a fold, else rows.
+        How rows are dealt to folds: whole shards in a seeded shuffle, which takes no memory while
+        rows are read; single rows by a seeded rule; or contiguous blocks, for rows in the order of
+        time.  'auto' is shards if there are 3 a fold, else rows.
     per_target : bool
         Choose one penalty for every target, instead of one for all.
     one_standard_error : bool
         Choose the largest penalty whose error is within one standard error of the least.
     sparse : int or 'auto', optional
-        K, the number of features that are kept of the D: the model predicts in K cosines.  'auto'
-        keeps the fewest of 1, 2, 3, 4, 6, 8, 11, 16, ... D whose cross-validated error is within
-        one standard error of the best; every fold is predicted with features chosen without it.
+        K, how many of the D features to keep.  'auto' keeps the fewest of 1, 2, 3, 4, 6, 8, ... D
+        whose cross-validated error is within one standard error of the best.
     sparse_method : {'forward', 'omp', 'lasso'}
-        How they are chosen: each the one that lowers the sum of squares most; orthogonal matching
-        pursuit; or the path of the lasso.  The coefficients are those of ridge, whichever it is.
+        How they are chosen: forward selection, orthogonal matching pursuit, or the path of the
+        lasso.  The coefficients are those of ridge.
     feature_map : str
-        Fourier features of frequencies that are random, 'orthogonal' or independent ('iid'); by
-        fast transforms, for hundreds of inputs ('sorf'); at Sobol or Halton points ('qmc',
-        'halton'); on a 'grid', for one to three inputs.  The kernel at landmarks, for every kernel:
-        'nystroem', 'nystroem-uniform' or 'nystroem-pivoted'.  'binning' for the Laplacian kernel;
-        'sketch' for the polynomial one; 'identity' for the inputs as features, D = p of them;
-        'auto', for `tune` alone, is a short list to choose from.
+        Random Fourier features, 'orthogonal' or independent ('iid'); by fast transforms for
+        hundreds of inputs ('sorf'); quasi-Monte Carlo ('qmc', 'halton'); on a 'grid' for one to
+        three inputs.  The kernel at landmarks: 'nystroem', 'nystroem-uniform', 'nystroem-pivoted'.
+        'binning' for the Laplacian kernel, 'sketch' for the polynomial one, 'identity' for the
+        inputs as features, and 'auto', in `tune` alone.
     paired : bool
         Cosine and sine of every frequency, or cosines with random phases.
     metric : str, or ndarray of shape (p, p), optional
         M: the kernel takes (x - x')^T M (x - x') of standardised rows for the squared distance.
-        'learn' takes the average gradient outer product of a fit for the metric of the next one, in
-        up to four rounds, or ROUNDS of 'learn:ROUNDS', and keeps the round that predicts rows held
-        out best, or plain distances where no round does better by more than a standard error;
-        'diagonal' or 'diagonal:ROUNDS' learns one weight an input, as 'learn' does for the
-        Laplacian kernel, whose distance is along the axes.  That is done on a sample of up to
-        16,384 rows, at up to 1,024 features, and takes 10 rows an input.  The length scale is
-        chosen again in every round.
+        'learn' takes the average gradient outer product of a fit on a sample as the metric of the
+        next fit, in up to four rounds ('learn:ROUNDS'), and keeps the round that predicts held-out
+        rows best.  'diagonal' learns one weight for each input.
     standardize : bool
-        Take inputs less their means, over their standard deviations; where fewer than a tenth of
-        the rows depart from the value that all others have, over what it would be if a tenth did.
+        Take inputs less their means, over their standard deviations.  If fewer than a tenth of the
+        rows depart from a column's usual value, its deviation is what it would be if a tenth did.
     fit_intercept : bool
     precision : {'single', 'double'}
         Of features and products, which are summed in double.
@@ -107,32 +98,24 @@ class RandomFeatureRidge(
         With its length scale resolved.
     alpha_ : float
     metric_ : ndarray of shape (p, p)
-        M, the identity where no metric was given or learnt; 0 for inputs that are left out.
+        M, the identity if no metric was given or learnt; 0 for inputs that are left out.
     report_ : dict
-        Rows, seconds, memory and diagnostics of the fit.  `errors_from` says whether `train_rmse`
-        and `cv_rmse` are told by the 'moments', or by the 'rows', or are a 'bound', where residuals
-        are smaller than the rounding of sums.
+        Rows, seconds, memory and diagnostics of the fit.
     penalty_curve_ : PenaltyCurve or None
         What the penalty was chosen by, with the errors of every fold; not saved.
     moments_ : DataMoments or None
-        Of all rows that are in, where they were to be kept or rows come and go; not saved with the
-        model, but by themselves.
+        Of the rows, if they are kept or rows come and go; not saved with the model.
     recipe_ : Recipe or None
-        How a table became the inputs, where it was not numbers alone, or `convert` wrote it.
+        How a table became the inputs.
     n_features_in_ : int
-        Columns of the rows that were fitted, before a recipe makes inputs of them.
+        Columns of the rows, before a recipe makes inputs of them.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where a data frame or a table had some.  Predictions ask a frame for the same:
-        in any order and among others where there is a recipe.
+        Their names.  Predictions ask a data frame for the same.
 
     Notes
     -----
-    Of features that are there already this is `sklearn.linear_model.RidgeCV` out of core, where
-    `feature_map` is 'identity', `standardize` False, `precision` 'double' and `alpha` 'loo', with
-    its grid as `alphas` and its `alpha_per_target` as `per_target`; `n_folds` in `fold_by` 'blocks'
-    are its `cv` with `scoring` 'neg_mean_squared_error', and `penalty_curve_` has the means of its
-    `cv_results_`.  A target of 1 and -1, or one for every class of several, makes it
-    `RidgeClassifierCV`.
+    With `feature_map` 'identity', `standardize` False, `precision` 'double' and `alpha` 'loo' this
+    is `sklearn.linear_model.RidgeCV` out of core.
 
     References
     ----------
@@ -196,11 +179,13 @@ class RandomFeatureRidge(
 
         The first call decides the map: length scale, standardisation and landmarks.  All calls
         together, in any order after the first, are `fit` on all rows like the first ones (its
-        `like`), up to rounding: to about 1e-9 in double precision.  Rows that come again count again.
+        `like`), up to rounding: to about 1e-9 in double precision.  Rows that come again count
+        again.
 
         The system is solved when a fitted attribute or a prediction is next asked for.  Until then
         the penalty, `sparse` and `fit_intercept` may change; what decides the map may not.  Columns
-        that are constant in the first call count in units of their value, or of 1 if that is larger.
+        that are constant in the first call count in units of their value, or of 1 if that is
+        larger.
 
         Parameters
         ----------
@@ -212,8 +197,8 @@ class RandomFeatureRidge(
         Raises
         ------
         ParameterError
-            If the model was fitted without its moments, parameters that decide the map have changed,
-            or `alpha` is 'loo', which reads all rows again.
+            If the model was fitted without its moments, parameters that decide the map have
+            changed, or `alpha` is 'loo', which reads all rows again.
         DataError
             If the rows cannot be used, or have other inputs or targets than the first.
         InsufficientMemoryError
