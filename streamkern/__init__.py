@@ -47,11 +47,10 @@ if TYPE_CHECKING:
         StructuredFourierFeatures,
         TensorSketch,
     )
-    from streamkern.models.window_fit import fit_window
     from streamkern.monitor import progress
     from streamkern.predict.local import LocalClassifier, LocalModel
-    from streamkern.report import write_report
     from streamkern.report.comparison import compare
+    from streamkern.report.html_page import write_report
     from streamkern.report.onnx import to_onnx
     from streamkern.sources import open_hdf5
     from streamkern.sources.preprocessing import Recipe
@@ -94,7 +93,6 @@ _HOMES = {
     "compare": "report.comparison",
     "connect": "engine.cluster",
     "convert": "storage.table_conversion",
-    "fit_window": "models.window_fit",
     "load": "models.estimators",
     "load_moments": "models.data_moments",
     "mended_searches": "models.searching",
@@ -103,7 +101,7 @@ _HOMES = {
     "read_recipe": "storage",
     "sparsify": "models.sparse_models",
     "to_onnx": "report.onnx",
-    "write_report": "report",
+    "write_report": "report.html_page",
 }
 
 __all__ = [
@@ -142,7 +140,6 @@ __all__ = [
     "compare",
     "connect",
     "convert",
-    "fit_window",
     "load",
     "load_moments",
     "mended_searches",

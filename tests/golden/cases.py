@@ -260,11 +260,6 @@ COMMANDS |= {
         "solve both.h5 --out m.h5 --alpha 1",
         "predict m.h5 test.h5 --out p.h5 --proba",
     ),
-    "window": (
-        "window part-0.h5 part-1.h5 part-2.h5 --last 2 --keep kept --out a.h5 --components 32",
-        "window part-1.h5 part-2.h5 part-3.h5 --last 2 --keep kept --out b.h5 --components 32",
-        "predict b.h5 test.h5 --out p.h5",
-    ),
     "components": (
         "pca train.h5 --out pca.h5 --components 4 --random-features 32",
         "transform pca.h5 test.h5 --out z.h5",
@@ -303,7 +298,7 @@ COMMANDS |= {
     f"help-{name}": (f"{name} --help",)
     for name in (
         *("demo", "convert", "inspect", "fit", "tune", "predict", "evaluate", "diagnose"),
-        *("compare", "moments", "merge", "forget", "solve", "window", "pca", "transform"),
+        *("compare", "moments", "merge", "forget", "solve", "pca", "transform"),
         *("export", "show"),
     )
 }
@@ -342,7 +337,6 @@ REFUSED_COMMANDS = (
     "forget files/moments.h5 part-2.h5 --out m.h5",
     "diagnose files/classifier.h5 test.h5",
     "show train.h5",
-    "window part-0.h5 --last 0 --keep kept --out m.h5",
     "pca train.h5 --out m.h5 --components 90 --random-features 16",
 )
 
@@ -382,7 +376,6 @@ def refusals() -> dict[str, Any]:
         "exact": lambda: sk.ExactKernelRidge(max_bytes=1000).fit(X, y),
         "singular": lambda: trained(alpha=0.0, kernel=sk.Gaussian(1e6)).fit(X, y),
         "compact": lambda: sk.sparsify(model, 64),
-        "window": lambda: sk.fit_window(trained(), X, "kept", n_files=2),
     }
     return {"refusals": {name: refused(call) for name, call in calls.items()}}
 
@@ -554,18 +547,6 @@ def moments() -> dict[str, Any]:
     return {"merged": model.coef_, "left": left.coef_, "rows": model.report_["rows"]}
 
 
-def window() -> dict[str, Any]:
-    model = sk.RandomFeatureClassifier(n_components=16, alpha=1.0)
-    for last in (2, 4):
-        files = sk.open_hdf5([f"part-{i}.h5" for i in range(last)], y="label", labels=True)
-        sk.fit_window(model, files, "kept", n_files=2)
-    return {
-        "coef": model.coef_,
-        "probabilities": model.predict_proba(rows(9, 1)[0]),
-        "window": model.ridge_.report_["window"],
-    }
-
-
 def sums() -> dict[str, Any]:
     source = sk.open_hdf5(["train.h5", "part-0.h5"])
     columns = sk.accumulate(source, sk.ColumnStatistics(4), shard_rows=50).statistic
@@ -715,7 +696,7 @@ def read_checkpoint() -> dict[str, Any]:
 
 FUNCTIONS = (
     *(refusals, ridge, growing, growing_classes, boosting, components, transformers, kernels),
-    *(exact, metrics, sparse, tuned, moments, window, sums, containers, read_files),
+    *(exact, metrics, sparse, tuned, moments, sums, containers, read_files),
 )
 CASES = {name: Case(lines) for name, lines in COMMANDS.items()}
 CASES |= {f"python-{each.__name__.replace('_', '-')}": Case(each) for each in FUNCTIONS}
