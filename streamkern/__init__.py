@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     )
     from streamkern.monitor import progress
     from streamkern.predict.local import LocalClassifier, LocalModel
-    from streamkern.report import write_report
     from streamkern.report.comparison import compare
+    from streamkern.report.html_page import write_report
     from streamkern.report.onnx import to_onnx
     from streamkern.sources import open_hdf5
     from streamkern.sources.preprocessing import Recipe
@@ -99,7 +99,7 @@ _HOMES = {
     "read_recipe": "storage",
     "sparsify": "models.sparse_models",
     "to_onnx": "report.onnx",
-    "write_report": "report",
+    "write_report": "report.html_page",
 }
 
 __all__ = [

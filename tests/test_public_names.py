@@ -44,7 +44,6 @@ PUBLIC = {
     "compare",
     "connect",
     "convert",
-    "fit_window",
     "load",
     "load_moments",
     "mended_searches",

@@ -153,7 +153,6 @@ OUT = ("--out", "out.h5", "--components", "16")
         ("fit", "rows.h5", "--map", URL, *OUT),
         ("fit", "rows.h5", "--metric", URL, *OUT),
         ("compare", "rows.h5", "--out", URL),
-        ("window", "rows.h5", "--last", "1", "--keep", URL, *OUT),
     ],
 )
 def test_no_option_has_a_secret_of_a_url_told(words, debug, tmp_path, monkeypatch, capsys):

@@ -10,6 +10,7 @@ import warnings
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
+from click.core import ParameterSource
 
 from streamkern.errors import StreamkernError, StreamkernWarning, first_line
 from streamkern.errors.formatting import json_text, printable
@@ -17,7 +18,9 @@ from streamkern.errors.urls import without_secrets
 from streamkern.runtime.signals import end_at_once, raised, stoppable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
+
+    from streamkern.report.trial_tables import Table
 
     Command = Callable[..., Any]
 
@@ -26,15 +29,9 @@ _UNWRITTEN = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 
 class Say:
-    """How a command speaks: to people on standard output, or to programs with one JSON line.
+    """Output of a command: text on standard output for people, or one line of JSON for programs.
 
-    Parameters
-    ----------
-    as_json : bool
-    quiet : bool
-        No progress on standard error.
-    log_json : bool
-        Everything on standard error is JSON, an object a line.
+    With `quiet` there is no progress on standard error; with `log_json` all there is JSON.
     """
 
     def __init__(self, *, as_json: bool, quiet: bool, log_json: bool = False) -> None:
@@ -58,18 +55,14 @@ class Say:
         from rich.markup import escape
         from rich.table import Table
 
-        table = Table(
-            box=SIMPLE_HEAD if header else None,
-            show_header=bool(header),
-            padding=(0, 1),
-        )
+        is_wide = bool(header)
+        table = Table(box=SIMPLE_HEAD if header else None, show_header=is_wide, padding=(0, 1))
         for i in range(max((len(row) for row in rows), default=0)):
-            right = bool(header) and i > 0
             table.add_column(
                 escape("\n".join(map(printable, header[i].split("\n")))) if header else "",
-                justify="right" if right else "left",
+                justify="right" if is_wide and i > 0 else "left",
                 overflow="fold",
-                no_wrap=bool(header),
+                no_wrap=is_wide,
             )
         for row in rows:
             table.add_row(*(escape(printable(cell)) for cell in row))
@@ -80,6 +73,10 @@ class Say:
             console.width = max(console.width, Console(width=1000).measure(table).maximum)
         console.print(f"[bold]{escape(printable(title))}[/bold]")
         console.print(table)
+
+    def words(self, table: Table, title: str) -> None:
+        """Print a table of a report."""
+        self.table(title, table.rows, table.header)
 
     def result(self, values: dict[str, Any]) -> None:
         """Print the result for programs, as the last line."""
@@ -134,35 +131,35 @@ def common(command: Command) -> Command:
                 fail(_interrupted(kwargs.get("checkpoint")), stopped.exit_status)
             if isinstance(error, KeyboardInterrupt):
                 fail(_interrupted(kwargs.get("checkpoint")), 130)
-            if isinstance(error, StreamkernError):
-                fail(str(error), error.exit_status)
             if isinstance(error, BrokenPipeError):
                 raise  # who reads has read enough, which click says by its exit status
-            if isinstance(error, OSError) and error.errno in _UNWRITTEN and not error.filename:
-                fail(
-                    f"what this command prints cannot be written ({error.strerror}); send it "
-                    f"elsewhere, files it named are whole.",
-                    1,
-                )
-            if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
-                fail("too many files are open; raise ulimit -n, or take fewer workers.", 1)
-            if isinstance(error, MemoryError):
-                fail("out of memory; take fewer components, or shut other programs.", 1)
-            fail(
-                f"unexpected {type(error).__name__} ({first_line(error)}); run again with --debug "
-                f"and report what it prints.",
-                1,
-            )
+            fail(_sentence(error), getattr(error, "exit_status", 1))
 
     return run
 
 
 def _interrupted(checkpoint: str | None) -> str:
-    if checkpoint is None:
-        return "interrupted; the output was not written."
+    again = "; run the same command again to go on from {}, where finished sums are kept"
+    more = "" if checkpoint is None else again.format(checkpoint)
+    return f"interrupted; the output was not written{more}."
+
+
+def _sentence(error: BaseException) -> str:
+    """Return what an error is told by."""
+    if isinstance(error, StreamkernError):
+        return str(error)
+    if isinstance(error, OSError) and error.errno in _UNWRITTEN and not error.filename:
+        return (
+            f"what this command prints cannot be written ({error.strerror}); send it elsewhere, "
+            f"files it named are whole."
+        )
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        return "too many files are open; raise ulimit -n, or take fewer workers."
+    if isinstance(error, MemoryError):
+        return "out of memory; take fewer components, or shut other programs."
     return (
-        f"interrupted; the output was not written; run the same command again to go on from "
-        f"{checkpoint}, where finished sums are kept."
+        f"unexpected {type(error).__name__} ({first_line(error)}); run again with --debug and "
+        f"report what it prints."
     )
 
 
@@ -185,67 +182,75 @@ def _fail(say: Say, sentence: str, status: int, *, debug: bool) -> NoReturn:
     sys.exit(status)
 
 
-def weights_option(command: Command) -> Command:
-    """Give a command the name of the dataset of weights."""
-    return click.option(
-        "--weights",
-        metavar="NAME",
-        help="Dataset of weights, one a row: a row of weight 2 counts as two, of 0 as none.",
-    )(command)
+def options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return what gives a command several options, in the order of its help."""
+
+    def add(command: Any) -> Any:
+        for option in reversed(decorators):
+            command = option(command)
+        return command
+
+    return add
 
 
-def data_options(command: Command) -> Command:
-    """Give a command its data: paths, and the names of the datasets in them."""
-    for option in (
-        weights_option,
-        click.option("--y", "y", default="y", show_default=True, help="Dataset of targets."),
-        click.option("--x", "x", default="X", show_default=True, help="Dataset of inputs."),
-        click.argument("data", nargs=-1, required=True, metavar="DATA..."),
-    ):
-        command = option(command)
-    return command
+def given_options(names: Collection[str]) -> list[click.Parameter]:
+    """Return those of the options named that the command line gives a value to."""
+    context = click.get_current_context()
+    return [
+        parameter
+        for parameter in context.command.params
+        if (name := parameter.name) in names
+        and context.get_parameter_source(name or "") is ParameterSource.COMMANDLINE
+    ]
 
 
-def place_options(command: Command) -> Command:
-    """Give a command the choice of where it runs."""
-    for option in (
-        click.option("--workers", type=click.IntRange(min=1), help="Start so many local workers."),
-        click.option("--scheduler-file", metavar="FILE", help="Join the cluster of this file."),
-        click.option(
-            "--scheduler",
-            metavar="ADDRESS",
-            help="Join the cluster at this address; who answers there can run code as you.",
-        ),
-        click.option(
-            "--trust-cluster-file",
-            is_flag=True,
-            help="Take every option of the file of --cluster: who chose a host, image, address or"
-            " program in it can run code as you.",
-        ),
-        click.option("--cluster", metavar="FILE.yaml", help="Start the cluster of this file."),
-    ):
-        command = option(command)
-    return command
-
-
-def bad_rows_option(command: Command) -> Command:
-    """Give a command the choice of what to do about rows that are not finite."""
-    return click.option(
-        "--on-bad-rows",
-        type=click.Choice(["error", "skip"]),
-        default="error",
-        show_default=True,
-        help="What to do about rows with NaN or infinite values.",
-    )(command)
-
-
-def checkpoint_option(command: Command) -> Command:
-    """Give a command a folder to save what is done, and to go on from."""
-    return click.option(
-        "--checkpoint",
-        metavar="DIR",
-        help="Save sums in this folder as they are made, and go on from there if stopped.",
-    )(command)
+x_option = click.option("--x", default="X", show_default=True, help="Dataset of inputs.")
+weights_option = click.option(
+    "--weights",
+    metavar="NAME",
+    help="Dataset of weights, one a row: a row of weight 2 counts as two, of 0 as none.",
+)
+rows_argument = click.argument("data", nargs=-1, required=True, metavar="DATA...")
+data_options = options(
+    rows_argument,
+    x_option,
+    click.option("--y", default="y", show_default=True, help="Dataset of targets."),
+    weights_option,
+)
+place_options = options(
+    click.option("--cluster", metavar="FILE.yaml", help="Start the cluster of this file."),
+    click.option(
+        "--trust-cluster-file",
+        is_flag=True,
+        help="Take every option of the file of --cluster: who chose a host, image, address or"
+        " program in it can run code as you.",
+    ),
+    click.option(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="Join the cluster at this address; who answers there can run code as you.",
+    ),
+    click.option("--scheduler-file", metavar="FILE", help="Join the cluster of this file."),
+    click.option("--workers", type=click.IntRange(min=1), help="Start so many local workers."),
+)
+bad_rows_option = click.option(
+    "--on-bad-rows",
+    type=click.Choice(["error", "skip"]),
+    default="error",
+    show_default=True,
+    help="What to do about rows with NaN or infinite values.",
+)
+checkpoint_option = click.option(
+    "--checkpoint",
+    metavar="DIR",
+    help="Save sums in this folder as they are made, and go on from there if stopped.",
+)
+dry_run_option = click.option("--dry-run", is_flag=True, help="Print the plan, and read no rows.")
+force_option = click.option("--force", is_flag=True, help="Replace an existing output.")
+model_option = click.option(
+    "--out", required=True, metavar="MODEL.h5", help="The model file to write."
+)
+origin_option = click.option("--no-intercept", is_flag=True, help="Fit through the origin.")
 
 
 def drop_checkpoint(folder: str | None) -> None:
@@ -254,8 +259,3 @@ def drop_checkpoint(folder: str | None) -> None:
 
     if folder is not None:
         remove_checkpoint(folder)
-
-
-def force_option(command: Command) -> Command:
-    """Give a command leave to replace its output."""
-    return click.option("--force", is_flag=True, help="Replace an existing output.")(command)

@@ -20,14 +20,8 @@ if TYPE_CHECKING:
     from streamkern.report.comparison_trials import Comparison, Trial
 
 _HEADER = (
-    "model",
-    "D",
-    "test rmse",
-    "over\nexact",
-    "kernel\nerror",
-    "fit\ns",
-    "test\ns",
-    "matrix\nMB",
+    *("model", "D", "test rmse", "over\nexact"),
+    *("kernel\nerror", "fit\ns", "test\ns", "matrix\nMB"),
 )
 
 
@@ -88,14 +82,13 @@ def compare(say: Say, **options: Any) -> None:
     comparison.json, comparison.png and comparison.svg into DIR.
     """
     from streamkern.cli.compute_place import Place
+    from streamkern.cli.input_rows import source_of
     from streamkern.cli.output_paths import check_outputs
     from streamkern.errors import ParameterError
     from streamkern.errors.formatting import json_text
     from streamkern.models.estimators import RandomFeatureRidge
-    from streamkern.report.comparison import checked_comparison
-    from streamkern.report.comparison import compare as compare_source
+    from streamkern.report import comparison
     from streamkern.report.plots import plot_comparison, pyplot
-    from streamkern.sources import open_hdf5
     from streamkern.storage import make_folder, replacing
 
     try:
@@ -105,7 +98,7 @@ def compare(say: Say, **options: Any) -> None:
             f"--components must be whole numbers with commas between, not "
             f"{options['components']!r}; give some."
         ) from error
-    maps = options["maps"].split(",")
+    maps, n_seeds = options["maps"].split(","), options["seeds"]
     rules = {"fold_by": "auto", "per_target": False, "one_standard_error": False, "alphas": None}
     model = RandomFeatureRidge(
         kernel_named(options["kernel"], options["length_scale"]),
@@ -113,27 +106,17 @@ def compare(say: Say, **options: Any) -> None:
         on_bad_rows=options["on_bad_rows"],
         random_state=options["seed"],
     )
-    checked_comparison(model, components, maps, options["seeds"])
+    comparison.checked_comparison(model, components, maps, n_seeds)
     pyplot()
-    source = open_hdf5(options["data"], options["x"], options["y"], weights=options["weights"])
-    test = None
-    if options["test"]:
-        test = open_hdf5(options["test"], options["x"], options["y"], weights=options["weights"])
+    source = source_of(options)
+    test = source_of(options | {"data": options["test"]}) if options["test"] else None
     folder, force = make_folder(options["out"]), options["force"]
-    results = folder / "comparison.json"
-    pictures = [folder / "comparison.png", folder / "comparison.svg"]
+    results, *pictures = (folder / f"comparison.{form}" for form in ("json", "png", "svg"))
     sources = (source,) if test is None else (source, test)
     check_outputs(options, *sources, outs=[results, *pictures], formats=())
+    sizes = {"n_components": components, "n_seeds": n_seeds, "n_train": options["rows"]}
     with Place.of(options).entered(say):
-        found = compare_source(
-            source,
-            model,
-            n_components=components,
-            maps=maps,
-            n_seeds=options["seeds"],
-            n_train=options["rows"],
-            test=test,
-        )
+        found = comparison.compare(source, model, maps=maps, test=test, **sizes)
     with replacing(results, force=force) as temporary:
         temporary.write_text(json_text(found.as_dict(), indent=1))
     for path in pictures:

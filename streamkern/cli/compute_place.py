@@ -18,14 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Place:
-    """The options of `place_options`.
-
-    Parameters
-    ----------
-    cluster, scheduler, scheduler_file : str, optional
-    trust_cluster_file : bool
-    workers : int, optional
-    """
+    """The options of `place_options`."""
 
     cluster: str | None = None
     trust_cluster_file: bool = False

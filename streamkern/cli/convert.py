@@ -70,27 +70,24 @@ def convert(say: Say, src: str, dst: str, **options: Any) -> None:
     targets = options["targets"]
     if options["no_target"] and targets:
         raise ParameterError("--target and --no-target exclude each other; give one of them.")
+    named = ("categorical", "drop", "weights", "max_levels", "impute", "like", "force")
     result = convert_table(
         src,
         dst,
         targets=None if options["no_target"] else targets,
-        categorical=options["categorical"],
         ordinal=dict(map(_ordered, options["ordinal"])),
         missing=options["missing"] or None,
-        drop=options["drop"],
-        weights=options["weights"],
-        max_levels=options["max_levels"],
-        impute=options["impute"],
         header=not options["no_header"],
-        like=options["like"],
-        force=options["force"],
+        **{name: options[name] for name in named},
     )
     say.line(
         f"{result['rows']:,} rows of {result['n_features']:,} inputs and {result['n_targets']:,} "
         f"target{'s' * (result['n_targets'] != 1)} in {dst}"
     )
     if "columns" in result:
-        _tell_columns(say, result["columns"])
+        rows = list(result["columns"].items())
+        more = [("...", f"and {len(rows) - _SHOWN:,} more")] if len(rows) > _SHOWN else []
+        say.table("Columns", [*rows[:_SHOWN], *more])
     if result.get("unlabelled_rows"):
         say.note(f"{result['unlabelled_rows']:,} rows without a label were left out.")
     if result["missing_rows"]:
@@ -112,11 +109,3 @@ def _ordered(given: str) -> tuple[str, list[str]]:
     if not mark:
         raise ParameterError(f"--ordinal must be NAME=LEAST,...,MOST, not {given}; name the order.")
     return name, [level.strip() for level in levels.split(",")]
-
-
-def _tell_columns(say: Say, columns: dict[str, str]) -> None:
-    """Say what became of the first columns."""
-    rows = list(columns.items())
-    if len(rows) > _SHOWN:
-        rows = [*rows[:_SHOWN], ("...", f"and {len(rows) - _SHOWN:,} more")]
-    say.table("Columns", rows)

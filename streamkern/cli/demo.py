@@ -11,7 +11,6 @@ import click
 from streamkern.cli.common_options import Say, common
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from streamkern._typing import Floats
@@ -21,18 +20,13 @@ _INPUTS = 8
 _ROWS_AT_ONCE = 250_000
 _FEW = 4000
 _TEST = 20_000
+_option = partial(click.option, show_default=True)
 
 
 @click.command()
-@click.option(
-    "--out", default="demo", show_default=True, metavar="DIR", help="Where files are written."
-)
-@click.option(
-    "--rows", type=click.IntRange(min=_FEW), default=4_000_000, show_default=True, help="n."
-)
-@click.option(
-    "--components", type=click.IntRange(min=2), default=1024, show_default=True, help="D."
-)
+@_option("--out", default="demo", metavar="DIR", help="Where files are written.")
+@_option("--rows", type=click.IntRange(min=_FEW), default=4_000_000, help="n.")
+@_option("--components", type=click.IntRange(min=2), default=1024, help="D.")
 @common
 def demo(say: Say, out: str, rows: int, components: int) -> None:
     """Fit a data set whose features do not fit in memory, and compare with smaller ways.
@@ -55,35 +49,25 @@ def demo(say: Say, out: str, rows: int, components: int) -> None:
     say.line(f"Writing {rows:,} rows of {_INPUTS} inputs to {train}, {_TEST:,} to {test}.")
     _write(train, rows, seed=0)
     _write(test, _TEST, seed=1)
-    few = _read(train, _FEW)
-    X_test, y_test = _read(test, _TEST)
-    source = open_hdf5(train)
+    few, (X_test, y_test), source = _read(train, _FEW), _read(test, _TEST), open_hdf5(train)
     # Inputs are standard normal, so that all models see the same rows in the same units.
-    kernel, alpha = Gaussian(3.0), 0.1
-    ridge = partial(RandomFeatureRidge, alpha=alpha, n_components=components, standardize=False)
-    exact = ExactKernelRidge(kernel, alpha=alpha, standardize=False)
-    trials: list[tuple[str, int, float, Callable[[], Any]]] = [
-        ("linear ridge", rows, 8.0 * _INPUTS**2, lambda: ridge(Linear()).fit(source)),
-        ("exact kernel ridge", _FEW, 8.0 * _FEW**2, lambda: exact.fit(*few)),
-        ("random features", _FEW, 8.0 * components**2, lambda: ridge(kernel).fit(*few)),
-        ("random features", rows, 8.0 * components**2, lambda: ridge(kernel).fit(source)),
+    given: dict[str, Any] = {"alpha": 0.1, "standardize": False}
+    ridge = partial(RandomFeatureRidge, n_components=components, **given)
+    trials: list[tuple[str, int, int, Any, tuple[Any, ...]]] = [
+        ("linear ridge", rows, _INPUTS, ridge(Linear()), (source,)),
+        ("exact kernel ridge", _FEW, _FEW, ExactKernelRidge(Gaussian(3.0), **given), few),
+        ("random features", _FEW, components, ridge(Gaussian(3.0)), few),
+        ("random features", rows, components, model := ridge(Gaussian(3.0)), (source,)),
     ]
     found: list[dict[str, Any]] = []
     with Place().entered(say, plan_fit(source, components)):
-        for name, n_rows, matrix_bytes, fit in trials:
+        for name, n_rows, order, estimator, data in trials:
             begun = time.perf_counter()
-            model = fit()
+            estimator.fit(*data)
             seconds = time.perf_counter() - begun
-            rmse = float(np.sqrt(np.mean((model.predict(X_test) - y_test) ** 2)))
-            found.append(
-                {
-                    "model": name,
-                    "rows": n_rows,
-                    "matrix_bytes": matrix_bytes,
-                    "seconds": seconds,
-                    "test_rmse": rmse,
-                }
-            )
+            rmse = float(np.sqrt(np.mean((estimator.predict(X_test) - y_test) ** 2)))
+            trial = {"model": name, "rows": n_rows, "matrix_bytes": 8.0 * order**2}
+            found.append(trial | {"seconds": seconds, "test_rmse": rmse})
     model.save(folder / "model.h5", force=True)
     report = model.report_
     say.table(
@@ -97,8 +81,7 @@ def demo(say: Say, out: str, rows: int, components: int) -> None:
             ("rows a second", f"{report['rows_per_second']:,.0f}"),
         ],
     )
-    if not say.as_json:
-        click.echo()
+    say.line()
     say.table(
         f"Errors on {_TEST:,} new rows (noise alone: {_NOISE})",
         [

@@ -30,16 +30,16 @@ def diagnose(say: Say, **options: Any) -> None:
     them without fitting again, and names the rows of largest leverage and of largest error.
     """
     from streamkern.cli.compute_place import Place
+    from streamkern.cli.input_rows import source_of
     from streamkern.models.model_files import read_model
     from streamkern.models.ridge_model import RidgeModel, restored
-    from streamkern.sources import Source, open_hdf5
+    from streamkern.report.report_rows import brief
 
     file = read_model(options["model"])
     model = restored(RidgeModel, file, options["model"])
     classifier = classifier_of(file, options["model"])
     model.on_bad_rows = options["on_bad_rows"]
-    labels, names = classifier is not None, (options["x"], options["y"])
-    source: Source = open_hdf5(options["data"], *names, weights=options["weights"], labels=labels)
+    source: Any = source_of(options, labels=classifier is not None)
     if classifier is not None:
         source = classifier._labelled(source, weighted=True)
     with Place.of(options).entered(say):
@@ -47,9 +47,9 @@ def diagnose(say: Say, **options: Any) -> None:
     say.table(
         f"Leave-one-out on {found['rows']:,} rows",
         [
-            ("leave-one-out rmse", _brief(found["loo_rmse"])),
-            ("training rmse", _brief(model.report_["train_rmse"])),
-            ("cross-validated rmse", _brief(model.report_["cv_rmse"])),
+            ("leave-one-out rmse", brief(found["loo_rmse"])),
+            ("training rmse", brief(model.report_["train_rmse"])),
+            ("cross-validated rmse", brief(model.report_["cv_rmse"])),
             ("effective degrees of freedom", f"{found['effective_dof']:,.1f}"),
             ("rows of leverage 1", f"{found['rows_of_leverage_one']:,}"),
         ],
@@ -60,13 +60,7 @@ def diagnose(say: Say, **options: Any) -> None:
     ):
         say.table(
             title,
-            [(row["place"], f"{row['leverage']:.4f}", _brief(row["error"])) for row in found[key]],
+            [(row["place"], f"{row['leverage']:.4f}", brief(row["error"])) for row in found[key]],
             header=("row", "leverage", "error"),
         )
     say.result(found)
-
-
-def _brief(value: Any) -> str:
-    if isinstance(value, list):
-        return ", ".join(_brief(item) for item in value)
-    return "none" if value is None else f"{value:.5g}"

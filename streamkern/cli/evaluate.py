@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamkern.cli.class_options import confusion_rows, error_rows, opened_model
+from streamkern.cli.class_options import opened_model
 from streamkern.cli.common_options import Say, bad_rows_option, common, data_options, place_options
+
+if TYPE_CHECKING:
+    from streamkern.report.trial_tables import Table
+
+# Classes whose confusions are printed.
+_MOST_CLASSES = 12
 
 
 @click.command()
@@ -28,6 +34,7 @@ def evaluate(say: Say, **options: Any) -> None:
     from streamkern.cli.input_rows import opened_rows
     from streamkern.models.classifier_passes import evaluate_classes
     from streamkern.models.scoring import evaluate as evaluate_source
+    from streamkern.report.report_rows import class_error_rows
 
     (predictor, classifier, _, card), place = opened_model(options["model"]), Place.of(options)
     opened = opened_rows(options, card, options["y"], labels=classifier is not None)
@@ -46,14 +53,21 @@ def evaluate(say: Say, **options: Any) -> None:
     if found["skipped_rows"]:
         rows.append(("rows skipped", f"{found['skipped_rows']:,}"))
     if classifier is not None:
-        say.table("Errors", [*rows, *error_rows(found)])
-        header, counts = confusion_rows(found)
-        say.table("Rows of each class, by the class predicted", counts, header=header)
-        say.result(found)
-        return
-    for name in ("rmse", "mae", "r2"):
-        value = found.get(f"{name}_mean", found[name])
-        label = f"{name}, mean over targets" if f"{name}_mean" in found else name
-        rows.append((label, f"{value:.6g}"))
-    say.table("Errors", rows)
+        say.table("Errors", [*rows, *class_error_rows(found, "{:.6g}".format)])
+        say.words(_confusion(found), "Rows of each class, by the class predicted")
+    else:
+        for name in ("rmse", "mae", "r2"):
+            label = f"{name}, mean over targets" if f"{name}_mean" in found else name
+            rows.append((label, f"{found.get(f'{name}_mean', found[name]):.6g}"))
+        say.table("Errors", rows)
     say.result(found)
+
+
+def _confusion(found: dict[str, Any]) -> Table:
+    """Return how often each of the first classes was taken for which."""
+    from streamkern.report.trial_tables import Table
+
+    names = [str(value) for value in found["classes"][:_MOST_CLASSES]]
+    matrix = zip(names, found["confusion_matrix"], strict=False)
+    cells = [(name, *(f"{count:,.10g}" for count in row[:_MOST_CLASSES])) for name, row in matrix]
+    return Table(("class", *names), cells)

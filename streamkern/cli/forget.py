@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from streamkern.cli.common_options import Say, common, data_options, force_option, place_options
-from streamkern.cli.moments import report_on
+from streamkern.cli.moments import save_moments
 
 
 @click.command()
@@ -28,28 +28,24 @@ def forget(say: Say, **options: Any) -> None:
     when the rows were in.
     """
     from streamkern.cli.compute_place import Place
+    from streamkern.cli.input_rows import source_of
     from streamkern.cli.output_paths import check_outputs
     from streamkern.errors import OutputError
     from streamkern.models.data_moments import load_moments
-    from streamkern.sources import open_hdf5
 
-    out = options["out"] or options["moments"]
-    before = _state(options["moments"])
-    moments = load_moments(options["moments"])
-    labels = "classes" in moments.report
-    names = options["x"], options["y"]
-    source = open_hdf5(options["data"], *names, weights=options["weights"], labels=labels)
-    force = options["force"] or options["out"] is None
-    taken = options["moments"] if options["out"] else None  # or else replaced
-    check_outputs(options | {"out": out, "force": force, "moments": taken}, source)
+    path, in_place = options["moments"], options["out"] is None
+    before, moments = _state(path), load_moments(path)
+    source = source_of(options, labels="classes" in moments.report)
+    if in_place:
+        options |= {"out": path, "force": True, "moments": None}  # to be replaced
+    check_outputs(options, source)
     with Place.of(options).entered(say):
         left = moments.forget(source)
-    if options["out"] is None and _state(out) != before:
+    if in_place and _state(path) != before:
         raise OutputError(
-            f"{out} was changed by another job meanwhile, and is kept; run the command again."
+            f"{path} was changed by another job meanwhile, and is kept; run the command again."
         )
-    left.save(out, force=force)
-    report_on(say, "Left", left, out)
+    save_moments(say, "Left", left, options["out"], force=options["force"])
 
 
 def _state(path: str) -> tuple[int, ...] | None:

@@ -1,16 +1,18 @@
-"""The rows that a model is applied to: files of HDF5, or tables by the recipe of the model."""
+"""Rows that commands read: HDF5 files, or tables that the recipe of a model encodes."""
 
 from __future__ import annotations
 
 import tempfile
+import time
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from streamkern.cli.common_options import Say
     from streamkern.sources.hdf5 import HDF5Source
 
 
@@ -22,34 +24,24 @@ class OpenedRows(NamedTuple):
     unexpected: dict[str, int]
 
 
+def source_of(options: dict[str, Any], *, labels: bool = False) -> HDF5Source:
+    """Open the HDF5 files and datasets that `data_options` name."""
+    from streamkern.sources import open_hdf5
+
+    names, weights = (options["x"], options["y"]), options["weights"]
+    folders = options.get("folders", False)
+    return open_hdf5(options["data"], *names, weights=weights, labels=labels, folders=folders)
+
+
 @contextmanager
 def opened_rows(
     options: dict[str, Any], card: dict[str, Any], y: str | None, *, labels: bool = False
 ) -> Iterator[OpenedRows]:
     """Open HDF5 files; or CSV and Parquet files, whose rows are converted for that time.
 
-    Parameters
-    ----------
-    options : dict
-        Of the command: model, data and x; weights where targets are wanted, the name of a dataset,
-        or of a column of tables, which is that of the recipe by default; and out and force where it
-        writes a file.  Converted rows are kept beside that file, or else in the folder for
-        temporary files.
-    card : dict
-        Of the model, or of principal components.
-    y : str, optional
-        The dataset of targets, None where neither they nor weights are wanted.
-    labels : bool
-        Whether targets are labels.
-
-    Raises
-    ------
-    DataError
-        If rows cannot be used.
-    ModelFileError
-        If there are tables, but the model has no recipe.
-    ParameterError
-        If there are tables, but datasets are named.
+    Without `y` there are neither targets nor weights.  Converted rows are kept beside the output of
+    the command, or else in the folder for temporary files.  Weights of tables are those of the
+    recipe in the model's card, unless the options name others.
     """
     from streamkern.cli.output_paths import check_outputs
     from streamkern.errors import DataError, ModelFileError, ParameterError
@@ -87,3 +79,30 @@ def opened_rows(
     with encoded_tables(tables, recipe, folder, with_targets=y is not None) as (paths, bare, odd):
         weights = "weights" if y is not None and recipe.weights else None
         yield OpenedRows(open_hdf5(paths, "X", y, weights=weights, labels=labels), bare, odd)
+
+
+def write_rows(
+    say: Say,
+    options: dict[str, Any],
+    card: dict[str, Any],
+    function: Any,
+    write: Callable[[HDF5Source, Path], int],
+) -> dict[str, Any]:
+    """Write what a function of rows, such as a predictor, gives for every row, and return counts.
+
+    `write` takes rows and a path, and returns how many rows it skipped.
+    """
+    from streamkern.cli.compute_place import Place
+    from streamkern.cli.output_paths import check_outputs
+    from streamkern.storage import FORMATS, exported
+
+    begun, out = time.perf_counter(), options["out"]
+    with opened_rows(options, card, y=None) as (source, _, unexpected):
+        function.check((source.n_samples, source.n_features))
+        check_outputs(options, source, formats=FORMATS)
+        place = Place.of(options)
+        with place.entered(say, what=out), exported(out, force=options["force"]) as path:
+            skipped = write(source, path)
+    seconds, n_rows = time.perf_counter() - begun, source.n_samples
+    rate = {"seconds": seconds, "rows_per_second": n_rows / seconds}
+    return {"rows": n_rows, "skipped_rows": skipped} | rate | unexpected

@@ -50,15 +50,11 @@ def inspect(
         say.note(f"no fit to plan: {error}")
     else:
         say.table("A fit", plan.rows())
-    say.result(
-        {
-            "files": [
-                {"path": path, "datasets": [dataset._asdict() for dataset in datasets]}
-                for path, datasets in files.items()
-            ],
-            "fit": plan and asdict(plan),
-        }
-    )
+    contents = [
+        {"path": path, "datasets": [dataset._asdict() for dataset in datasets]}
+        for path, datasets in files.items()
+    ]
+    say.result({"files": contents, "fit": plan and asdict(plan)})
 
 
 def _show(say: Say, path: str, datasets: list[Contents]) -> None:
@@ -66,15 +62,15 @@ def _show(say: Say, path: str, datasets: list[Contents]) -> None:
 
     rows = [
         (
-            dataset.name,
-            _times(dataset.shape),
-            dataset.dtype,
-            _times(dataset.chunks or ()) or "none",
-            dataset.compression or "none",
-            in_words(dataset.bytes),
-            in_words(dataset.stored_bytes),
+            each.name,
+            _times(each.shape),
+            each.dtype,
+            _times(each.chunks or ()) or "none",
+            each.compression or "none",
+            in_words(each.bytes),
+            in_words(each.stored_bytes),
         )
-        for dataset in datasets
+        for each in datasets
     ]
     say.table(path, rows, ("dataset", "shape", "type", "chunks", "filters", "bytes", "stored"))
 

@@ -7,8 +7,7 @@ from typing import Any
 import click
 
 from streamkern.cli.common_options import Say, common, force_option
-from streamkern.cli.moments import report_on
-from streamkern.errors import DataError
+from streamkern.cli.moments import save_moments
 
 
 @click.command()
@@ -28,7 +27,7 @@ def merge(say: Say, **options: Any) -> None:
     same options, --length-scale among them. Files that share rows are refused.
     """
     from streamkern.cli.output_paths import check_outputs
-    from streamkern.errors import ParameterError
+    from streamkern.errors import DataError, ParameterError
     from streamkern.models.data_moments import load_moments
 
     first, *rest = options["paths"]
@@ -42,5 +41,4 @@ def merge(say: Say, **options: Any) -> None:
             total = total.merge(more, repeated_rows=options["repeated_rows"])
         except DataError as error:
             raise DataError(f"{path}: {error}") from error
-    total.save(options["out"], force=options["force"])
-    report_on(say, "Merged", total, options["out"])
+    save_moments(say, "Merged", total, options["out"], force=options["force"])

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from streamkern.cli.class_options import class_choices
+from streamkern.cli.common_options import given_options
 from streamkern.errors import ParameterError
 from streamkern.features import FAMILIES
 from streamkern.kernels import KERNELS, Kernel, length_scale_of, parsed_kernel
@@ -315,49 +314,29 @@ def model_of(options: dict[str, Any], **penalty: Any) -> Any:
 
 def check_like(like: str | None, *others: str) -> None:
     """Raise ParameterError if options are given that --like decides."""
-    context = click.get_current_context()
-    for parameter in context.command.params if like is not None else ():
-        name = parameter.name or ""
-        given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        if given and name in (*_OF_LIKE, *others):
-            raise ParameterError(
-                f"{parameter.opts[0]} is decided by --like {like}; leave out one of the two."
-            )
+    for parameter in given_options((*_OF_LIKE, *others)) if like is not None else ():
+        raise ParameterError(
+            f"{parameter.opts[0]} is decided by --like {like}; leave out one of the two."
+        )
 
 
 def prepared(
-    say: Say,
-    options: dict[str, Any],
-    checked: FitOptions,
-    *,
-    indexed: bool = False,
-    fixed_alpha: bool = False,
-    n_left_out: int = 0,
-    n_maps: int = 1,
+    say: Say, options: dict[str, Any], checked: FitOptions, **how: Any
 ) -> tuple[HDF5Source, Place, Plan] | None:
-    """Return the rows of a job, its place and its plan, when nothing is in its way.
+    """Return the rows of a job, its place and its plan; `how` is as of `FitOptions.planned`.
 
     Returns None after a dry run, with the plan printed.
     """
     from streamkern.cli.compute_place import Place
+    from streamkern.cli.input_rows import source_of
     from streamkern.cli.output_paths import check_outputs
     from streamkern.parameters.fit_options import check_folds
-    from streamkern.sources import open_hdf5
 
-    labels, names = options.get("classify", False), (options["x"], options["y"])
-    source = open_hdf5(options["data"], *names, weights=options["weights"], labels=labels)
-    source = replace(source, folders=options.get("folders", False))
+    source = source_of(options, labels=options.get("classify", False))
     if not options.get("like"):
         check_folds(checked, source)
     place = Place.of(options)
-    plan = checked.planned(
-        source,
-        indexed=indexed,
-        fixed_alpha=fixed_alpha,
-        n_left_out=n_left_out,
-        n_maps=n_maps,
-        n_workers=place.workers,
-    )
+    plan = checked.planned(source, n_workers=place.workers, **how)
     if options["dry_run"]:
         if place.is_elsewhere:
             raise ParameterError(

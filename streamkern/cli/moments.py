@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamkern.cli.class_options import class_options, class_rows, regression_of
+from streamkern.cli.class_options import class_options, regression_of
 from streamkern.cli.common_options import (
     Say,
     bad_rows_option,
@@ -15,6 +15,7 @@ from streamkern.cli.common_options import (
     common,
     data_options,
     drop_checkpoint,
+    dry_run_option,
     force_option,
     place_options,
 )
@@ -27,7 +28,7 @@ from streamkern.cli.model_options import (
     model_of,
     prepared,
 )
-from streamkern.cli.report_option import folders_option
+from streamkern.cli.report_option import folders_option, json_report
 from streamkern.kernels import length_scale_of
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 @checkpoint_option
 @place_options
 @folders_option
-@click.option("--dry-run", is_flag=True, help="Print the plan, and read no rows.")
+@dry_run_option
 @force_option
 @common
 def moments(say: Say, **options: Any) -> None:
@@ -63,51 +64,34 @@ def moments(say: Say, **options: Any) -> None:
     check_like(like_path, *(["folds"] if like_path and holds_moments(like_path) else []))
     model = model_of(options, **folds_of(options))
     like = pattern_of(like_path)
-    checked = RidgeOptions(regression_of(model)).moments(like)
-    job = prepared(say, options, checked, indexed=True)
+    job = prepared(say, options, RidgeOptions(regression_of(model)).moments(like), indexed=True)
     if job is None:
         return
     source, place, plan = job
     with place.entered(say, plan, options["out"]):
         given = like_path if options["classify"] else like
         found = model.moments(source, like=given, checkpoint=options["checkpoint"]).gathered()
-    found.save(options["out"], force=options["force"])
+    save_moments(say, "Moments", found, options["out"], force=options["force"])
     drop_checkpoint(options["checkpoint"])
-    report_on(say, "Moments", found, options["out"])
 
 
-def report_on(say: Say, title: str, found: DataMoments, path: str) -> None:
-    """Say what a moments file holds, to people and to programs."""
+def save_moments(say: Say, title: str, found: DataMoments, path: str, *, force: bool) -> None:
+    """Save moments, and print what they are of."""
+    from streamkern.report.report_rows import moments_rows
+
+    found.save(path, force=force)
     report = moments_report(found, path)
     say.table(title, moments_rows(report))
     say.result(report)
 
 
 def moments_report(found: DataMoments, path: str) -> dict[str, Any]:
-    """Return the JSON of moments: the keys of the contract first."""
-    parameters = found.kernel.parameters()
-    report = {key: value for key, value in found.report.items() if key != "data"}
-    return {
-        **report,
+    """Return the JSON of a moments file."""
+    return json_report(found.report) | {
         "n_components": found.feature_map.n_components,
         "kernel": found.kernel.name,
-        "kernel_parameters": parameters,
+        "kernel_parameters": found.kernel.parameters(),
         "length_scale": length_scale_of(found.kernel),
         "bytes": Path(path).stat().st_size,
-        "moments": str(path),
+        "moments": path,
     }
-
-
-def moments_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return what a person wants to know of moments, as pairs of a name and a value."""
-    from streamkern.cli.fit import data_rows, pass_rows
-    from streamkern.runtime.memory import in_words
-
-    n_folds = report["n_folds"]
-    return [
-        *data_rows(report),
-        *class_rows(report),
-        ("folds", f"{n_folds} by {report['fold_by']}" if n_folds else "none"),
-        *pass_rows(report),
-        ("moments", f"{report['moments']}, {in_words(report['bytes'])}"),
-    ]

@@ -12,9 +12,8 @@ if TYPE_CHECKING:
 
     from streamkern.sources import Source
 
-# Options that name what a job reads: files, or folders with those of some names.
+# Options that name files that a job reads.
 _FILES = ("model", "moments", "paths", "data", "test", "like", "cluster", "scheduler_file")
-_FOLDERS = {"checkpoint": "*", "keep": "*.moments.h5"}
 
 
 def check_outputs(
@@ -23,25 +22,16 @@ def check_outputs(
     outs: Sequence[str | Path] = (),
     formats: Sequence[str] = ("HDF5",),
 ) -> None:
-    """Raise an error unless all outputs of a command can be written, and none is read by it.
+    """Raise an error unless a command can write its outputs, and reads none of them.
 
-    Parameters
-    ----------
-    options : dict
-        Of the command.
-    sources : Source
-        Rows, in whatever files they are.
-    outs : sequence of path
-        By default what `--out` names.
-    formats : sequence of str
-        What can be written there.
+    Outputs are `outs`, or what `--out` and `--report` name, in one of `formats`.
     """
     from streamkern.storage import check_output
 
     named = [options.get(name) or () for name in _FILES]
     inputs = [path for value in named for path in ([value] if isinstance(value, str) else value)]
-    for name, pattern in _FOLDERS.items():
-        inputs += Path(options[name]).glob(pattern) if options.get(name) else ()
+    if options.get("checkpoint"):
+        inputs += Path(options["checkpoint"]).glob("*")
     for source in sources:
         inputs += source.paths
     for out in outs or [options["out"]]:

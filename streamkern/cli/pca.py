@@ -12,11 +12,16 @@ from streamkern.cli.common_options import (
     checkpoint_option,
     common,
     drop_checkpoint,
+    dry_run_option,
     force_option,
+    given_options,
     place_options,
+    rows_argument,
     weights_option,
+    x_option,
 )
 from streamkern.cli.model_options import feature_options, kernel_named, prepared
+from streamkern.cli.report_option import json_report
 from streamkern.errors import ParameterError
 
 # What moments have decided already.
@@ -27,8 +32,8 @@ _OF_MOMENTS = {
 
 
 @click.command()
-@click.argument("data", nargs=-1, required=True, metavar="DATA...")
-@click.option("--x", default="X", show_default=True, help="Dataset of inputs.")
+@rows_argument
+@x_option
 @weights_option
 @click.option("--out", required=True, metavar="PCA.h5", help="The file of components to write.")
 @click.option(
@@ -49,7 +54,7 @@ _OF_MOMENTS = {
 @bad_rows_option
 @checkpoint_option
 @place_options
-@click.option("--dry-run", is_flag=True, help="Print the plan, and read no rows.")
+@dry_run_option
 @force_option
 @common
 def pca(say: Say, **options: Any) -> None:
@@ -58,7 +63,7 @@ def pca(say: Say, **options: Any) -> None:
     Targets are not read.  Of one moments file, which `streamkern moments` wrote, the components
     follow without reading rows.  `transform` then takes rows to their scores.
     """
-    from streamkern.models.component_fit import principal_components, save_components
+    from streamkern.models.component_fit import principal_components
     from streamkern.models.moments_fit import fit_moments
     from streamkern.parameters.fit_options import FitOptions
     from streamkern.predict.principal_components import checked_number
@@ -84,36 +89,44 @@ def pca(say: Say, **options: Any) -> None:
         return
     source, place, plan = job
     with place.entered(say, plan, options["out"]):
-        moments = fit_moments(
-            source, checked, needs_targets=False, checkpoint=options["checkpoint"]
-        )
-        found, report = principal_components(moments, wanted)
-        save_components(options["out"], found, report, checked, wanted, force=options["force"])
-        drop_checkpoint(options["checkpoint"])
-    _report_on(say, report, options["out"])
+        kept = {"checkpoint": options["checkpoint"]}
+        moments = fit_moments(source, checked, needs_targets=False, **kept)
+        found = principal_components(moments, wanted)
+    _save(say, options, found, checked, wanted)
+    drop_checkpoint(options["checkpoint"])
 
 
 def _of_moments(say: Say, options: dict[str, Any], wanted: int | float | None) -> None:
     from streamkern.cli.compute_place import Place
     from streamkern.cli.output_paths import check_outputs
-    from streamkern.models.component_fit import principal_components, save_components
+    from streamkern.models.component_fit import principal_components
     from streamkern.models.data_moments import load_moments
 
-    (path,), out = options["data"], options["out"]
-    context = click.get_current_context()
-    for parameter in context.command.params:
-        name = parameter.name or ""
-        given = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
-        if given and name in _OF_MOMENTS:
-            raise ParameterError(
-                f"{parameter.opts[0]} is decided by the moments {path}; leave it out."
-            )
+    (path,) = options["data"]
+    for parameter in given_options(_OF_MOMENTS):
+        raise ParameterError(f"{parameter.opts[0]} is decided by the moments {path}; leave it out.")
     check_outputs(options)
     moments = load_moments(path)
-    with Place.of(options).entered(say, what=out):
-        found, report = principal_components(moments, wanted)
-    save_components(out, found, report, moments.options, wanted, force=options["force"])
-    _report_on(say, report, out)
+    with Place.of(options).entered(say, what=options["out"]):
+        found = principal_components(moments, wanted)
+    _save(say, options, found, moments.options, wanted)
+
+
+def _save(
+    say: Say,
+    options: dict[str, Any],
+    found: tuple[Any, dict[str, Any]],
+    checked: Any,
+    wanted: int | float | None,
+) -> None:
+    """Save principal components, and print what they explain."""
+    from streamkern.models.component_fit import save_components
+    from streamkern.report.report_rows import Row, component_rows
+
+    (components, report), out = found, options["out"]
+    save_components(out, components, report, checked, wanted, force=options["force"])
+    say.table("Principal components", [*component_rows(report), Row("file", out)])
+    say.result(json_report(report, pca=out))
 
 
 def _number(text: str | None) -> int | float | None:
@@ -129,29 +142,3 @@ def _number(text: str | None) -> int | float | None:
         f"--components must be a whole number, or a share between 0 and 1, not {text!r}; give one "
         f"of these."
     )
-
-
-def pca_report(report: dict[str, Any], path: str) -> dict[str, Any]:
-    """Return the JSON of principal components."""
-    return {key: value for key, value in report.items() if key != "data"} | {"pca": str(path)}
-
-
-def pca_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return what a person wants to know of principal components, as pairs of name and value."""
-    from streamkern.cli.fit import input_rows, pass_rows
-
-    shares = report["explained_variance_ratio"]
-    shown = ", ".join(f"{100 * share:.3g}%" for share in shares[:5])
-    K, rank = report["n_components"], report["rank"]
-    return [
-        *input_rows(report),
-        ("random features", f"{report['n_random_features']:,} ({report['precision']} precision)"),
-        ("principal components", f"{K:,} of {rank:,} above rounding"),
-        ("variance explained", f"{100 * sum(shares):.4g}%: {shown}" + ", ..." * (len(shares) > 5)),
-        *pass_rows(report),
-    ]
-
-
-def _report_on(say: Say, report: dict[str, Any], path: str) -> None:
-    say.table("Principal components", [*pca_rows(report), ("file", path)])
-    say.result(pca_report(report, path))

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import click
 
 from streamkern.cli.class_options import opened_model
-from streamkern.cli.common_options import Say, bad_rows_option, common, force_option, place_options
+from streamkern.cli.common_options import (
+    Say,
+    bad_rows_option,
+    common,
+    force_option,
+    place_options,
+    rows_argument,
+    x_option,
+)
 from streamkern.errors import ModelFileError, ParameterError
 
 
 @click.command()
 @click.argument("model")
-@click.argument("data", nargs=-1, required=True, metavar="DATA...")
-@click.option("--x", default="X", show_default=True, help="Dataset of inputs.")
+@rows_argument
+@x_option
 @click.option("--out", required=True, metavar="PRED.h5", help="What to write; also .csv, .parquet.")
 @click.option("--proba", is_flag=True, help="Write the probabilities of classes, as y_proba.")
 @click.option("--std", is_flag=True, help="Write standard deviations of new targets, as y_std.")
@@ -37,12 +44,9 @@ def predict(say: Say, **options: Any) -> None:
     With --on-bad-rows skip, rows with NaN or infinite values are predicted as NaN, or as an empty
     text.
     """
-    from streamkern.cli.compute_place import Place
-    from streamkern.cli.input_rows import opened_rows
-    from streamkern.cli.output_paths import check_outputs
+    from streamkern.cli.input_rows import write_rows
     from streamkern.models.classifier_passes import predict_classes_to_hdf5
     from streamkern.models.prediction import predict_to_hdf5
-    from streamkern.storage import FORMATS, exported
 
     opened = opened_model(options["model"], with_equations=options["std"])
     predictor, classifier, equations, card = opened
@@ -52,42 +56,20 @@ def predict(say: Say, **options: Any) -> None:
             f"--std needs the normal equations, but {options['model']} was saved without them; fit "
             f"it again without --compact."
         )
-    out, force, skip = options["out"], options["force"], options["on_bad_rows"] == "skip"
-    begun = time.perf_counter()
-    with opened_rows(options, card, y=None) as (source, _, unexpected):
-        predictor.check((source.n_samples, source.n_features))
-        check_outputs(options, source, formats=FORMATS)
-        place = Place.of(options)
-        with place.entered(say), exported(out, force=force) as path:
-            if classifier is not None:
-                skipped = predict_classes_to_hdf5(
-                    *(predictor, classifier.rule_, source, path),
-                    probabilities=options["proba"],
-                    skip_bad_rows=skip,
-                    force=force,
-                )
-            else:
-                skipped = predict_to_hdf5(
-                    *(predictor, source, path),
-                    equations=equations,
-                    skip_bad_rows=skip,
-                    force=force,
-                )
-    seconds = time.perf_counter() - begun
+    how = {"skip_bad_rows": options["on_bad_rows"] == "skip", "force": options["force"]}
+
+    def write(source: Any, path: Any) -> int:
+        if classifier is None:
+            return predict_to_hdf5(predictor, source, path, equations=equations, **how)
+        how["probabilities"] = options["proba"]
+        return predict_classes_to_hdf5(predictor, classifier.rule_, source, path, **how)
+
+    found, out = write_rows(say, options, card, predictor, write), options["out"]
     missing = "NaN" if classifier is None else "without a class"
-    noted = f", {skipped:,} of them {missing}" if skipped else ""
+    noted = f", {found['skipped_rows']:,} of them {missing}" if found["skipped_rows"] else ""
     more = " and y_std" * options["std"] + " and y_proba" * options["proba"]
-    say.line(f"{source.n_samples:,} predictions in {out}:y_pred{more}{noted}")
-    say.result(
-        {
-            "rows": source.n_samples,
-            "skipped_rows": skipped,
-            "seconds": seconds,
-            "rows_per_second": source.n_samples / seconds,
-            "predictions": out,
-            **unexpected,
-        }
-    )
+    say.line(f"{found['rows']:,} predictions in {out}:y_pred{more}{noted}")
+    say.result(found | {"predictions": out})
 
 
 def _check_kind(options: dict[str, Any], *, is_classifier: bool) -> None:

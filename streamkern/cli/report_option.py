@@ -1,4 +1,4 @@
-"""The option --report, and the command line that a report repeats."""
+"""Models that commands write, their reports, and the command line that a report repeats."""
 
 from __future__ import annotations
 
@@ -8,61 +8,58 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
+from streamkern.cli.common_options import drop_checkpoint, given_options
 from streamkern.errors.urls import shown, without_secrets
 
 if TYPE_CHECKING:
     from streamkern.cli.common_options import Say
     from streamkern.sources import Source
 
-
 # Options whose values may look like absolute paths.
 _DATASETS = {"x", "y", "weights"}
 
-
-def report_option(command: Any) -> Any:
-    """Give a command a report to write."""
-    return click.option(
-        "--report",
-        metavar="FILE.html",
-        help="Write what was fitted, how well it does on rows left out, and what it took.",
-    )(command)
-
-
-def folders_option(command: Any) -> Any:
-    """Give a command the choice of whether what it writes names folders."""
-    return click.option(
-        "--folders",
-        is_flag=True,
-        help="Say in models and reports in which folders the files are, not their names alone.",
-    )(command)
+report_option = click.option(
+    "--report",
+    metavar="FILE.html",
+    help="Write what was fitted, how well it does on rows left out, and what it took.",
+)
+folders_option = click.option(
+    "--folders",
+    is_flag=True,
+    help="Say in models and reports in which folders the files are, not their names alone.",
+)
 
 
-def write_report(say: Say, model: Any, options: dict[str, Any], source: Source | None) -> None:
-    """Write the report of a model that is saved, if one is wanted; the model stays whatever comes.
+def save_model(say: Say, model: Any, options: dict[str, Any], source: Source | None = None) -> None:
+    """Save a model and write its report if one is wanted; the model stays whatever comes."""
+    out, force = options["out"], options["force"]
+    more = {"compact": options["compact"]} if "compact" in options else {}
+    model.save(out, force=force, **more)
+    if options["report"] is not None:
+        from streamkern.report.html_page import write_report
 
-    Parameters
-    ----------
-    source : Source, optional
-        The rows, for those commands that have them.
-    """
-    if options["report"] is None:
-        return
-    from streamkern import report
+        names = {"title": Path(out).name, "command": command_line()}
+        try:
+            write_report(model, options["report"], source, **names, force=force)
+        except BaseException:
+            say.note(f"the model is saved in {out}; only the report is missing.")
+            raise
+    drop_checkpoint(options.get("checkpoint"))
 
-    try:
-        report.write_report(
-            model,
-            options["report"],
-            source,
-            title=Path(options["out"]).name,
-            command=command_line(),
-            force=options["force"],
-        )
-    except BaseException:
-        say.note(f"the model is saved in {options['out']}; only the report is missing.")
-        raise
+
+def show_model(say: Say, title: str, model: Any, path: str) -> None:
+    """Print what a model file holds, for people and for programs."""
+    from streamkern.report.report_rows import model_rows
+
+    report = json_report(model.report_, model=path)
+    say.table(title, model_rows(report))
+    say.result(report)
+
+
+def json_report(report: dict[str, Any], **file: str) -> dict[str, Any]:
+    """Return a report as commands print it: without its files, but with the one written."""
+    return {key: value for key, value in report.items() if key != "data"} | file
 
 
 def command_line() -> str:
@@ -72,10 +69,8 @@ def command_line() -> str:
     """
     context = click.get_current_context()
     words, arguments = ["streamkern", context.info_name or ""], []
-    for parameter in context.command.params:
+    for parameter in given_options(context.params):
         name = parameter.name or ""
-        if context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
-            continue
         value = context.params[name]
         values = [str(each) for each in (value if isinstance(value, tuple) else (value,))]
         if name not in _DATASETS and not context.params.get("folders"):

@@ -7,7 +7,14 @@ from typing import Any
 import click
 
 from streamkern.cli.class_options import calibration_option, class_choices
-from streamkern.cli.common_options import Say, common, force_option, place_options
+from streamkern.cli.common_options import (
+    Say,
+    common,
+    force_option,
+    model_option,
+    origin_option,
+    place_options,
+)
 from streamkern.cli.model_options import (
     alpha_of,
     alpha_options,
@@ -15,12 +22,12 @@ from streamkern.cli.model_options import (
     sparse_of,
     sparse_options,
 )
-from streamkern.cli.report_option import report_option, write_report
+from streamkern.cli.report_option import report_option, save_model, show_model
 
 
 @click.command()
 @click.argument("moments", metavar="M.h5")
-@click.option("--out", required=True, metavar="MODEL.h5", help="The model file to write.")
+@model_option
 @alpha_options
 @sparse_options
 @calibration_option("sigmoid", "none", default=None)
@@ -29,7 +36,7 @@ from streamkern.cli.report_option import report_option, write_report
     metavar="D|auto",
     help="The first D features; auto: the smallest number that is good enough; by default all.",
 )
-@click.option("--no-intercept", is_flag=True, help="Fit through the origin.")
+@origin_option
 @click.option(
     "--compact",
     is_flag=True,
@@ -46,9 +53,9 @@ def solve(say: Say, **options: Any) -> None:
     other folds give, as the moments tell them.
     """
     from streamkern.cli.compute_place import Place
-    from streamkern.cli.fit import report_on
     from streamkern.cli.output_paths import check_outputs
     from streamkern.errors import ParameterError
+    from streamkern.models.classifier_model import ClassifierModel
     from streamkern.models.data_moments import load_moments
     from streamkern.models.ridge_model import RidgeModel
 
@@ -62,13 +69,10 @@ def solve(say: Say, **options: Any) -> None:
             f"the identity map has {D:,} features and no smaller part; leave --components out."
         )
     is_classifier = "classes" in moments.report
-    if is_classifier:
-        from streamkern.models.classifier_model import ClassifierModel
-
-        if options["calibration"] is None:
-            options["calibration"] = "sigmoid" if moments.n_folds > 1 else "none"
-            if moments.n_folds == 1:
-                say.note("there are no folds to calibrate by: probabilities are of plain scores.")
+    if is_classifier and options["calibration"] is None:
+        options["calibration"] = "sigmoid" if moments.n_folds > 1 else "none"
+        if moments.n_folds == 1:
+            say.note("there are no folds to calibrate by: probabilities are of plain scores.")
     model: Any = (ClassifierModel if is_classifier else RidgeModel)(
         **moments.options.parameters()
         | chosen
@@ -77,6 +81,5 @@ def solve(say: Say, **options: Any) -> None:
     )
     with Place.of(options).entered(say, what=options["out"]):
         model.solve(moments, keep_moments=bool(options["report"]))
-        model.save(options["out"], compact=options["compact"], force=options["force"])
-        write_report(say, model, options, None)
-    report_on(say, "Solved", model, options["out"])
+        save_model(say, model, options)
+    show_model(say, "Solved", model, options["out"])

@@ -16,15 +16,7 @@ _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 
 @dataclass(frozen=True)
 class Axis:
-    """What an axis spans, and where it is labelled.
-
-    Parameters
-    ----------
-    low, high : float
-    is_log : bool
-    ticks : sequence of (float, str), optional
-        Places and labels, where they are not to be round numbers.
-    """
+    """What an axis spans, and where it is labelled."""
 
     low: float
     high: float

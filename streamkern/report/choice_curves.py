@@ -24,22 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Curve:
-    """A criterion over values to choose from.
+    """A criterion over m values to choose from: an error to be least, or the evidence.
 
-    Parameters
-    ----------
-    criterion : {'cv', 'gcv', 'evidence', 'loo'}
-        All but 'evidence' are errors, of which the least is best.
-    x, values : ndarray of shape (m,)
-    errors : ndarray of shape (m,), optional
-        Standard errors of the values, across folds.
-    folds : ndarray of shape (K, m), optional
-    chosen : list of int
-        The index that was chosen: one, or one for each target.
-    targets : ndarray of shape (m, q), optional
-        The values of every target, where each has its own choice.
-    threshold : float, optional
-        What a value had to be within, by the one-standard-error rule.
+    `errors` (m,) are standard errors across folds, `folds` (K, m) the values of every fold, and
+    `targets` (m, q) those of every target where each has its own choice in `chosen`.  `threshold`
+    is what a value had to be within, by the rule of one standard error.
     """
 
     criterion: str

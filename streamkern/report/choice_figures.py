@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.report.axes import Axis
-from streamkern.report.drawing import Plot
+from streamkern.report.drawing import KINDS, Figure, Plot
 from streamkern.report.numbers import number
-from streamkern.report.prediction_figures import KINDS, Figure
+from streamkern.report.trial_tables import first_scale
 from streamkern.tune.frontier import map_in_words
 
 if TYPE_CHECKING:
@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 
 # A little above the error of predicting the mean; and how many times the least error is shown.
 _MEAN, _TIMES = 1.1, 2.0
+_CAPTIONS = {
+    "cv": "The line is the mean of all rows left out",
+    "gcv": "The line is robust generalised cross-validation",
+    "evidence": "The line is the log marginal likelihood",
+    "loo": "The line is the error of all rows, each left out in turn",
+}
 _CRITERIA = {
     "cv": "Error on rows left out, in sd of y",
     "gcv": "√robust GCV, in sd of y",
@@ -52,8 +58,8 @@ def penalty_figure(curve: Curve, names: Sequence[str]) -> Figure:
     if curve.threshold is not None:
         plot.rule("guide", y=curve.threshold)
         plot.say("best + 1 standard error", curve.x[-1], curve.threshold)
-    for j, (values, at) in enumerate(zip(drawn, _each(curve.chosen, len(drawn)), strict=True)):
-        kind = KINDS[j]
+    for j, values in enumerate(drawn):
+        kind, at = KINDS[j], curve.chosen[min(j, len(curve.chosen) - 1)]
         plot.line(curve.x, values, f"line {kind}")
         plot.rule("chosen", x=float(curve.x[at]))
         plot.marks([curve.x[at]], [values[at]], f"mark {kind}", j)
@@ -61,16 +67,10 @@ def penalty_figure(curve: Curve, names: Sequence[str]) -> Figure:
         if curve.targets is not None:
             label = f"{names[j]}: {label}"
         # Away from where the best values are.
-        if curve.criterion == "evidence":
-            plot.say(label, curve.x[at], plot.y.low, dy=-7.0 - 15.0 * j)
-        else:
-            plot.say(label, curve.x[at], plot.y.high, dy=12.0 + 15.0 * j)
-    caption = {
-        "cv": "The line is the mean of all rows left out",
-        "gcv": "The line is robust generalised cross-validation",
-        "evidence": "The line is the log marginal likelihood",
-        "loo": "The line is the error of all rows, each left out in turn",
-    }[curve.criterion]
+        is_low = curve.criterion == "evidence"
+        y, dy = (plot.y.low, -7.0 - 15.0 * j) if is_low else (plot.y.high, 12.0 + 15.0 * j)
+        plot.say(label, curve.x[at], y, dy=dy)
+    caption = _CAPTIONS[curve.criterion]
     if curve.targets is not None:
         caption = f"{caption.replace('The line is', 'Lines are')}, one for every target"
     if folds:
@@ -82,11 +82,7 @@ def penalty_figure(curve: Curve, names: Sequence[str]) -> Figure:
         caption += " An error of 1 is that of predicting the mean."
     if curve.criterion == "cv" and curve.folds is None:
         caption += " The errors of single folds are known to the fit alone, not to its model file."
-    return Figure("The penalty", plot.svg(caption), caption)
-
-
-def _each(chosen: Sequence[int], n: int) -> list[int]:
-    return [chosen[min(j, len(chosen) - 1)] for j in range(n)]
+    return plot.figure("The penalty", caption)
 
 
 def sizes_figure(curve: Curve, *, is_sparse: bool = False) -> Figure:
@@ -106,15 +102,13 @@ def sizes_figure(curve: Curve, *, is_sparse: bool = False) -> Figure:
     plot.spans(curve.x, low, high)
     plot.marks(curve.x, curve.values, "mark first")
     plot.say(f"the model: {curve.x[at]:,.0f}", curve.x[at], plot.y.high, dy=12.0)
-    alike = "Every point has the penalty of the model" if is_sparse else (
-        "Every point has a penalty of its own"
-    )  # fmt: skip
+    whose = "the penalty of the model" if is_sparse else "a penalty of its own"
     caption = (
-        f"{alike}; short lines are one standard error across folds. The long line marks the number "
-        f"that the model has, {curve.x[at]:,.0f}."
+        f"Every point has {whose}; short lines are one standard error across folds. The long line "
+        f"marks the number that the model has, {curve.x[at]:,.0f}."
     )
     title = "Few features of many" if is_sparse else "The number of features"
-    return Figure(title, plot.svg(caption), caption)
+    return plot.figure(title, caption)
 
 
 def _spread_ticks(values: Floats, most: int = 7) -> list[tuple[float, str]]:
@@ -132,19 +126,19 @@ def search_figures(report: dict[str, Any]) -> list[Figure]:
     """
     if not report.get("tuning"):
         return []
-    figures, chosen = [], report["length_scale"]
+    figures, chosen = [], first_scale(report)
     tried = sorted(report["tuning"], key=_name_of)
     several = len({map_in_words(attempt) for attempt in tried}) > 1
     best = next(each for each in report["frontier"] if each["is_chosen"])
     errors = [math.sqrt(attempt["relative_mse"]) for attempt in tried]
-    scales = [first(attempt["length_scale"]) for attempt in tried]
+    scales = [first_scale(attempt) for attempt in tried]
     span, axis = Axis.over(scales, is_log=True), Axis.over(errors)
     for (kernel, feature_map), group in groupby(tried, key=_name_of):
         mine = list(group)
         plot = Plot(span, axis, x_label="Length scale", y_label=_CRITERIA["cv"])
         for j, size in enumerate(sorted({attempt["n_components"] for attempt in mine})):
             rung = sorted(
-                (first(a["length_scale"]), math.sqrt(a["relative_mse"]))
+                (first_scale(a), math.sqrt(a["relative_mse"]))
                 for a in mine
                 if a["n_components"] == size
             )
@@ -157,13 +151,13 @@ def search_figures(report: dict[str, Any]) -> list[Figure]:
             f"D of up to that of the model. "
         )
         if (kernel, feature_map) == _name_of(best):
-            plot.rule("chosen", x=first(chosen))
-            plot.say(number(first(chosen)), first(chosen), plot.y.high, dy=12.0)
-            caption += f"The vertical line is the length scale chosen, {number(first(chosen))}."
+            plot.rule("chosen", x=chosen)
+            plot.say(number(chosen), chosen, plot.y.high, dy=12.0)
+            caption += f"The vertical line is the length scale chosen, {number(chosen)}."
         else:
             caption += "This was not chosen."
         title = f"{kernel.capitalize()} kernel" + (f", {feature_map} map" if several else "")
-        figures.append(Figure(title, plot.svg(caption), caption))
+        figures.append(plot.figure(title, caption))
     return [frontier_figure(report["frontier"]), *figures]
 
 
@@ -200,28 +194,4 @@ def frontier_figure(frontier: Sequence[dict[str, Any]]) -> Figure:
         f"({marked}). No mark is both left of the line and below it. The vertical line is what was "
         f"chosen, at the largest D that it was tried at."
     )
-    return Figure("Error against cost", plot.svg(caption), caption)
-
-
-def tried_rows(report: dict[str, Any]) -> list[tuple[str, ...]]:
-    """Return a row for each attempt of a search, the best first."""
-    return [
-        (
-            attempt["feature_map"],
-            attempt["kernel"],
-            number(first(attempt["length_scale"])),
-            f"{attempt['n_components']:,}",
-            f"{math.sqrt(attempt['relative_mse']):.4f}",
-            f"{attempt['standard_error'] / (2.0 * math.sqrt(attempt['relative_mse'])):.4f}",
-            number(attempt["alpha"]),
-        )
-        for attempt in sorted(
-            report.get("tuning") or (),
-            key=lambda attempt: (-attempt["n_components"], attempt["relative_mse"]),
-        )
-    ]
-
-
-def first(length_scale: Any) -> float:
-    """Return the length scale, or that of the first input."""
-    return float(np.atleast_1d(length_scale)[0])
+    return plot.figure("Error against cost", caption)

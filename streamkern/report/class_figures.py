@@ -1,8 +1,8 @@
-"""How a classifier does on rows that it has not seen, in one more light reading of them."""
+"""Validation of a classifier: its errors on held-out rows, in one more light reading of them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -11,10 +11,11 @@ from streamkern.models.held_out_predictors import unseen_by
 from streamkern.predict.class_errors import ClassErrors, own_weights
 from streamkern.predict.predicted_classes import HeldOutClasses
 from streamkern.report.axes import Axis
-from streamkern.report.drawing import Plot
+from streamkern.report.drawing import KINDS, Figure, Plot
 from streamkern.report.numbers import number, percent
-from streamkern.report.prediction_figures import KINDS, Figure
-from streamkern.report.summary import Tile
+from streamkern.report.page_facts import Tile
+from streamkern.report.report_rows import class_error_rows
+from streamkern.report.trial_tables import Table
 from streamkern.report.validation_pass import check_held_out, folds_of_rows, read, sample_left_out
 
 if TYPE_CHECKING:
@@ -32,18 +33,7 @@ _SHARES = [(x, percent(x, 0)) for x in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)]
 
 
 class ClassValidation(NamedTuple):
-    """Classes of rows as models predict them that have not seen these.
-
-    Parameters
-    ----------
-    by_fold : bool
-        Whether each row was predicted without its fold, or a sample without each row of it.
-    n_rows : int
-        How many rows were predicted so.
-    errors : ClassErrors
-    names : list of str
-        The classes.
-    """
+    """Errors on held-out rows, of models without their folds or without each row."""
 
     by_fold: bool
     n_rows: int
@@ -54,18 +44,7 @@ class ClassValidation(NamedTuple):
 def validated_classes(model: ClassifierModel, source: LabelledSource) -> ClassValidation | None:
     """Predict the classes of the rows of a fit by models that have not seen them.
 
-    Parameters
-    ----------
-    model : ClassifierModel
-        Fitted to these rows.
-    source : LabelledSource
-
-    Raises
-    ------
-    DataError
-        If these are not the rows that the model was fitted on.
-    ModelFileError
-        If the model was saved without its normal equations.
+    Returns None if every row determines its own prediction; raises DataError for other rows.
     """
     ridge, rule, factors = model.ridge_, model.rule_, model.class_factors_
     names = [_name(value) for value in rule.classes.values.tolist()]
@@ -84,53 +63,43 @@ def validated_classes(model: ClassifierModel, source: LabelledSource) -> ClassVa
     return ClassValidation(True, ridge.report_["rows"], found.errors, names)
 
 
-def class_tiles(found: ClassValidation) -> list[Tile]:
-    """Return the figures that people look at first."""
-    errors, auc = found.errors, found.errors.auc
+def class_section(found: ClassValidation) -> dict[str, Any]:
+    """Return what the page shows of predictions of classes."""
+    errors, n_classes = found.errors, len(found.names)
     most = errors.confusion.sum(axis=1).max() / errors.weight
-    return [
-        Tile("Accuracy, held out", percent(errors.accuracy), f"{percent(most)} by guessing"),
-        Tile("Area under the curve", "–" if auc is None else f"{auc:.3f}", "1 is best, 0.5 chance"),
-        Tile(
-            "Calibration error",
-            percent(errors.calibration_error, 2),
-            "of probabilities",
-        ),
-    ]
+    auc = "–" if errors.auc is None else f"{errors.auc:.3f}"
+    named = ("accuracy", "balanced_accuracy", "log_loss", "brier_score", "auc", "auc_error")
+    values = {name: getattr(errors, name) for name in named}
+    values["expected_calibration_error"] = errors.calibration_error
+    more = f", the largest {_MOST_CLASSES} of {n_classes:,}" if n_classes > _MOST_CLASSES else ""
+    return {
+        "tiles": [
+            Tile("Accuracy, held out", percent(errors.accuracy), f"{percent(most)} by guessing"),
+            Tile("Area under the curve", auc, "1 is best, 0.5 chance"),
+            Tile("Calibration error", percent(errors.calibration_error, 2), "of probabilities"),
+        ],
+        "class_figures": class_figures(found),
+        "class_errors": class_error_rows(values, number),
+        "confusion": confusion_table(found),
+        "classes_shown": more,
+    }
 
 
-def error_rows(found: ClassValidation) -> list[tuple[str, str]]:
-    """Return the errors, as pairs of a name and a value."""
-    errors = found.errors
-    return [
-        ("accuracy", number(errors.accuracy)),
-        ("balanced accuracy", number(errors.balanced_accuracy)),
-        ("area under the curve", number(errors.auc)),
-        ("log loss", number(errors.log_loss)),
-        ("Brier score", number(errors.brier_score)),
-        ("expected calibration error", number(errors.calibration_error)),
-    ]
-
-
-def confusion_columns(found: ClassValidation) -> tuple[list[str], list[list[str]]]:
-    """Return the header and the rows of the table of classes, by the class predicted.
-
-    Of many classes those with the largest weight are shown.
-    """
+def confusion_table(found: ClassValidation) -> Table:
+    """Return the table of the largest classes, by the class predicted."""
     confusion = found.errors.confusion
     of_class, predicted = confusion.sum(axis=1), confusion.sum(axis=0)
     shown = _largest(found)
-    header = ["class", *(found.names[k] for k in shown), "recall", "precision"]
     rows = [
-        [
+        (
             found.names[k],
             *(number(_whole(confusion[k, other])) for other in shown),
             _share(confusion[k, k], of_class[k]),
             _share(confusion[k, k], predicted[k]),
-        ]
+        )
         for k in shown
     ]
-    return header, rows
+    return Table(("class", *(found.names[k] for k in shown), "recall", "precision"), rows)
 
 
 def class_figures(found: ClassValidation) -> list[Figure]:
@@ -158,7 +127,7 @@ def _probabilities(found: ClassValidation) -> Figure:
         f"Marks are of bins with {_FEWEST} rows or more"
         f"{'' if two else ', all classes together'}."
     )
-    return Figure("Calibration", plot.svg(caption), caption)
+    return plot.figure("Calibration", caption)
 
 
 def _ranks(found: ClassValidation) -> Figure:
@@ -184,7 +153,7 @@ def _ranks(found: ClassValidation) -> Figure:
         f"Every point is another score from which on a row is taken for one of the class. The area "
         f"under the curve is {', '.join(said)}; on the dashed line scores tell nothing."
     )
-    return Figure("ROC curve", plot.svg(caption), caption)
+    return plot.figure("ROC curve", caption)
 
 
 def _above(weights: Floats) -> Floats:
@@ -221,9 +190,3 @@ def _whole(weight: float) -> float | int:
 
 def _share(part: float, whole: float) -> str:
     return percent(part / whole) if whole else "–"
-
-
-def shown_of(found: ClassValidation) -> str:
-    """Return which classes a table shows, where it does not show all."""
-    n_classes = len(found.names)
-    return f", the largest {_MOST_CLASSES} of {n_classes:,}" if n_classes > _MOST_CLASSES else ""

@@ -20,17 +20,7 @@ _TEST_ROWS = 1000
 
 @dataclass(frozen=True)
 class Split:
-    """Rows to fit, and rows to test, in random order.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, p)
-    y : ndarray of shape (n,) or (n, q)
-    X_test : ndarray of shape (m, p)
-    y_test : ndarray of shape (m,) or (m, q)
-    weights, test_weights : ndarray of shape (n,) and (m,), optional
-        How often rows count; all count once by default.
-    """
+    """Rows to fit, and rows to test, in random order."""
 
     X: Floats
     y: Floats
@@ -41,17 +31,7 @@ class Split:
 
 
 def check_split(source: Source, test: Source | None, n_train: int, *, fewest: int) -> int:
-    """Return how many rows there will be to fit, or raise before any is read.
-
-    Parameters
-    ----------
-    source : Source
-    test : Source, optional
-    n_train : int
-        Rows to fit, at most.
-    fewest : int
-        Rows that a fit needs.
-    """
+    """Return how many rows there will be to fit, or raise before any is read."""
     for rows, needed in ((source, _FEWEST), (test, _FEWEST_TESTED)):
         if rows is not None and rows.n_samples < needed:
             which = "to test" if rows is test else "to fit"
@@ -76,23 +56,7 @@ def check_split(source: Source, test: Source | None, n_train: int, *, fewest: in
 def sampled_split(
     source: Source, test: Source | None, n_train: int, *, random_state: int, skip_bad_rows: bool
 ) -> Split:
-    """Draw rows to fit and rows to test, in one pass over each source.
-
-    Parameters
-    ----------
-    source : Source
-    test : Source, optional
-        By default test rows are drawn from `source` too, at least a fifth of what is drawn.
-    n_train : int
-        Rows to fit, at most.
-    random_state : int
-    skip_bad_rows : bool
-
-    Raises
-    ------
-    DataError
-        If there are rows that are not finite, and they are not to be skipped; or too few others.
-    """
+    """Draw rows to fit and rows to test, in one pass over each source."""
     if test is not None:
         X, y, s = _sample(source, n_train, random_state, _FEWEST, skip_bad_rows=skip_bad_rows)
         n_test = max(n_train, _TEST_ROWS)

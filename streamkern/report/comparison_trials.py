@@ -20,28 +20,7 @@ INTERVAL = (
 
 @dataclass(frozen=True)
 class Run:
-    """One model, fitted and tested.
-
-    Parameters
-    ----------
-    seed : int or None
-        Of the map; None where nothing is drawn.
-    alpha : float
-        The penalty that was given or chosen.
-    test_rmse : float
-        On the held-out rows, in the units of the target; over all targets.
-    cv_rmse : float or None
-        By the K-fold cross-validation that chose alpha, where one did.
-    loo_rmse : float or None
-        By leave-one-out, of the exact model.
-    kernel_error : float or None
-        Mean of |phi(x)^T phi(x') - k(x, x')| over pairs of different held-out rows.
-    precision_floor : float or None
-        The penalty below which the rounding of sums decides, not the data; None for the exact
-        model.
-    fit_seconds, predict_seconds : float
-        The fit includes the choice of alpha, and of the exact model leave-one-out.
-    """
+    """One model, fitted and tested."""
 
     seed: int | None
     alpha: float
@@ -59,30 +38,6 @@ class Trial:
     """One line of a comparison: a model, over the seeds of its map.
 
     Errors and seconds are means over the runs; their definitions are those of `Run`.
-
-    Parameters
-    ----------
-    method : {'exact', 'linear', 'random features'}
-    map : str or None
-        How frequencies are drawn, for random features.
-    n_components : int or None
-        D, None for the exact model.
-    seeds : tuple of int
-        None where nothing is drawn.
-    test_rmse : float
-    relative_rmse : float
-        The same over that of the exact model.
-    cv_rmse, loo_rmse, kernel_error : float or None
-    interval : dict
-        For `test_rmse` and `kernel_error`, the 95% confidence interval (low, high) of the mean over
-        the seeds, by Student's t; None for fewer than two seeds.
-    alpha : float
-        The median over the runs.
-    fit_seconds, predict_seconds : float
-    matrix_bytes : int
-        What the system of equations takes in double precision.
-    runs : tuple of Run
-        One a seed.
     """
 
     method: str
@@ -112,19 +67,7 @@ class Trial:
         n_components: int | None = None,
         map_name: str | None = None,
     ) -> Trial:
-        """Summarise runs.
-
-        Parameters
-        ----------
-        method : str
-        runs : sequence of Run
-        order : int
-            Of the system of equations.
-        reference : float
-            The test error of the exact model.
-        n_components : int, optional
-        map_name : str, optional
-        """
+        """Summarise runs."""
         test_rmse = _mean([run.test_rmse for run in runs])
         return cls(
             method=method,
@@ -150,22 +93,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What `compare` finds.
-
-    Parameters
-    ----------
-    trials : tuple of Trial
-        The exact model first, then the linear one, then map by map by number of features.
-    n_train, n_test : int
-    kernel : dict
-        Name and parameters, the length scale resolved.
-    alpha : float, tuple of float, or str
-        As it was asked for: a penalty for all models, or how each chose its own.
-    interval : str
-        What the intervals of the trials are.
-    target_deviation : float
-        Standard deviation of the held-out targets, the error of predicting their mean.
-    """
+    """What `compare` finds."""
 
     trials: tuple[Trial, ...]
     n_train: int
@@ -194,10 +122,6 @@ def confidence_interval(values: Sequence[float | None]) -> tuple[float, float] |
     mean -+ t s / sqrt(m), with the standard deviation s of m values and the 97.5% quantile t of
     Student's distribution of m - 1 degrees of freedom.  None for fewer than two values, or for
     values that are not known.
-
-    References
-    ----------
-    Student (1908), "The probable error of a mean".
     """
     known = [value for value in values if value is not None]
     m = len(known)

@@ -7,7 +7,7 @@ has them for light, for dark and for paper.  Texts are escaped by the writer of 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from xml.etree import ElementTree as ET
 
 from markupsafe import Markup
@@ -18,23 +18,25 @@ if TYPE_CHECKING:
     from streamkern.report.axes import Axis
 
 WIDTH = 360.0
+# Classes of lines and marks, in the order that they are taken.
+KINDS = ("first", "second", "third", "fourth")
 # About as wide as a digit of a label.
 _DIGIT = 5.8
 # Up to where a text still has room on the right, and a short one beside a mark.
 _ROOM, _ROOM_BESIDE = 0.6, 0.78
 
 
-class Plot:
-    """A pair of axes to draw on, in pixels of a picture 360 wide.
+class Figure(NamedTuple):
+    """A picture with a title, and sentences that say what it shows."""
 
-    Parameters
-    ----------
-    x, y : Axis
-    x_label, y_label : str
-        The second stands above its axis, where it need not be turned.
-    height : float
-        Of the area inside the axes.
-    """
+    title: str
+    picture: Markup
+    caption: str
+    shades: tuple[str, ...] = ()
+
+
+class Plot:
+    """A pair of axes to draw on, in pixels of a picture 360 wide."""
 
     def __init__(
         self, x: Axis, y: Axis, *, x_label: str, y_label: str, height: float = 200.0
@@ -144,17 +146,7 @@ class Plot:
     def say(
         self, text: str, x: float, y: float, *, dy: float = -7.0, beside: float | None = None
     ) -> None:
-        """Write a text beside a point, to the side where there is room.
-
-        Parameters
-        ----------
-        text : str
-        x, y : float
-        dy : float
-            How far below the point it stands.
-        beside : float, optional
-            The same where it stands to the right, and what it is about to the left.
-        """
+        """Write a text beside a point, to the side where there is room."""
         along = self._along(x)
         is_left = along < (_ROOM if beside is None else _ROOM_BESIDE) * self.inner_width
         place = self.left + along + (7.0 if is_left else -5.0)
@@ -178,6 +170,10 @@ class Plot:
                     path.append(f"M{start} {j}h{stop - start}v1H{start}z")
             if path:
                 self._add(group, "path", class_=f"level level{level}", d="".join(path))
+
+    def figure(self, title: str, caption: str, shades: tuple[str, ...] = ()) -> Figure:
+        """Return the picture with its title and caption."""
+        return Figure(title, self.svg(caption), caption, shades)
 
     def svg(self, description: str) -> Markup:
         """Return the picture, with a description for those who do not see it."""

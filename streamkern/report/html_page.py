@@ -1,4 +1,4 @@
-"""The report of a model: one HTML file that needs nothing else and runs nothing."""
+"""HTML report of a model: one file that needs nothing else and runs nothing."""
 
 from __future__ import annotations
 
@@ -19,20 +19,18 @@ from streamkern.errors import ParameterError
 from streamkern.errors.formatting import printable
 from streamkern.models.classifier_model import ClassifierModel
 from streamkern.models.ridge_model import RidgeModel
-from streamkern.report import choice_figures, facts, numbers, prediction_figures
-from streamkern.report.choice_curves import components_curve, penalty_curve, sparsity_curve
-from streamkern.report.class_figures import (
-    ClassValidation,
+from streamkern.report import (
+    choice_figures,
     class_figures,
-    class_tiles,
-    confusion_columns,
-    error_rows,
-    shown_of,
-    validated_classes,
+    numbers,
+    page_facts,
+    report_rows,
+    trial_tables,
 )
-from streamkern.report.metric_figures import metric_facts
+from streamkern.report.choice_curves import components_curve, penalty_curve, sparsity_curve
+from streamkern.report.metric_facts import metric_facts
+from streamkern.report.prediction_figures import calibration_figures, pairs_figures
 from streamkern.report.refit_call import python_call
-from streamkern.report.summary import cost_tiles, lead, tiles
 from streamkern.report.validation_pass import validated
 from streamkern.sources import as_source
 from streamkern.sources.preprocessing.column_names import target_names
@@ -43,7 +41,7 @@ if TYPE_CHECKING:
     from streamkern.report.validation_pass import Validation
     from streamkern.sources import Source
 
-_LONGEST_NAME = 24
+_LONGEST_NAME, _MOST_TARGETS = 24, 4
 _NO_ROWS = (
     "The rows were not read for this report, because a model made of moments does without them. "
     "“streamkern fit --report”, or “streamkern.write_report” with the rows, shows them."
@@ -102,108 +100,99 @@ def write_report(
     begun = time.perf_counter()
     check_output(path, force=force)
     source: Source | None = None
-    found: Validation | ClassValidation | None = None
-    if X is not None and isinstance(model, ClassifierModel):
-        source = model._labelled(X, y, sample_weight, weighted=True)
-        check_output(path, force=force, inputs=source.paths)
-        found = validated_classes(model, source)
+    found: Any = None
+    if isinstance(model, ClassifierModel):
+        title = title or "Kernel classification"
+        if X is not None:
+            source = model._labelled(X, y, sample_weight, weighted=True)
     elif X is not None:
         source = as_source(*model._tables(X, y, sample_weight))
+    if source is not None:
         check_output(path, force=force, inputs=source.paths)
-        found = validated(ridge, source)
-    if title is None:
-        is_classifier = isinstance(model, ClassifierModel)
-        title = "Kernel classification" if is_classifier else "Kernel ridge regression"
-    call = python_call(model, source) if command is None else command
+        validate: Any = validated
+        if isinstance(model, ClassifierModel):
+            validate = class_figures.validated_classes
+        found = validate(model, source)
     report = model.report_  # that of a classifier says how it is calibrated
-    folder = str(Path.cwd()) if command and report["data"].get("folders") else ""
-    texts = {"title": title, "call": call, "folder": folder}
-    texts["why_not"] = _NO_ROWS if source is None else _NONE_LEFT
-    html = rendered(ridge, report, found, **texts, begun=begun)
+    if "classes" in report:
+        section = {} if found is None else class_figures.class_section(found)
+    else:
+        section = _target_section(ridge, found)
+    call = python_call(model, source) if command is None else command
+    html = (
+        _environment()
+        .get_template("report.html")
+        .render(
+            **_page(ridge, report),
+            **{"tiles": [], "class_figures": None} | section,
+            found=found,
+            why_not=_NO_ROWS if source is None else _NONE_LEFT,
+            title=title or "Kernel ridge regression",
+            call=Code("\n".join(map(printable, call.split("\n")))),
+            folder=str(Path.cwd()) if command and report["data"].get("folders") else "",
+            phases=page_facts.phase_bars(report, time.perf_counter() - begun),
+        )
+    )
     with replacing(path, force=force) as temporary:
         temporary.write_text(html, encoding="utf-8")
 
 
-def rendered(
-    model: RidgeModel,
-    report: dict[str, Any],
-    found: Validation | ClassValidation | None,
-    *,
-    title: str,
-    call: str,
-    folder: str,
-    why_not: str,
-    begun: float,
-) -> str:
-    """Return the page.
-
-    Parameters
-    ----------
-    model : RidgeModel
-        Of a classifier the one that gives its scores.
-    report : dict
-        Of the model, or of the classifier.
-    found : Validation or ClassValidation, optional
-        What reading the rows again told.
-    title : str
-    call : str
-        What makes the model again.
-    folder : str
-        Where, if that matters.
-    why_not : str
-        Why no rows are predicted by models that have not seen them, where `found` is None.
-    begun : float
-        When the report was, on the clock of `time.perf_counter`.
-    """
-    files, more_files = facts.data_files(model)
-    inputs, more_inputs = facts.inputs(model)
+def _page(model: RidgeModel, report: dict[str, Any]) -> dict[str, Any]:
+    """Return what the page shows without rows; of a classifier, `model` gives the scores."""
+    files, more_files = page_facts.data_files(report)
+    inputs, more_inputs = page_facts.input_bars(model)
     penalty, sizes, sparse = penalty_curve(model), components_curve(model), sparsity_curve(model)
-    environment = _environment()
-    style = _style(environment)
+    style = _style(_environment())
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    if isinstance(found, ClassValidation):
-        first, predictions = class_tiles(found), _of_classes(found)
-    else:
-        standardized = _known(model, found)
-        first = tiles(model, found, standardized)
-        predictions = _of_targets(model, found, standardized)
-    return environment.get_template("report.html").render(
-        title=title,
-        lead=lead(model),
-        style=Markup(style),  # noqa: S704  our own file
-        style_hash=f"sha256-{digest}",
-        report=report,
-        tiles=[*first, *cost_tiles(model)],
-        fitted=facts.fitted_rows(model, report),
-        files=files,
-        more_files=more_files,
-        found=found,
-        why_not=why_not,
-        is_classifier="classes" in report,
-        **predictions,
-        penalty=penalty,
-        penalty_by=facts.penalty_by(model),
-        choices=[
+    return {
+        "lead": page_facts.lead(report),
+        "style": Markup(style),  # noqa: S704  our own file
+        "style_hash": f"sha256-{digest}",
+        "report": report,
+        "cost_tiles": page_facts.cost_tiles(report),
+        "fitted": page_facts.fitted_rows(model, report),
+        "files": files,
+        "more_files": more_files,
+        "is_classifier": "classes" in report,
+        "penalty": penalty,
+        "penalty_choice": page_facts.penalty_choice(model),
+        "choices": [
             *([choice_figures.penalty_figure(penalty, _target_names(report))] if penalty else []),
             *([choice_figures.sizes_figure(sizes)] if sizes else []),
             *([choice_figures.sizes_figure(sparse, is_sparse=True)] if sparse else []),
         ],
-        no_sizes="" if sizes or sparse else _why_no_sizes(model),
-        search=choice_figures.search_figures(report),
-        tried=choice_figures.tried_rows(report),
-        metric=metric_facts(model),
-        standardize=model.standardize,
-        inputs=inputs,
-        more_inputs=more_inputs,
-        phases=facts.phases(model, time.perf_counter() - begun),
-        memory=facts.memory(model),
-        faults=facts.faults(model),
-        call=Code("\n".join(map(printable, call.split("\n")))),
-        folder=folder,
-        versions=facts.versions(),
-        own_version=__version__,
-        written=datetime.now(UTC),
-    )
+        "no_sizes": "" if sizes or sparse else _why_no_sizes(model.report_),
+        "search": choice_figures.search_figures(report),
+        "tried": trial_tables.tuning_table(report) if report.get("tuning") else None,
+        "metric": metric_facts(model.report_),
+        "standardize": model.standardize,
+        "inputs": inputs,
+        "more_inputs": more_inputs,
+        "memory": page_facts.memory_bars(report),
+        "faults": [*report_rows.row_faults(report), *report_rows.column_faults(report)],
+        "versions": page_facts.versions(),
+        "own_version": __version__,
+        "written": datetime.now(UTC),
+    }
+
+
+def _target_section(model: RidgeModel, found: Validation | None) -> dict[str, Any]:
+    """Return what the page shows of predictions of targets."""
+    names, standardized = _target_names(model.report_), _known(model, found)
+    shown = names[:_MOST_TARGETS]
+    several, intervals = len(names) > 1, standardized is not None
+    return {
+        "tiles": page_facts.error_tiles(model, found, standardized),
+        "pairs_shown": [
+            {"name": name if several else "", "figures": pairs_figures(found, j, name)}
+            for j, name in enumerate(shown)
+            if found is not None
+        ],
+        "by_target": [] if found is None else page_facts.target_errors(found, names),
+        "intervals": calibration_figures(standardized, names) if intervals else [],
+        "coverage_header": ("interval", *(shown if several else ["rows within, ± chance"])),
+        "coverage": page_facts.coverage_rows(standardized) if intervals else [],
+    }
 
 
 def _known(model: RidgeModel, found: Validation | None) -> Floats | None:
@@ -215,44 +204,8 @@ def _known(model: RidgeModel, found: Validation | None) -> Floats | None:
     return finite if len(finite) else None
 
 
-def _of_targets(
-    model: RidgeModel, found: Validation | None, standardized: Floats | None
-) -> dict[str, Any]:
-    """Return what the page says of predictions of targets."""
-    names = _target_names(model.report_)
-    several = len(names) > 1
-    return {
-        "pairs_shown": [
-            {
-                "name": name if several else "",
-                "figures": prediction_figures.pairs_figures(found, j, name),
-            }
-            for j, name in enumerate(names[:4])
-            if found is not None
-        ],
-        "by_target": [] if found is None else facts.errors_by_target(found, names),
-        "intervals": []
-        if standardized is None
-        else prediction_figures.calibration_figures(standardized, names),
-        "coverage_header": ("interval", *(names[:4] if several else ["rows within, ± chance"])),
-        "coverage": [] if standardized is None else _coverage_rows(standardized),
-    }
-
-
-def _of_classes(found: ClassValidation) -> dict[str, Any]:
-    """Return what the page says of predictions of classes."""
-    header, rows = confusion_columns(found)
-    return {
-        "class_figures": class_figures(found),
-        "class_errors": error_rows(found),
-        "confusion_header": header,
-        "confusion": rows,
-        "classes_shown": shown_of(found),
-    }
-
-
 class Code(str):
-    """A text whose ends of lines are its own, and stay."""
+    """A text that keeps its line breaks."""
 
     __slots__ = ()
 
@@ -262,27 +215,19 @@ def _environment() -> Environment:
         loader=PackageLoader("streamkern.report"),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_shown,
+        # Texts show nothing that is unprintable.
+        finalize=lambda value: printable(value) if type(value) is str else value,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "number": numbers.number,
-        "percent": numbers.percent,
-        "seconds": numbers.seconds,
-        "counted": numbers.counted,
-        "rate": partial(numbers.number, digits=3),
-    }
+    names = ("number", "percent", "seconds", "counted")
+    environment.filters |= {name: getattr(numbers, name) for name in names}
+    environment.filters["rate"] = partial(numbers.number, digits=3)
     return environment
 
 
-def _shown(value: Any) -> Any:
-    """Return a text with nothing unprintable in it, and anything else as it is."""
-    return printable(value) if type(value) is str else value
-
-
 def _style(environment: Environment) -> str:
-    """Return the style sheet, without what only those who edit it need."""
+    """Return the style sheet."""
     assert environment.loader is not None  # noqa: S101  for the type checker
     return environment.loader.get_source(environment, "style.css")[0]
 
@@ -295,24 +240,7 @@ def _target_names(report: dict[str, Any]) -> list[str]:
     return [n if len(n) <= _LONGEST_NAME else f"{n[: _LONGEST_NAME - 1]}…" for n in names]
 
 
-def _coverage_rows(standardized: Floats) -> list[tuple[str, ...]]:
-    shares, by_chance = (
-        prediction_figures.coverage(standardized),
-        prediction_figures.chance(len(standardized)),
-    )
-    return [
-        (
-            numbers.percent(level, 0),
-            *(f"{numbers.percent(share)} ± {100.0 * error:.1f}" for share in row[:4]),
-        )
-        for level, row, error in zip(
-            prediction_figures.LEVELS, shares.tolist(), by_chance, strict=True
-        )
-    ]
-
-
-def _why_no_sizes(model: RidgeModel) -> str:
-    report = model.report_
+def _why_no_sizes(report: dict[str, Any]) -> str:
     if report["kernel"] == "linear":
         return "The features are the inputs, of which there is no smaller number to try."
     if (report["alpha_curve"] or {}).get("criterion") != "cv":

@@ -81,19 +81,7 @@ def write_onnx(
     precision: str | None = None,
     force: bool = False,
 ) -> None:
-    """Write a predictor as an ONNX file; the rest is as in `to_onnx`.
-
-    Parameters
-    ----------
-    path : path
-    predictor : Predictor
-    output : str
-        What the predictions are called.
-    rule : ClassRule, optional
-        What makes probabilities of predictions that are scores of classes.
-    precision : {'single', 'double'}, optional
-    force : bool
-    """
+    """Write a predictor as an ONNX file; the rest is as in `to_onnx`."""
     if precision not in (None, *_PRECISIONS):
         raise ParameterError(
             f"precision must be 'single' or 'double', not {precision!r}; choose one."

@@ -16,15 +16,7 @@ if TYPE_CHECKING:
 
 
 def probabilities(graph: Graph, rule: ClassRule, scores: str) -> str:
-    """Return the probabilities of classes (n, K), as `ClassRule.probabilities` computes them.
-
-    Parameters
-    ----------
-    graph : Graph
-    rule : ClassRule
-    scores : str
-        The value (n, q), in double.
-    """
+    """Return the probabilities of classes (n, K), as `ClassRule.probabilities` computes them."""
     odds = _log_odds(graph, rule.calibrator, scores)
     if len(rule.classes) == 2:
         odds = graph("Concat", graph("Neg", odds), odds, axis=1)

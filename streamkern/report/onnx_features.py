@@ -39,21 +39,7 @@ _MATERN: dict[float, tuple[float, ...]] = {
 
 
 def feature_parts(graph: Graph, feature_map: FeatureMap, rows: str) -> Iterator[tuple[str, slice]]:
-    """Yield features phi(x) / scale of rows, in parts, with the columns that they are.
-
-    Parameters
-    ----------
-    graph : Graph
-    feature_map : FeatureMap
-        Drawn; of a predictor's `form`.
-    rows : str
-        The value (n, p), in the graph's dtype.
-
-    Raises
-    ------
-    ParameterError
-        If operators of ONNX do not express the map.
-    """
+    """Yield features phi(x) / scale of rows, in parts, with the columns that they are."""
     if isinstance(feature_map, Standardized):
         standardised = _standardised(graph, feature_map.standardizer, rows)
         yield from feature_parts(graph, feature_map.inner, standardised)

@@ -23,16 +23,6 @@ class Graph:
     """Nodes and constants of an ONNX graph of one input, named `X`.
 
     Values are known by their names.
-
-    Parameters
-    ----------
-    dtype : numpy.dtype
-        Of features and their products.
-
-    Raises
-    ------
-    OutputError
-        If the package onnx is not installed.
     """
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
@@ -57,13 +47,7 @@ class Graph:
         return name
 
     def constant(self, values: Any, dtype: Any = None) -> str:
-        """Add an array or number, in the graph's dtype or another, and return its name.
-
-        Raises
-        ------
-        ParameterError
-            If all constants together are more than an ONNX file holds.
-        """
+        """Add an array or number, in the graph's dtype or another, and return its name."""
         array = np.ascontiguousarray(values, dtype=dtype or self.dtype)
         self.n_bytes += array.nbytes
         if self.n_bytes > _MOST_BYTES:
@@ -90,19 +74,7 @@ class Graph:
         shapes: tuple[list[Any], list[Any]],
         facts: Mapping[str, str],
     ) -> Any:
-        """Return the whole as a checked ONNX model.
-
-        Parameters
-        ----------
-        output : str
-            The value that is the output, and what it is called.
-        dtype : dtype
-            Of X and of the output.
-        shapes : pair of lists
-            Of X and of the output; a text stands for a size that is not fixed.
-        facts : mapping of str to str
-            What to note in the file.
-        """
+        """Return the whole as a checked ONNX model."""
         helper, kind = self.onnx.helper, self._type(dtype)
         infos = [
             helper.make_tensor_value_info(name, kind, shape)

@@ -56,13 +56,7 @@ _UNDATED = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
 
 
 def pyplot() -> Any:
-    """Return matplotlib's pyplot, drawing to files only.
-
-    Raises
-    ------
-    ParameterError
-        If matplotlib is not installed.
-    """
+    """Return matplotlib's pyplot, drawing to files only."""
     try:
         import matplotlib as mpl  # noqa: PLC0415  optional
     except ImportError as error:
@@ -81,21 +75,6 @@ def plot_comparison(comparison: Comparison, path: str | Path, *, force: bool = F
     On the left the test RMSE of random features, with exact kernel ridge, its leave-one-out RMSE
     and linear ridge as horizontal lines; on the right the error of the approximate kernel, beside
     the slope of 1 / sqrt(D).  Lines are means over the seeds, bands the intervals of the trials.
-
-    Parameters
-    ----------
-    comparison : Comparison
-    path : path
-        Ends in .png, .svg or .pdf.
-    force : bool
-        Replace an existing file.
-
-    Raises
-    ------
-    ParameterError
-        If matplotlib is not installed.
-    OutputError
-        If the file cannot be written.
     """
     plt = pyplot()
     form = str(path).rsplit(".", 1)[-1].lower()

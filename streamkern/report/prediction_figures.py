@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
 from streamkern.report.axes import Axis
-from streamkern.report.drawing import Plot
+from streamkern.report.drawing import KINDS, Figure, Plot
 from streamkern.report.numbers import counted, percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from markupsafe import Markup
 
     from streamkern._typing import Array, Floats
     from streamkern.report.validation_pass import Validation
@@ -26,17 +24,6 @@ _SHADES = 6
 _ROWS_A_MEAN = 30
 # 95% of what chance does lies within so many standard errors.
 _CHANCE = 1.96
-# Classes of lines and marks, in the order that they are taken.
-KINDS = ("first", "second", "third", "fourth")
-
-
-class Figure(NamedTuple):
-    """A picture with a title, and sentences that say what it shows."""
-
-    title: str
-    picture: Markup
-    caption: str
-    shades: tuple[str, ...] = ()
 
 
 def pairs_figures(found: Validation, target: int, name: str) -> list[Figure]:
@@ -55,7 +42,7 @@ def pairs_figures(found: Validation, target: int, name: str) -> list[Figure]:
         plot.line([edges[0], edges[-1]], [edges[0], edges[-1]], kind)
     caption = f"{rows} in bins; on the dashed line predictions are right."
     caption += _beyond(found.n_rows - int(shown.sum()))
-    agreement = Figure("Predicted and actual", plot.svg(caption), caption, shades)
+    agreement = plot.figure("Predicted and actual", caption, shades)
 
     low, high = _occupied_span(errors.sum(axis=0))
     heights = residuals[low : high + 1]
@@ -85,7 +72,7 @@ def pairs_figures(found: Validation, target: int, name: str) -> list[Figure]:
             f"zero, predictions of that size are too low or too high."
         )
     caption += _beyond(found.n_rows - int(shown.sum()))
-    return [agreement, Figure("Residuals", plot.svg(caption), caption, shades)]
+    return [agreement, plot.figure("Residuals", caption, shades)]
 
 
 def _beyond(n_rows: int) -> str:
@@ -156,7 +143,7 @@ def calibration_figures(standardized: Floats, names: Sequence[str]) -> list[Figu
         f"Above zero, intervals are wider than they need be; below, too narrow. The band is what "
         f"chance does 95 times in 100 with {counted(n_rows, 'row')}."
     )
-    figures = [Figure("Intervals", plot.svg(caption), caption)]
+    figures = [plot.figure("Intervals", caption)]
 
     edges = np.linspace(-4.0, 4.0, 33)
     densities = [
@@ -186,4 +173,4 @@ def calibration_figures(standardized: Floats, names: Sequence[str]) -> list[Figu
         f"{percent(outside, 2)} of rows lie beyond four standard deviations; "
         f"{percent(2.0 * float(ndtr(-4.0)), 3)} would."
     )
-    return [*figures, Figure("Standardised residuals", plot.svg(caption), caption)]
+    return [*figures, plot.figure("Standardised residuals", caption)]

@@ -16,15 +16,7 @@ if TYPE_CHECKING:
 
 
 def python_call(model: RidgeModel | ClassifierModel, source: Source | None) -> str:
-    """Return Python statements that fit the model again; arrays go by the names of `fit`.
-
-    Parameters
-    ----------
-    model : RidgeModel or ClassifierModel
-        Fitted.
-    source : Source, optional
-        Its rows; without them, the statements are those of a solution from moments.
-    """
+    """Return Python statements that fit the model again; arrays go by the names of `fit`."""
     kernel = as_kernel(model.kernel)
     made = [repr(kernel)]
     for name, parameter in list(signature(type(model)).parameters.items())[1:]:

@@ -41,21 +41,10 @@ _WHOLE = 1.0 - 1e-9
 
 @dataclass(frozen=True)
 class Validation:
-    """Predictions of rows that were not seen, beside the targets.
+    """Predictions of held-out rows, each by the model without its fold, or without the row.
 
-    Parameters
-    ----------
-    by_fold : bool
-        Whether each row was predicted without its fold, or a sample without each row of it.
-    n_rows : int
-        How many rows were predicted so.
-    rmse, r2 : ndarray of shape (q,)
-        Of these predictions.
-    bins : PairBins
-    pairs, residuals : ndarray
-        Counts of rows in bins, as of `PairBins.counted`, whatever the rows weigh.
-    standardized : ndarray of shape (m, q)
-        Residuals of the sample over their standard deviations; 0 where the noise is not known.
+    `pairs` and `residuals` count rows in bins, as `PairBins.counted` does; `standardized` (m, q)
+    are residuals of the sample over their standard deviations.
     """
 
     by_fold: bool
@@ -79,33 +68,13 @@ def target_spread(model: RidgeModel) -> tuple[Floats, Floats]:
 
 
 def validated(model: RidgeModel, source: Source) -> Validation | None:
-    """Predict the rows of a fit by models that have not seen them; None if none can be.
-
-    Parameters
-    ----------
-    model : RidgeModel
-        Fitted to these rows.
-    source : Source
-
-    Raises
-    ------
-    DataError
-        If these are not the rows that the model was fitted on.
-    ModelFileError
-        If the model was saved without its normal equations.
-    """
+    """Predict the rows of a fit by models that have not seen them; None if none can be."""
     folds = folds_of_rows(model, source)
     return _by_one(model, source) if folds is None else _by_fold(model, source, folds)
 
 
 def folds_of_rows(model: RidgeModel, source: Source) -> Any:
-    """Return the kept moments of folds as an argument of tasks, or None where rows have none.
-
-    Raises
-    ------
-    DataError
-        If the rows have other inputs or targets than those of the fit.
-    """
+    """Return the kept moments of folds as an argument of tasks, or None where rows have none."""
     predictor = model.predictor_
     predictor.feature_map.check((source.n_samples, source.n_features))
     if source.n_targets != predictor.coef.shape[1]:
@@ -175,16 +144,7 @@ def _by_one(model: RidgeModel, source: Source) -> Validation | None:
 
 
 class LeftOutRows(NamedTuple):
-    """Rows of a sample, each as the model without it predicts it.
-
-    Parameters
-    ----------
-    y, residuals, standardized : ndarray of shape (m, q)
-        Targets; these less predictions; and that over its standard deviation.
-    weights : ndarray of shape (m,)
-    columns : ColumnStatistics
-        Of all rows.
-    """
+    """Targets (m, q) of a sample, and their residuals by the model without each row."""
 
     y: Floats
     residuals: Floats
@@ -194,13 +154,7 @@ class LeftOutRows(NamedTuple):
 
 
 def sample_left_out(model: RidgeModel, source: Source) -> LeftOutRows:
-    """Read the rows once, and leave out every row of a sample in turn, in closed form.
-
-    Raises
-    ------
-    DataError
-        If these are not the rows that the model was fitted on.
-    """
+    """Read the rows once, and leave out every row of a sample in turn, in closed form."""
     predictor, equations = model.predictor_, model.normal_equations()
     errors, sample, columns = read(model, source, PredictionErrors(predictor))
     check_fitted_rows(predictor, equations, columns, errors.squared, equations.train_rss)

@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from commandline import report_of, rows, small_files, streamkern, write
+from commandline import job, report_of, rows, small_files, streamkern, write
 
 from streamkern import RandomFeatureRidge, load, load_moments
 from streamkern.cli import main
@@ -162,6 +162,23 @@ def test_forgetting_into_another_file_leaves_the_first(made):
     assert Path("A.h5").read_bytes() == made["A.h5"]
     streamkern("forget", "A.h5", "some.h5")
     assert load_moments("A.h5").report["rows"] == 180
+
+
+def test_a_window_over_files_is_a_fit_to_the_last_ones(folder):
+    X, y = rows(300)
+    for k in range(3):
+        write(f"day-{k}.h5", X[100 * k : 100 * (k + 1)], y[100 * k : 100 * (k + 1)])
+    options = ("--components", 32, "--precision", "double")
+    job(folder, "window.py", "kept", "model.h5", 2, "day-0.h5", "day-1.h5", "--", *options)
+    first = {path: path.stat().st_mtime_ns for path in (folder / "kept").glob("*.h5")}
+    job(folder, "window.py", "kept", "model.h5", 2, "day-0.h5", "day-1.h5", "day-2.h5")
+    kept = {path: path.stat().st_mtime_ns for path in (folder / "kept").glob("*.h5")}
+    assert first.items() < kept.items()  # no file is read again
+    like = next(path for path in first if path.name.startswith("day-0"))
+    streamkern("fit", "day-1.h5", "day-2.h5", "--like", like, "--out", "fitted.h5", "--quiet")
+    model, fitted = load("model.h5"), load("fitted.h5")
+    assert model.report_["rows"] == 200
+    np.testing.assert_allclose(model.predict(X), fitted.predict(X), rtol=1e-5, atol=1e-6)
 
 
 def test_moments_can_be_like_a_model():

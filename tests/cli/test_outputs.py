@@ -37,15 +37,11 @@ def made(tmp_path_factory):
     streamkern("fit", folder / "converted.h5", *COMPONENTS, "--out", folder / "model.h5")
     streamkern("moments", folder / "rows.h5", *COMPONENTS, "--out", folder / "moments.h5")
     streamkern("pca", folder / "rows.h5", "--random-features", 8, "--out", folder / "pca.h5")
-    (folder / "keep").mkdir()
     (folder / "folder").mkdir()
     (folder / "folder" / "comparison.json").symlink_to(folder / "rows.h5")
-    keep = ("--last", 1, "--keep", folder / "keep", "--out", folder / "window.h5")
-    streamkern("window", folder / "rows.h5", *COMPONENTS, *keep)
     (folder / "model.onnx").symlink_to(folder / "model.h5")
     (folder / "soft.h5").symlink_to(folder / "rows.h5")
     os.link(folder / "rows.h5", folder / "hard.h5")
-    (folder / "kept.h5").symlink_to(next((folder / "keep").glob("*.moments.h5")))
     return folder
 
 
@@ -68,9 +64,6 @@ CASES = [
     ("pca", "moments.h5", "--cluster", "cluster.yaml", "--out", "cluster.yaml"),
     ("solve", "moments.h5", "--out", "moments.h5"),
     ("solve", "moments.h5", "--cluster", "cluster.yaml", "--out", "cluster.yaml"),
-    ("window", "virtual.h5", "--last", 1, "--keep", "other", *COMPONENTS, "--out", "rows.h5"),
-    ("window", "rows.h5", "--last", 1, "--keep", "keep", *COMPONENTS, "--out", "kept.h5"),
-    ("window", "[ry]*.h5", "--last", 1, "--keep", "other", *COMPONENTS, "--out", "rows.h5"),
     ("merge", "moments.h5", "model.h5", "--out", "moments.h5"),
     ("forget", "moments.h5", "virtual.h5", "--out", "rows.h5"),
     ("export", "model.h5", "--out", "model.onnx"),

@@ -62,7 +62,7 @@ def test_a_report_stands_beside_the_same_model_as_without(command):
     streamkern(*command, *REPORT, "--force")
     model, found = load("model.h5"), page()
     assert np.array_equal(model.coef_, alone.coef_)
-    assert found.value_of("rows") == "300"
+    assert found.value_of("rows x inputs") == "300 x 3"
     assert "Every row is predicted by the model that was fitted without its fold" in found.text
     assert ("trials" in found.text) == (command is TUNE)
     assert found.all("h1")
@@ -79,7 +79,7 @@ def test_a_solution_has_a_report_without_rows(folder):
     assert command_of(found) == "streamkern solve --out model.h5 --report report.html --quiet m.h5"
 
 
-@pytest.mark.parametrize("command", ["fit", "moments", "window"])
+@pytest.mark.parametrize("command", ["fit", "moments"])
 @pytest.mark.parametrize("asked", [[], ["--folders"]], ids=["names", "folders"])
 def test_what_is_written_names_files_and_their_folders_only_where_they_are_wanted(
     folder, command, asked
@@ -99,8 +99,7 @@ def test_what_is_written_names_files_and_their_folders_only_where_they_are_wante
         streamkern("moments", *made, "--out", folder / "m.h5", "--quiet")
         streamkern("solve", folder / "m.h5", "--out", out, *report)
     else:
-        kept = ("--last", 1, "--keep", folder / "kept") if command == "window" else ()
-        streamkern(command, *made, *kept, "--out", out, *report)
+        streamkern(command, *made, "--out", out, *report)
     written = [path for path in folder.rglob("*") if path.is_file() and wanted not in path.parents]
     for path in written:
         content = path.read_bytes()
@@ -109,7 +108,7 @@ def test_what_is_written_names_files_and_their_folders_only_where_they_are_wante
         assert b"data.h5" in content
         assert (bytes(wanted) in content) == bool(asked)
         assert asked or bytes(folder) not in content
-    assert len(written) == {"fit": 3, "moments": 4, "window": 4}[command]
+    assert len(written) == {"fit": 3, "moments": 4}[command]
 
 
 def test_the_command_makes_the_same_model_again(folder):

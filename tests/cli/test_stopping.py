@@ -249,7 +249,7 @@ def test_a_signal_while_a_pool_starts_a_thread_leaves_none_that_nobody_ends():
     code = """
 import os, signal, weakref
 from concurrent.futures import ThreadPoolExecutor, thread
-from streamkern.stopping import Stopped, stoppable
+from streamkern.runtime.signals import Stopped, stoppable
 
 class Interrupted(weakref.WeakKeyDictionary):
     def __setitem__(self, key, value):

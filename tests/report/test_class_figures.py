@@ -10,7 +10,7 @@ from sklearn.metrics import accuracy_score, confusion_matrix, log_loss, roc_auc_
 from streamkern import Gaussian, RandomFeatureClassifier, write_report
 from streamkern.errors import DataError
 from streamkern.models.held_out_predictors import folds_of, unseen_by
-from streamkern.report.class_figures import class_figures, confusion_columns, validated_classes
+from streamkern.report.class_figures import class_figures, confusion_table, validated_classes
 
 NAMES = np.array(["hill", "lake", "moor"])
 
@@ -112,7 +112,7 @@ def test_the_page_shows_classes_and_no_intervals(k, tmp_path):
     found = validated_classes(model, model._labelled(X, y, None, weighted=True))
     assert "Kernel classification" in page.text
     assert f"{k} classes" in page.text
-    assert page.value_of("classes") == ", ".join(NAMES[:k])
+    assert page.value_of("classes") == f"{k}: {', '.join(NAMES[:k])}"
     assert page.value_of("calibration") == "sigmoid"
     assert f"{100 * found.errors.accuracy:.1f}%" in page.text
     for name in ("ROC curve", "Calibration", "recall", "precision", "log loss"):
@@ -136,10 +136,10 @@ def test_of_many_classes_the_largest_are_shown():
     y = np.minimum(rng.geometric(0.15, 900), 15)
     model = classifier(alpha=1.0).fit(X, y, keep_moments=True)
     found = validated_classes(model, model._labelled(X, y, None, weighted=True))
-    header, table = confusion_columns(found)
+    header, table = confusion_table(found)
     largest = sorted(np.argsort(-np.bincount(y)[1:], kind="stable")[:12] + 1)
     assert [row[0] for row in table] == [str(label) for label in largest]
-    assert header == ["class", *map(str, largest), "recall", "precision"]
+    assert header == ("class", *map(str, largest), "recall", "precision")
     assert [figure.title for figure in class_figures(found)] == ["Calibration", "ROC curve"]
 
 
@@ -153,7 +153,7 @@ def test_rows_count_by_their_own_weights_where_classes_have_some(keep):
     found = validated_classes(model, model._labelled(X, y, s, weighted=True))
     for name, weight in zip(NAMES, found.errors.confusion.sum(axis=1), strict=True):
         assert weight == pytest.approx(s[y == name].sum())
-    _, table = confusion_columns(found)
+    _, table = confusion_table(found)
     assert sum(int(cell.replace(",", "")) for row in table for cell in row[1:4]) == s.sum()
 
 

@@ -105,16 +105,16 @@ def test_every_kind_of_model_has_a_report_with_its_own_numbers(case, q, path):
     model = fitted(X, y, **CASES[case])
     found = written(model, path, X, y)
     report, number = model.report_, numbers.number
-    assert found.value_of("rows") == "400"
-    assert found.value_of("kernel") == report["kernel"]
-    assert found.value_of("penalty α").startswith(f"{number(report['alpha'])} (")
+    assert found.value_of("rows x inputs") == "400 x 3"
+    assert found.value_of("kernel").startswith(report["kernel"])
+    assert found.value_of("alpha").startswith(number(report["alpha"]))
     assert found.value_of("effective degrees of freedom") == number(report["effective_dof"])
-    assert found.value_of("RMSE on the rows fitted") == number(report["train_rmse"])
-    assert found.value_of("condition of the system") == number(report["condition"])
-    assert found.value_of("solver") == report["solver"]
-    assert found.value_of("features").startswith(f"{report['n_components']:,}")
+    assert found.value_of("training rmse") == number(report["train_rmse"])
+    solver = f"{report['solver']}, condition {number(report['condition'])}"
+    assert found.value_of("solver") == solver
+    assert found.value_of("components").startswith(f"{report['n_components']:,}")
     if report["length_scale"] is not None:
-        assert number(report["length_scale"]) in found.value_of("length scale")
+        assert number(report["length_scale"]) in found.value_of("kernel")
     if report["cv_rmse"] is not None:
         assert number(report["cv_rmse"]) in found.text
     assert "infinite" not in found.text
@@ -337,7 +337,7 @@ def test_what_was_skipped_and_dropped_is_shown(tmp_path, path):
         model = fitted(X, y, on_bad_rows="skip")
     found = written(model, path, X, y)
     assert found.value_of("rows skipped") == "1"
-    assert found.value_of("columns dropped") == "1"
+    assert found.value_of("constant columns left out") == "1"
     assert found.value_of("shards retried") == "0"
 
 

@@ -1,4 +1,4 @@
-"""What a metric says in a report: which inputs and directions matter, and how it was learnt."""
+"""Metric section of the page: which inputs and directions matter, and how that was learnt."""
 
 from __future__ import annotations
 
@@ -9,53 +9,53 @@ import numpy as np
 
 from streamkern.kernels import KERNELS
 from streamkern.report.numbers import number, percent
+from streamkern.report.page_facts import Bar
 from streamkern.sources.preprocessing.column_names import named_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from streamkern.models.ridge_model import RidgeModel
 
 _MOST_INPUTS, _MOST_DIRECTIONS, _NAMED = 40, 12, 4
 # Of a direction, inputs with a smaller part of the largest one are not named.
 _MINOR = 0.2
 
 
-class Weight(NamedTuple):
-    """How much an input or a direction weighs, as a part of the whole and of the heaviest."""
-
-    name: str
-    of_whole: str
-    detail: str
-    share: float
-
-
 class MetricFacts(NamedTuple):
-    """What the section on inputs shows of a metric."""
+    """What the page shows of a metric; `kept` is the place of the best round."""
 
     how: str
     is_plain: bool
-    inputs: list[Weight]
+    inputs: list[Bar]
     more_inputs: int
-    directions: list[Weight]
+    directions: list[Bar]
     rounds: list[tuple[str, ...]]
     kept: int | None
 
 
-def metric_facts(model: RidgeModel) -> MetricFacts | None:
-    """Return what is shown of the metric, None where the model has none."""
-    metric = model.report_.get("metric")
+def metric_facts(report: dict[str, Any]) -> MetricFacts | None:
+    """Return what is shown of the metric of a fit, None where it has none."""
+    metric = report.get("metric")
     if not metric:
         return None
     rounds, kept = metric.get("rounds") or [], metric.get("kept")
-    metric = metric | {"names": named_inputs(model.report_, metric["columns"])}
-    inputs = _inputs(metric)
+    names, parts = named_inputs(report, metric["columns"]), metric["importance"]
+    heaviest = np.argsort(-np.array(parts), kind="stable").tolist()
+    inputs = [
+        Bar(names[j], percent(parts[j]), parts[j] / max(parts), number(metric["per_unit"][j]))
+        for j in heaviest[:_MOST_INPUTS]
+    ]
+    values = metric["eigenvalues"][:_MOST_DIRECTIONS]
+    composed = [_composition(direction, names) for direction in metric["directions"]]
+    composed += [""] * (len(values) - len(composed))
     return MetricFacts(
         how=_how(metric),
         is_plain=kept is not None and rounds[kept]["number"] == 0,
-        inputs=inputs[:_MOST_INPUTS],
-        more_inputs=max(len(inputs) - _MOST_INPUTS, 0),
-        directions=_directions(metric),
+        inputs=inputs,
+        more_inputs=len(parts) - len(inputs),
+        directions=[
+            Bar(f"direction {k + 1}", percent(value), value / values[0], inputs_of)
+            for k, (value, inputs_of) in enumerate(zip(values, composed, strict=False))
+        ],
         rounds=[_round(each) for each in rounds],
         kept=kept,
     )
@@ -77,33 +77,8 @@ def _how(metric: dict[str, Any]) -> str:
     return told + f"Round {kept['number']} predicted the rows held out best, and was kept."
 
 
-def _inputs(metric: dict[str, Any]) -> list[Weight]:
-    """Return the inputs, the heaviest first."""
-    parts = metric["importance"]
-    order = np.argsort(-np.array(parts), kind="stable").tolist()
-    return [
-        Weight(
-            metric["names"][j],
-            percent(parts[j]),
-            number(metric["per_unit"][j]),
-            parts[j] / parts[order[0]],
-        )
-        for j in order
-    ]
-
-
-def _directions(metric: dict[str, Any]) -> list[Weight]:
-    """Return the eigenvalues, and of the first what inputs their directions are made of."""
-    values = metric["eigenvalues"][:_MOST_DIRECTIONS]
-    named = [_made_of(direction, metric["names"]) for direction in metric["directions"]]
-    named += [""] * (len(values) - len(named))
-    return [
-        Weight(f"direction {k + 1}", percent(value), detail, value / values[0])
-        for k, (value, detail) in enumerate(zip(values, named, strict=False))
-    ]
-
-
-def _made_of(direction: Sequence[float], names: Sequence[str]) -> str:
+def _composition(direction: Sequence[float], names: Sequence[str]) -> str:
+    """Return the inputs that a direction is made of."""
     parts = np.array(direction)
     order = np.argsort(-np.abs(parts), kind="stable")[:_NAMED]
     major = [j for j in order.tolist() if abs(parts[j]) >= _MINOR * np.abs(parts).max()]

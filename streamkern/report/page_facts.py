@@ -1,0 +1,236 @@
+"""Tables and headline figures of the page: what only a fitted model, not its report, can tell."""
+
+from __future__ import annotations
+
+import math
+import platform
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from streamkern._version import __version__
+from streamkern.models.fitted_ridge import LIBRARIES
+from streamkern.report.numbers import counted, number, percent, seconds
+from streamkern.report.prediction_figures import LEVELS, chance, coverage
+from streamkern.report.report_rows import Row, fit_rows
+from streamkern.report.validation_pass import target_spread
+from streamkern.runtime.machine import blas_libraries, processor
+from streamkern.runtime.memory import in_words
+from streamkern.solve.penalty_curve import CRITERIA
+from streamkern.sources.preprocessing.column_names import named_inputs
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamkern._typing import Floats
+    from streamkern.models.ridge_model import RidgeModel
+    from streamkern.report.validation_pass import Validation
+
+_MOST_FILES, _MOST_INPUTS = 20, 40
+_PHASES = {
+    "columns": "first reading: columns and a sample",
+    "metric": "learning the metric",
+    "search": "search for kernel and length scale",
+    "pass": "second reading: moments",
+    "forget": "forgetting rows",
+    "solve": "choosing and solving",
+    "calibration": "third reading: calibration",
+    "sparsify": "choosing features",
+}
+
+
+class Tile(NamedTuple):
+    """A figure that people look at first."""
+
+    name: str
+    value: str
+    more: str
+
+
+class Bar(NamedTuple):
+    """A named amount, with what explains it, and its share of the largest or of the whole."""
+
+    name: str
+    amount: str
+    share: float
+    detail: str = ""
+
+
+def lead(report: dict[str, Any]) -> str:
+    """Return what was fitted, in one sentence."""
+    scale, targets = report["length_scale"], counted(report["n_targets"], "target")
+    kernel = f"{report['kernel'].capitalize()} kernel"
+    if isinstance(scale, list):
+        kernel += f" with {len(scale):,} length scales"
+    elif scale is not None:
+        kernel += f" with length scale {number(scale)}"
+    if "classes" in report:
+        targets = f"{len(report['classes']['values']):,} classes"
+    rows, inputs = counted(report["rows"], "row"), counted(report["n_features"], "input")
+    features = counted(report["n_components"], "feature")
+    return f"{rows} of {inputs} and {targets}; {kernel}, {features}."
+
+
+def error_tiles(
+    model: RidgeModel, found: Validation | None, standardized: Floats | None
+) -> list[Tile]:
+    """Return the errors; `standardized` are residuals (m, q) over their standard deviations."""
+    tiles = [_error_tile(model, found)]
+    if found is not None:
+        explained = percent(float(found.r2.mean()))
+        tiles.append(Tile("Explained of y (R²)", explained, "on rows held out"))
+    if standardized is not None:
+        within = percent(float(coverage(standardized)[LEVELS.index(0.95)].mean()))
+        rows = counted(len(standardized), "row")
+        tiles.append(Tile("Within 95% intervals", within, f"of {rows} held out"))
+    return tiles
+
+
+def _error_tile(model: RidgeModel, found: Validation | None) -> Tile:
+    """Return the error on rows held out if it is known, else on those that were fitted."""
+    report, what = model.report_, "RMSE on rows held out"
+    values = report["cv_rmse"]
+    if found is not None and (values is None or not found.by_fold):
+        values = found.rmse.tolist()
+    if values is None:
+        values, what = report["train_rmse"], "RMSE on the rows fitted"
+    values = np.atleast_1d(values)
+    if model.equations_ is None:
+        return Tile(what, number(values.tolist()), "in units of y")
+    spread = target_spread(model)[1]
+    relative = np.sqrt(np.mean(np.square(values / np.where(spread > 0, spread, 1.0))))
+    if len(values) == 1:
+        return Tile(what, number(float(values[0])), f"{relative:.3f} sd of y")
+    return Tile(what, f"{relative:.3f}", f"sd, over {len(values)} targets")
+
+
+def cost_tiles(report: dict[str, Any]) -> list[Tile]:
+    """Return what the fit took."""
+    rate = number(report["rows_per_second"], 3)
+    peak, projected = report["peak_worker_bytes"], report["projected_worker_bytes"]
+    return [
+        Tile("Time of the fit", seconds(report["seconds"]["total"]), f"{rate} rows/s"),
+        Tile("Memory of a process", in_words(peak), f"{in_words(projected)} were projected"),
+    ]
+
+
+def fitted_rows(model: RidgeModel, report: dict[str, Any]) -> list[Row]:
+    """Return how the model was made."""
+    kind = "pairs of cosine and sine" if model.paired else "cosines with random phases"
+    drawn = f"{kind}, {report['feature_map']}, seed {model.random_state}"
+    known = np.isfinite(np.atleast_1d(np.asarray(report["noise"], dtype=float))).all()
+    noise = number(report["noise"]) if known else "not known: as many degrees of freedom as rows"
+    return [
+        *fit_rows(report, number),
+        Row("features", "the inputs" if report["kernel"] == "linear" else drawn),
+        Row("inputs standardised", "yes" if model.standardize else "no"),
+        Row("intercept", "yes" if model.fit_intercept else "no"),
+        Row("standard deviation of the noise", noise),
+        Row("precision floor of alpha", number(report["precision_floor"])),
+    ]
+
+
+def penalty_choice(model: RidgeModel) -> str:
+    """Return how the penalty was chosen."""
+    report = model.report_
+    curve = report.get("alpha_curve")
+    if not curve:
+        return "given"
+    text = f"by {CRITERIA[curve['criterion']]}"
+    if curve["criterion"] == "cv":
+        text += f" on {report['n_folds']} folds of {report['fold_by']}"
+    text += f", of {len(curve['alphas'])} tried"
+    text += ", one for every target" if isinstance(report["alpha"], list) else ""
+    rule = ", the largest within one standard error of the best"
+    return text + (rule if model.one_standard_error else "")
+
+
+def data_files(report: dict[str, Any]) -> tuple[list[tuple[str, str]], int]:
+    """Return the first files with what they hold, and how many more there are."""
+    files = report["data"].get("files", [])
+    shown = [(file["path"], f"{file['n_rows']:,}") for file in files[:_MOST_FILES]]
+    return shown, len(files) - len(shown)
+
+
+def phase_bars(report: dict[str, Any], reporting: float) -> list[Bar]:
+    """Return the seconds of the fit by what they went to, and those of the page itself."""
+    spent: dict[str, float] = dict(report["seconds"])
+    total = spent.pop("total")
+    ordered = sorted(spent, key=lambda name: [*_PHASES, name].index(name))
+    parts = {_PHASES.get(name, name): spent[name] for name in ordered}
+    parts["the rest"] = max(total - sum(spent.values()), 0.0)
+    parts["for this report, besides"] = reporting
+    return [
+        Bar(name, seconds(value), value / total if total > 0 else 0.0)
+        for name, value in parts.items()
+    ]
+
+
+def memory_bars(report: dict[str, Any]) -> list[Bar]:
+    """Return the memory that was projected and that was measured."""
+    named = {
+        "projected, before the first read": report["projected_worker_bytes"],
+        "measured, at the most": report["peak_worker_bytes"],
+    }
+    largest = max(*named.values(), 1)
+    return [Bar(name, in_words(value), value / largest) for name, value in named.items()]
+
+
+def input_bars(model: RidgeModel) -> tuple[list[Bar], int]:
+    """Return the inputs of the shortest length scales, and how many more there are.
+
+    There are none for kernels that have not a length scale for each input.
+    """
+    scales = model.report_["length_scale"]
+    # Of a combination of kernels, they are those of its parts.
+    if not isinstance(scales, list) or "length_scale" not in model.report_["kernel_parameters"]:
+        return [], 0
+    standardizer = model.feature_map_.standardizer  # type: ignore[attr-defined]
+    names = named_inputs(model.report_, standardizer.columns.tolist())
+    weights = 1.0 / np.array(scales)
+    bars = [
+        Bar(
+            names[j],
+            number(scales[j]),
+            float(weights[j] / weights.max()),
+            number(float(scales[j] * standardizer.deviation[j])),
+        )
+        for j in np.argsort(-weights, kind="stable")[:_MOST_INPUTS].tolist()
+    ]
+    return bars, len(scales) - len(bars)
+
+
+def target_errors(found: Validation, names: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return for each of the first targets its name, its RMSE, the same in sd of y, and R²."""
+    errors = zip(names, found.rmse.tolist(), found.r2.tolist(), strict=True)
+    return [
+        (name, number(rmse), number(math.sqrt(max(1.0 - r2, 0.0))), percent(r2))
+        for name, rmse, r2 in errors
+    ][:_MOST_FILES]
+
+
+def coverage_rows(standardized: Floats) -> list[tuple[str, ...]]:
+    """Return the share of rows within every central interval, for each of the first targets."""
+    levels = zip(LEVELS, coverage(standardized).tolist(), chance(len(standardized)), strict=True)
+    return [
+        (percent(level, 0), *(f"{percent(share)} ± {100.0 * error:.1f}" for share in shares[:4]))
+        for level, shares, error in levels
+    ]
+
+
+def versions() -> list[Row]:
+    """Return what computed: libraries with their versions, and the processor."""
+    blas = {
+        f"{pool['internal_api']} {pool['version'] or ''} ({pool['architecture'] or 'any'})"
+        for pool in blas_libraries()
+        if pool["internal_api"] != "openmp"
+    }
+    return [
+        Row("streamkern", __version__),
+        Row("Python", platform.python_version()),
+        *(Row(name, version(name)) for name in sorted({*LIBRARIES} - {"streamkern"})),
+        Row("BLAS", ", ".join(sorted(blas))),
+        Row("processor", processor()),
+        Row("system", platform.platform()),
+    ]
