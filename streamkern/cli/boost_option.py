@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamkern.cli.class_options import regression_of
 from streamkern.cli.common_options import drop_checkpoint, given_options
-from streamkern.cli.model_options import model_of, prepared
+from streamkern.cli.model_options import parameters_of, prepared
 from streamkern.cli.report_option import json_report
 from streamkern.errors import ParameterError
 
@@ -40,9 +39,8 @@ def _boosting_of(text: str) -> dict[str, Any]:
 
 def fit_boosted(say: Say, options: dict[str, Any], **choices: Any) -> None:
     """Fit a boosted classifier: what `fit` does with --boost."""
-    from streamkern.models.boosting_fit import boosting_options
-    from streamkern.models.boosting_model import BoostedModel
-    from streamkern.models.ridge_options import RidgeOptions
+    from streamkern.models.boosting import Boosting
+    from streamkern.models.boosting_fit import round_options
     from streamkern.report.report_rows import Row, boosted_rows
     from streamkern.report.trial_tables import round_table
 
@@ -53,22 +51,20 @@ def fit_boosted(say: Say, options: dict[str, Any], **choices: Any) -> None:
             f"{parameter.opts[0]} is not for rounds of --boost; leave one of them out."
         )
     if not given_options(["components"]):
-        options = options | {"components": str(BoostedModel()._ridge().n_components)}
-    base = regression_of(model_of(options | {"calibration": "none"}, **choices))
-    model = BoostedModel(
-        base, class_weight=options["class_weight"], **_boosting_of(options["boost"])
-    )
-    boosting, fixed = model._boosting(), RidgeOptions(base).solves_at_once
-    n_maps = 1 + boosting.n_estimators
-    job = prepared(say, options, boosting_options(base), fixed_alpha=fixed, n_maps=n_maps)
+        options = options | {"components": str(Boosting.parameters_of_a_round().n_components)}
+    parameters = parameters_of(options, **choices)
+    boosting = Boosting(class_weight=options["class_weight"], **_boosting_of(options["boost"]))
+    how = {"fixed_alpha": parameters.solves_at_once, "n_maps": 1 + boosting.n_estimators}
+    job = prepared(say, options, round_options(parameters), **how)
     if job is None:
         return
     source, place, plan = job
     with place.entered(say, plan, options["out"]):
-        model.fit(source, checkpoint=options["checkpoint"])
+        rows = source, None, None
+        model = boosting.fit(parameters, rows, checkpoint=options["checkpoint"])
         model.save(options["out"], force=options["force"])
         drop_checkpoint(options["checkpoint"])
-    report = json_report(model.report_, model=options["out"])
+    report = json_report(model.report, model=options["out"])
     say.table("Fitted", [*boosted_rows(report), Row("model", options["out"])])
     say.words(round_table(report), "Training error after every round")
     say.result(report)

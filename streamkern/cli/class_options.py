@@ -1,8 +1,8 @@
-"""Options of commands that classify, and models of any kind as commands read them."""
+"""Options of commands that classify."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,13 +11,6 @@ from streamkern.errors import ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
-
-    from streamkern.models.boosting_model import BoostedModel
-    from streamkern.models.classifier_model import ClassifierModel
-    from streamkern.models.model_files import ModelFile
-    from streamkern.models.ridge_model import RidgeModel
-    from streamkern.solve import NormalEquations
 
 classify_option = click.option(
     "--classify",
@@ -64,45 +57,3 @@ def class_choices(options: dict[str, Any]) -> dict[str, Any]:
             f"leave it out for numbers."
         )
     return {}
-
-
-def regression_of(model: Any) -> RidgeModel:
-    """Return the ridge regression whose options are planned with, also of a classifier."""
-    from streamkern.models.ridge_model import RidgeModel
-
-    return model if isinstance(model, RidgeModel) else model._ridge()
-
-
-def classifier_of(file: ModelFile, path: str | Path) -> ClassifierModel | None:
-    """Return the classifier of a model file, or None if it holds a regression."""
-    if "classifier" not in file.card:
-        return None
-    from streamkern.models.classifier_model import ClassifierModel, restored_classifier
-
-    return restored_classifier(ClassifierModel, file, path)
-
-
-class Opened(NamedTuple):
-    """A model of any kind, with a classifier where it is one, and the card of its file."""
-
-    predictor: Any
-    classifier: ClassifierModel | BoostedModel | None
-    equations: NormalEquations | None
-    card: dict[str, Any]
-
-
-def opened_model(path: str | Path, *, with_equations: bool = False) -> Opened:
-    """Read a model of any kind, its normal equations only if they are wanted."""
-    from streamkern.models.ensemble_files import read_ensemble
-    from streamkern.models.model_files import read_model
-    from streamkern.storage import holds_ensemble
-
-    if holds_ensemble(path):
-        from streamkern.models.boosting_model import BoostedModel, restored_ensemble
-        from streamkern.models.ridge_model import RidgeModel
-
-        stored = read_ensemble(path)
-        boosted = restored_ensemble(BoostedModel, RidgeModel, stored, path)
-        return Opened(boosted.ensemble_, boosted, None, stored.card)
-    file = read_model(path, with_equations=with_equations)
-    return Opened(file.predictor, classifier_of(file, path), file.equations, file.card)

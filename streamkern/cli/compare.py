@@ -86,7 +86,7 @@ def compare(say: Say, **options: Any) -> None:
     from streamkern.cli.output_paths import check_outputs
     from streamkern.errors import ParameterError
     from streamkern.errors.formatting import json_text
-    from streamkern.models.estimators import RandomFeatureRidge
+    from streamkern.models.estimators.random_feature_ridge import RandomFeatureRidge
     from streamkern.report import comparison
     from streamkern.report.plots import plot_comparison, pyplot
     from streamkern.storage import make_folder, replacing

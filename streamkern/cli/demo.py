@@ -37,8 +37,8 @@ def demo(say: Say, out: str, rows: int, components: int) -> None:
 
     from streamkern.cli.compute_place import Place
     from streamkern.kernels import Gaussian, Linear
-    from streamkern.models.estimators import RandomFeatureRidge
-    from streamkern.models.exact_kernel_ridge import ExactKernelRidge
+    from streamkern.models.estimators.exact_kernel_ridge import ExactKernelRidge
+    from streamkern.models.estimators.random_feature_ridge import RandomFeatureRidge
     from streamkern.parameters.plan import plan_fit
     from streamkern.runtime.memory import in_words, total_bytes
     from streamkern.sources import open_hdf5

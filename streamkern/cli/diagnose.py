@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import click
 
-from streamkern.cli.class_options import classifier_of
 from streamkern.cli.common_options import Say, bad_rows_option, common, data_options, place_options
 
 
@@ -31,25 +31,25 @@ def diagnose(say: Say, **options: Any) -> None:
     """
     from streamkern.cli.compute_place import Place
     from streamkern.cli.input_rows import source_of
-    from streamkern.models.model_files import read_model
-    from streamkern.models.ridge_model import RidgeModel, restored
+    from streamkern.models.fitted_classes import FittedClassifier
+    from streamkern.models.loading import load_fitted
     from streamkern.report.report_rows import brief
 
-    file = read_model(options["model"])
-    model = restored(RidgeModel, file, options["model"])
-    classifier = classifier_of(file, options["model"])
-    model.on_bad_rows = options["on_bad_rows"]
-    source: Any = source_of(options, labels=classifier is not None)
-    if classifier is not None:
-        source = classifier._labelled(source, weighted=True)
+    model: Any = load_fitted(options["model"], boosted=False, components=False)
+    is_classifier = isinstance(model, FittedClassifier)
+    source: Any = source_of(options, labels=is_classifier)
+    if is_classifier:
+        source = model.labelled(source, weighted=True)
+    parameters = replace(model.ridge.parameters, on_bad_rows=options["on_bad_rows"])
+    ridge = replace(model.ridge, parameters=parameters)
     with Place.of(options).entered(say):
-        found = model.diagnose(source, n_largest=options["largest"])
+        found = ridge.diagnose(source, n_largest=options["largest"])
     say.table(
         f"Leave-one-out on {found['rows']:,} rows",
         [
             ("leave-one-out rmse", brief(found["loo_rmse"])),
-            ("training rmse", brief(model.report_["train_rmse"])),
-            ("cross-validated rmse", brief(model.report_["cv_rmse"])),
+            ("training rmse", brief(ridge.report["train_rmse"])),
+            ("cross-validated rmse", brief(ridge.report["cv_rmse"])),
             ("effective degrees of freedom", f"{found['effective_dof']:,.1f}"),
             ("rows of leverage 1", f"{found['rows_of_leverage_one']:,}"),
         ],

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamkern.cli.class_options import opened_model
 from streamkern.cli.common_options import Say, bad_rows_option, common, data_options, place_options
 
 if TYPE_CHECKING:
@@ -32,19 +31,20 @@ def evaluate(say: Say, **options: Any) -> None:
     """
     from streamkern.cli.compute_place import Place
     from streamkern.cli.input_rows import opened_rows
-    from streamkern.models.classifier_passes import evaluate_classes
+    from streamkern.models.fitted_classes import FittedClasses
+    from streamkern.models.loading import load_fitted
     from streamkern.models.scoring import evaluate as evaluate_source
     from streamkern.report.report_rows import class_error_rows
 
-    (predictor, classifier, _, card), place = opened_model(options["model"]), Place.of(options)
-    opened = opened_rows(options, card, options["y"], labels=classifier is not None)
+    model: Any = load_fitted(options["model"], components=False, with_equations=False)
+    is_classifier, place = isinstance(model, FittedClasses), Place.of(options)
+    opened = opened_rows(options, model.report, options["y"], labels=is_classifier)
     skip = options["on_bad_rows"] == "skip"
     with opened as (source, unlabelled, unexpected), place.entered(say):
-        if classifier is not None:
-            labelled = classifier._labelled(source)
-            found = evaluate_classes(predictor, classifier.rule_, labelled, skip_bad_rows=skip)
+        if is_classifier:
+            found = model.evaluate(model.labelled(source), skip_bad_rows=skip)
         else:
-            found = evaluate_source(predictor, source, skip_bad_rows=skip)
+            found = evaluate_source(model.predictor, source, skip_bad_rows=skip)
     found |= unexpected
     rows = [("rows", f"{found['rows']:,}")]
     if unlabelled:
@@ -52,7 +52,7 @@ def evaluate(say: Say, **options: Any) -> None:
         rows.append(("rows without a label", f"{unlabelled:,}, left out"))
     if found["skipped_rows"]:
         rows.append(("rows skipped", f"{found['skipped_rows']:,}"))
-    if classifier is not None:
+    if is_classifier:
         say.table("Errors", [*rows, *class_error_rows(found, "{:.6g}".format)])
         say.words(_confusion(found), "Rows of each class, by the class predicted")
     else:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from streamkern.cli.boost_option import boost_option, fit_boosted
-from streamkern.cli.class_options import class_options, regression_of
+from streamkern.cli.class_options import class_options
 from streamkern.cli.common_options import (
     Say,
     bad_rows_option,
@@ -24,12 +24,13 @@ from streamkern.cli.model_options import (
     check_like,
     like_option,
     map_options,
-    model_of,
+    parameters_of,
     penalty_of,
     penalty_options,
     prepared,
     sparse_of,
     sparse_options,
+    task_of,
 )
 from streamkern.cli.report_option import folders_option, report_option, save_model, show_model
 
@@ -57,8 +58,7 @@ def fit(say: Say, **options: Any) -> None:
 
     DATA is an HDF5 file, several, or a quoted pattern, whose rows are one data set.
     """
-    from streamkern.models.ridge_model import pattern_of
-    from streamkern.models.ridge_options import RidgeOptions
+    from streamkern.models.like import template_of
 
     check_like(options["like"])
     choices = penalty_of(options) | sparse_of(options)
@@ -66,17 +66,18 @@ def fit(say: Say, **options: Any) -> None:
     if options["boost"] is not None:
         fit_boosted(say, options, **choices)
         return
-    model = model_of(options, **choices)
-    like, checked = pattern_of(options["like"]), RidgeOptions(regression_of(model))
-    how = {"fixed_alpha": checked.solves_at_once, "n_left_out": checked.penalty.n_left_out}
-    job = prepared(say, options, checked.passes(like), **how)
+    task, given = task_of(options), parameters_of(options, **choices)
+    template, parameters = template_of(options["like"]), task.prepared(given)
+    how = {"fixed_alpha": parameters.solves_at_once, "n_left_out": parameters.penalty.n_left_out}
+    job = prepared(say, options, parameters.passes(template), **how)
     if job is None:
         return
     source, place, plan = job
     with place.entered(say, plan, options["out"]):
-        model.fit(
-            source,
-            like=options["like"] if options["classify"] else like,
+        model = task.fit(
+            parameters,
+            (source, None, None),
+            template=template,
             checkpoint=options["checkpoint"],
             keep_moments=bool(options["report"]),
         )

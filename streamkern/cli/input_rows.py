@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from streamkern.cli.common_options import Say
+    from streamkern.models.fitted_model import FittedModel
     from streamkern.sources.hdf5 import HDF5Source
 
 
@@ -35,13 +36,13 @@ def source_of(options: dict[str, Any], *, labels: bool = False) -> HDF5Source:
 
 @contextmanager
 def opened_rows(
-    options: dict[str, Any], card: dict[str, Any], y: str | None, *, labels: bool = False
+    options: dict[str, Any], report: dict[str, Any], y: str | None, *, labels: bool = False
 ) -> Iterator[OpenedRows]:
     """Open HDF5 files; or CSV and Parquet files, whose rows are converted for that time.
 
     Without `y` there are neither targets nor weights.  Converted rows are kept beside the output of
     the command, or else in the folder for temporary files.  Weights of tables are those of the
-    recipe in the model's card, unless the options name others.
+    recipe in the model's report, unless the options name others.
     """
     from streamkern.cli.output_paths import check_outputs
     from streamkern.errors import DataError, ModelFileError, ParameterError
@@ -56,7 +57,7 @@ def opened_rows(
     weights = options.get("weights")
     if not any(map(is_table, paths)):
         source = open_hdf5(paths, options["x"], y, weights=weights, labels=labels)
-        check_same_inputs(card["report"], source.describe())
+        check_same_inputs(report, source.describe())
         yield OpenedRows(source, 0, {})
         return
     if options["x"] != "X" or y not in (None, "y"):
@@ -64,7 +65,7 @@ def opened_rows(
     tables = [name for path in paths for name in matching(path)]
     if other := [name for name in tables if not is_table(name)]:
         raise DataError(f"{other[0]} is no CSV or Parquet, but {tables[0]} is; name one kind.")
-    recipe = recipe_of(card["report"])
+    recipe = recipe_of(report)
     if recipe is None:
         raise ModelFileError(
             f"{options['model']} was not fitted to a table that `streamkern convert` read, so "
@@ -84,11 +85,10 @@ def opened_rows(
 def write_rows(
     say: Say,
     options: dict[str, Any],
-    card: dict[str, Any],
-    function: Any,
+    model: FittedModel,
     write: Callable[[HDF5Source, Path], int],
 ) -> dict[str, Any]:
-    """Write what a function of rows, such as a predictor, gives for every row, and return counts.
+    """Write what a model gives for every row, and return counts.
 
     `write` takes rows and a path, and returns how many rows it skipped.
     """
@@ -97,8 +97,8 @@ def write_rows(
     from streamkern.storage import FORMATS, exported
 
     begun, out = time.perf_counter(), options["out"]
-    with opened_rows(options, card, y=None) as (source, _, unexpected):
-        function.check((source.n_samples, source.n_features))
+    with opened_rows(options, model.report, y=None) as (source, _, unexpected):
+        model.predictor.check((source.n_samples, source.n_features))
         check_outputs(options, source, formats=FORMATS)
         place = Place.of(options)
         with place.entered(say, what=out), exported(out, force=options["force"]) as path:

@@ -16,7 +16,9 @@ from streamkern.kernels import KERNELS, Kernel, length_scale_of, parsed_kernel
 if TYPE_CHECKING:
     from streamkern.cli.common_options import Say
     from streamkern.cli.compute_place import Place
+    from streamkern.models.tasks import Task
     from streamkern.parameters.fit_options import FitOptions
+    from streamkern.parameters.parameters import Parameters
     from streamkern.parameters.plan import Plan
     from streamkern.sources.hdf5 import HDF5Source
 
@@ -284,20 +286,22 @@ def map_options(command: Any, *, several: bool = False) -> Any:
     return command
 
 
-def model_of(options: dict[str, Any], **penalty: Any) -> Any:
-    """Return the model that the options of `map_options` describe, with other parameters.
+def task_of(options: dict[str, Any], *, classify: bool | None = None) -> Task:
+    """Return the task that the options of `class_options` describe."""
+    from streamkern.models.tasks import Classification, Regression
 
-    With those of `class_options` it is a classifier, where classes are asked for.
-    """
-    from streamkern.models.ridge_model import RidgeModel
+    given = options if classify is None else options | {"classify": classify}
+    chosen = class_choices(given)
+    task: Task = Classification(**chosen) if chosen else Regression()
+    task.check()
+    return task
 
-    model_class: Any = RidgeModel
-    chosen = class_choices(options)
-    if chosen:
-        from streamkern.models.classifier_model import ClassifierModel
 
-        model_class = ClassifierModel
-    return model_class(
+def parameters_of(options: dict[str, Any], **penalty: Any) -> Parameters:
+    """Return the parameters that the options of `map_options` describe, and others."""
+    from streamkern.parameters.parameters import Parameters
+
+    return Parameters(
         kernel_named(options["kernel"], options["length_scale"]),
         n_components=components_of(options["components"]),
         feature_map=options["feature_map"],
@@ -308,7 +312,6 @@ def model_of(options: dict[str, Any], **penalty: Any) -> Any:
         on_bad_rows=options["on_bad_rows"],
         random_state=options["seed"],
         **penalty,
-        **chosen,
     )
 
 

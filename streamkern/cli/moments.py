@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamkern.cli.class_options import class_options, regression_of
+from streamkern.cli.class_options import class_options
 from streamkern.cli.common_options import (
     Say,
     bad_rows_option,
@@ -25,8 +25,9 @@ from streamkern.cli.model_options import (
     folds_options,
     like_option,
     map_options,
-    model_of,
+    parameters_of,
     prepared,
+    task_of,
 )
 from streamkern.cli.report_option import folders_option, json_report
 from streamkern.kernels import length_scale_of
@@ -56,21 +57,20 @@ def moments(say: Say, **options: Any) -> None:
     read together. For that every row is known again: by 9 bytes, in memory and in the file.
     Moments of further rows are made with --like M.h5.
     """
-    from streamkern.models.ridge_model import pattern_of
-    from streamkern.models.ridge_options import RidgeOptions
+    from streamkern.models.like import template_of
     from streamkern.storage import holds_moments
 
     like_path = options["like"]
     check_like(like_path, *(["folds"] if like_path and holds_moments(like_path) else []))
-    model = model_of(options, **folds_of(options))
-    like = pattern_of(like_path)
-    job = prepared(say, options, RidgeOptions(regression_of(model)).moments(like), indexed=True)
+    task, parameters = task_of(options), parameters_of(options, **folds_of(options))
+    template = template_of(like_path)
+    job = prepared(say, options, parameters.moments(template), indexed=True)
     if job is None:
         return
     source, place, plan = job
     with place.entered(say, plan, options["out"]):
-        given = like_path if options["classify"] else like
-        found = model.moments(source, like=given, checkpoint=options["checkpoint"]).gathered()
+        how = {"template": template, "checkpoint": options["checkpoint"]}
+        found = task.moments(parameters, (source, None, None), **how).gathered()
     save_moments(say, "Moments", found, options["out"], force=options["force"])
     drop_checkpoint(options["checkpoint"])
 

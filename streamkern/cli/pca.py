@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,6 +23,9 @@ from streamkern.cli.common_options import (
 from streamkern.cli.model_options import feature_options, kernel_named, prepared
 from streamkern.cli.report_option import json_report
 from streamkern.errors import ParameterError
+
+if TYPE_CHECKING:
+    from streamkern.models.component_fit import FittedComponents
 
 # What moments have decided already.
 _OF_MOMENTS = {
@@ -63,9 +66,7 @@ def pca(say: Say, **options: Any) -> None:
     Targets are not read.  Of one moments file, which `streamkern moments` wrote, the components
     follow without reading rows.  `transform` then takes rows to their scores.
     """
-    from streamkern.models.component_fit import principal_components
-    from streamkern.models.moments_fit import fit_moments
-    from streamkern.parameters.fit_options import FitOptions
+    from streamkern.models.component_fit import ComponentOptions
     from streamkern.predict.principal_components import checked_number
     from streamkern.storage import holds_moments
 
@@ -73,33 +74,31 @@ def pca(say: Say, **options: Any) -> None:
     if len(options["data"]) == 1 and holds_moments(options["data"][0]):
         _of_moments(say, options, wanted)
         return
-    checked = FitOptions(
+    asked = ComponentOptions(
         kernel_named(options["kernel"], options["length_scale"]),
-        n_components=options["random_features"],
+        n_components=wanted,
+        n_random_features=options["random_features"],
         feature_map=options["feature_map"],
         paired=not options["phase"],
         standardize=not options["no_standardize"],
-        fit_intercept=True,
         precision=options["precision"],
         on_bad_rows=options["on_bad_rows"],
         random_state=options["seed"],
     )
-    job = prepared(say, options | {"y": None}, checked)
+    job = prepared(say, options | {"y": None}, asked.passes())
     if job is None:
         return
     source, place, plan = job
     with place.entered(say, plan, options["out"]):
-        kept = {"checkpoint": options["checkpoint"]}
-        moments = fit_moments(source, checked, needs_targets=False, **kept)
-        found = principal_components(moments, wanted)
-    _save(say, options, found, checked, wanted)
+        found = asked.fit(source, checkpoint=options["checkpoint"])
+    _save(say, options, found)
     drop_checkpoint(options["checkpoint"])
 
 
 def _of_moments(say: Say, options: dict[str, Any], wanted: int | float | None) -> None:
     from streamkern.cli.compute_place import Place
     from streamkern.cli.output_paths import check_outputs
-    from streamkern.models.component_fit import principal_components
+    from streamkern.models.component_fit import ComponentOptions, principal_components
     from streamkern.models.data_moments import load_moments
 
     (path,) = options["data"]
@@ -108,25 +107,18 @@ def _of_moments(say: Say, options: dict[str, Any], wanted: int | float | None) -
     check_outputs(options)
     moments = load_moments(path)
     with Place.of(options).entered(say, what=options["out"]):
-        found = principal_components(moments, wanted)
-    _save(say, options, found, moments.options, wanted)
+        found = principal_components(moments, ComponentOptions.of(moments.options, wanted))
+    _save(say, options, found)
 
 
-def _save(
-    say: Say,
-    options: dict[str, Any],
-    found: tuple[Any, dict[str, Any]],
-    checked: Any,
-    wanted: int | float | None,
-) -> None:
+def _save(say: Say, options: dict[str, Any], found: FittedComponents) -> None:
     """Save principal components, and print what they explain."""
-    from streamkern.models.component_fit import save_components
     from streamkern.report.report_rows import Row, component_rows
 
-    (components, report), out = found, options["out"]
-    save_components(out, components, report, checked, wanted, force=options["force"])
-    say.table("Principal components", [*component_rows(report), Row("file", out)])
-    say.result(json_report(report, pca=out))
+    out = options["out"]
+    found.save(out, force=options["force"])
+    say.table("Principal components", [*component_rows(found.report), Row("file", out)])
+    say.result(json_report(found.report, pca=out))
 
 
 def _number(text: str | None) -> int | float | None:

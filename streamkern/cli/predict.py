@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from streamkern.cli.class_options import opened_model
 from streamkern.cli.common_options import (
     Say,
     bad_rows_option,
@@ -45,13 +44,15 @@ def predict(say: Say, **options: Any) -> None:
     text.
     """
     from streamkern.cli.input_rows import write_rows
-    from streamkern.models.classifier_passes import predict_classes_to_hdf5
+    from streamkern.models.fitted_classes import FittedClasses
+    from streamkern.models.loading import load_fitted
     from streamkern.models.prediction import predict_to_hdf5
 
-    opened = opened_model(options["model"], with_equations=options["std"])
-    predictor, classifier, equations, card = opened
-    _check_kind(options, is_classifier=classifier is not None)
-    if options["std"] and equations is None:
+    how: dict[str, Any] = {"components": False, "with_equations": options["std"]}
+    model: Any = load_fitted(options["model"], **how)
+    is_classifier = isinstance(model, FittedClasses)
+    _check_kind(options, is_classifier=is_classifier)
+    if options["std"] and model.equations is None:
         raise ModelFileError(
             f"--std needs the normal equations, but {options['model']} was saved without them; fit "
             f"it again without --compact."
@@ -59,13 +60,14 @@ def predict(say: Say, **options: Any) -> None:
     how = {"skip_bad_rows": options["on_bad_rows"] == "skip", "force": options["force"]}
 
     def write(source: Any, path: Any) -> int:
-        if classifier is None:
-            return predict_to_hdf5(predictor, source, path, equations=equations, **how)
-        how["probabilities"] = options["proba"]
-        return predict_classes_to_hdf5(predictor, classifier.rule_, source, path, **how)
+        if is_classifier:
+            n_bad: int = model.predict_to_hdf5(source, path, probabilities=options["proba"], **how)
+            return n_bad
+        equations = model.equations if options["std"] else None
+        return predict_to_hdf5(model.predictor, source, path, equations=equations, **how)
 
-    found, out = write_rows(say, options, card, predictor, write), options["out"]
-    missing = "NaN" if classifier is None else "without a class"
+    found, out = write_rows(say, options, model, write), options["out"]
+    missing = "without a class" if is_classifier else "NaN"
     noted = f", {found['skipped_rows']:,} of them {missing}" if found["skipped_rows"] else ""
     more = " and y_std" * options["std"] + " and y_proba" * options["proba"]
     say.line(f"{found['rows']:,} predictions in {out}:y_pred{more}{noted}")

@@ -52,7 +52,7 @@ def show_model(say: Say, title: str, model: Any, path: str) -> None:
     """Print what a model file holds, for people and for programs."""
     from streamkern.report.report_rows import model_rows
 
-    report = json_report(model.report_, model=path)
+    report = json_report(model.report, model=path)
     say.table(title, model_rows(report))
     say.result(report)
 

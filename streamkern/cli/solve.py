@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from streamkern.cli.class_options import calibration_option, class_choices
+from streamkern.cli.class_options import calibration_option
 from streamkern.cli.common_options import (
     Say,
     common,
@@ -21,6 +21,7 @@ from streamkern.cli.model_options import (
     components_of,
     sparse_of,
     sparse_options,
+    task_of,
 )
 from streamkern.cli.report_option import report_option, save_model, show_model
 
@@ -55,9 +56,8 @@ def solve(say: Say, **options: Any) -> None:
     from streamkern.cli.compute_place import Place
     from streamkern.cli.output_paths import check_outputs
     from streamkern.errors import ParameterError
-    from streamkern.models.classifier_model import ClassifierModel
     from streamkern.models.data_moments import load_moments
-    from streamkern.models.ridge_model import RidgeModel
+    from streamkern.parameters.parameters import Parameters
 
     chosen = alpha_of(options) | sparse_of(options)
     components = options["components"] and components_of(options["components"])
@@ -73,13 +73,13 @@ def solve(say: Say, **options: Any) -> None:
         options["calibration"] = "sigmoid" if moments.n_folds > 1 else "none"
         if moments.n_folds == 1:
             say.note("there are no folds to calibrate by: probabilities are of plain scores.")
-    model: Any = (ClassifierModel if is_classifier else RidgeModel)(
+    parameters = Parameters(
         **moments.options.parameters()
         | chosen
-        | class_choices(options | {"classify": is_classifier})
         | {"n_components": components or D, "fit_intercept": not options["no_intercept"]}
     )
+    task = task_of(options, classify=is_classifier)
     with Place.of(options).entered(say, what=options["out"]):
-        model.solve(moments, keep_moments=bool(options["report"]))
+        model = task.solve(parameters, moments)
         save_model(say, model, options)
     show_model(say, "Solved", model, options["out"])

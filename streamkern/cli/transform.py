@@ -39,16 +39,16 @@ def transform(say: Say, **options: Any) -> None:
     """
     from streamkern.cli.input_rows import write_rows
     from streamkern.models.component_files import read_components
-    from streamkern.models.component_fit import DATASET, transform_to_hdf5
+    from streamkern.models.component_fit import DATASET, FittedComponents
 
-    components, card = read_components(options["model"])
+    model = FittedComponents.of_file(*read_components(options["model"]), options["model"])
     how = {"skip_bad_rows": options["on_bad_rows"] == "skip", "force": options["force"]}
 
     def write(source: Any, path: Any) -> int:
-        return transform_to_hdf5(components, source, path, **how)
+        return model.transform_to_hdf5(source, path, **how)
 
-    found = write_rows(say, options, card, components.feature_map, write)
-    K, out = len(components.components), options["out"]
+    found = write_rows(say, options, model, write)
+    K, out = len(model.components.components), options["out"]
     noted = f", {found['skipped_rows']:,} of them NaN" if found["skipped_rows"] else ""
     say.line(f"{found['rows']:,} rows of {K:,} scores in {out}:{DATASET}{noted}")
     say.result(found | {"n_components": K, "scores": out})

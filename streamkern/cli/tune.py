@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from streamkern.cli.class_options import class_options, regression_of
+from streamkern.cli.class_options import class_options
 from streamkern.cli.common_options import (
     Say,
     bad_rows_option,
@@ -24,12 +24,13 @@ from streamkern.cli.common_options import (
 from streamkern.cli.model_options import (
     kernel_named,
     map_options,
-    model_of,
+    parameters_of,
     penalty_of,
     penalty_options,
     prepared,
     sparse_of,
     sparse_options,
+    task_of,
 )
 from streamkern.cli.report_option import folders_option, report_option, save_model, show_model
 from streamkern.errors import ParameterError
@@ -70,7 +71,7 @@ def tune(say: Say, **options: Any) -> None:
     the length scales and the features that are tried grow with what may be spent.  The fit comes on
     top.
     """
-    from streamkern.models.ridge_options import RidgeOptions
+    from streamkern.models.tuned_fit import search_options
 
     kernels, maps = _chosen_among(options, "kernel"), _chosen_among(options, "feature_map")
     first = {
@@ -78,19 +79,21 @@ def tune(say: Say, **options: Any) -> None:
         "feature_map": maps[0] if isinstance(maps, list) else "orthogonal",
     }
     choices = penalty_of(options) | sparse_of(options)
-    model = model_of(options | first, **choices, fit_intercept=not options["no_intercept"])
+    given = parameters_of(options | first, **choices, fit_intercept=not options["no_intercept"])
     tried: Any = kernels
     if isinstance(kernels, list):
         tried = [kernel_named(name, options["length_scale"]) for name in kernels]
-    checked = RidgeOptions(regression_of(model))
-    search = checked.search(kernels=tried, maps=maps)
-    job = prepared(say, options, search, n_left_out=checked.penalty.n_left_out)
+    task = task_of(options)
+    parameters = task.prepared(given)
+    search = search_options(parameters, kernels=tried, maps=maps)
+    job = prepared(say, options, search, n_left_out=parameters.penalty.n_left_out)
     if job is None:
         return
     source, place, plan = job
     with place.entered(say, plan, options["out"]):
-        model.tune(
-            source,
+        model = task.tune(
+            parameters,
+            (source, None, None),
             kernels=tried,
             maps=maps,
             budget=options["budget"],
@@ -98,7 +101,7 @@ def tune(say: Say, **options: Any) -> None:
             keep_moments=bool(options["report"]),
         )
         save_model(say, model, options, source)
-    show_search(say, model.report_)
+    show_search(say, model.report)
     show_model(say, "Fitted", model, options["out"])
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 # Of a fit, what those of principal components take too, by the same names.
 _OPTIONS = ("feature_map", "paired", "standardize", "precision", "on_bad_rows", "random_state")
 # What rows become is itself the X of a data set.
-_DATASET = "X"
+DATASET = "X"
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,13 @@ class ComponentOptions:
     precision: str = "single"
     on_bad_rows: str = "error"
     random_state: int = 0
+
+    @classmethod
+    def of(cls, options: FitOptions, n_components: int | float | None) -> Self:
+        """Return what makes components of moments that were made by some options."""
+        alike = {name: getattr(options, name) for name in _OPTIONS}
+        D = options.n_components
+        return cls(options.kernel, n_components, n_random_features=D, **alike)
 
     def passes(self) -> FitOptions:
         """Return the checked options of the passes over the rows."""
@@ -106,7 +113,7 @@ class FittedComponents(FittedModel):
     ) -> int:
         """Write the scores of rows as `X` of a new HDF5 file, and return how many are NaN."""
         self.check_inputs(source)
-        options: Any = {"skip_bad_rows": skip_bad_rows, "force": force, "dataset": _DATASET}
+        options: Any = {"skip_bad_rows": skip_bad_rows, "force": force, "dataset": DATASET}
         return predict_to_hdf5(self.predictor, source, path, **options)
 
     def save(self, path: str | Path, *, force: bool = False) -> None:

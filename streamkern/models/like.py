@@ -56,3 +56,9 @@ def template_of(like: Any) -> Template | None:
     names = fitted.feature_names
     report = report if names is None else {"feature_names": names, **report}
     return Template(options, feature_map, fitted.kernel, report=report)  # type: ignore[arg-type]
+
+
+def rows_of(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, Any, Any]:
+    """Return rows as the model takes them: an estimator checks tables, and encodes them."""
+    tables = getattr(model, "_tables", None)
+    return (X, y, sample_weight) if tables is None else tables(X, y, sample_weight)

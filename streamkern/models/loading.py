@@ -19,11 +19,20 @@ if TYPE_CHECKING:
     from streamkern.models.fitted_model import FittedModel
 
 
-def load_fitted(path: str | Path, *, with_equations: bool = True) -> FittedModel:
-    """Read the fitted model of a file, without its normal equations if they are not needed."""
-    if holds_ensemble(path):
+def load_fitted(
+    path: str | Path,
+    *,
+    boosted: bool = True,
+    components: bool = True,
+    with_equations: bool = True,
+) -> FittedModel:
+    """Read the fitted model of a file; of kinds that will not do, raise ModelFileError.
+
+    Normal equations are left out if they are not needed.
+    """
+    if boosted and holds_ensemble(path):
         return FittedEnsemble.of_file(read_ensemble(path), path)
-    if holds_components(path):
+    if components and holds_components(path):
         return FittedComponents.of_file(*read_components(path), path)
     file = read_model(path, with_equations=with_equations)
     kind = FittedClassifier if "classifier" in file.card else FittedRidge

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.models.held_out_predictors import folds_of
-from streamkern.models.ridge_options import RidgeOptions
 from streamkern.report.validation_pass import target_spread
 from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.tune.fold_solution import nested_sizes, solve_sizes
 
 if TYPE_CHECKING:
     from streamkern._typing import Floats
-    from streamkern.models.ridge_model import RidgeModel
+    from streamkern.models.fitted_ridge import FittedRidge
 
 
 @dataclass(frozen=True)
@@ -41,12 +40,12 @@ class Curve:
     threshold: float | None = None
 
 
-def penalty_curve(model: RidgeModel) -> Curve | None:
+def penalty_curve(model: FittedRidge) -> Curve | None:
     """Return the curve that the penalty was chosen from, or None where it was given."""
     curve = _curve_of(model)
     if curve is None:
         return None
-    alphas = np.atleast_1d(np.asarray(model.alpha_, dtype=float))
+    alphas = np.atleast_1d(np.asarray(model.alpha, dtype=float))
     chosen = np.searchsorted(curve.alphas, alphas * (1.0 - 1e-12))
     if curve.criterion == "evidence":
         values = -curve.scores
@@ -60,7 +59,7 @@ def penalty_curve(model: RidgeModel) -> Curve | None:
     if curve.fold_scores is not None:
         folds = np.sqrt((curve.fold_scores / curve.scale).mean(axis=2))
     best, threshold = int(np.argmin(scores)), None
-    if model.one_standard_error and folds is not None and len(chosen) == 1:
+    if model.parameters.one_standard_error and folds is not None and len(chosen) == 1:
         threshold = float(np.sqrt(scores[best] + errors[best]))
     return Curve(
         curve.criterion,
@@ -74,17 +73,17 @@ def penalty_curve(model: RidgeModel) -> Curve | None:
     )
 
 
-def _curve_of(model: RidgeModel) -> PenaltyCurve | None:
+def _curve_of(model: FittedRidge) -> PenaltyCurve | None:
     """Return the curve of a fit, or what the card of a model that was loaded tells of it."""
-    found: dict[str, Any] | None = model.report_.get("alpha_curve")
-    if model.penalty_curve_ is not None or found is None:
-        return model.penalty_curve_
+    found: dict[str, Any] | None = model.report.get("alpha_curve")
+    if model.penalty_curve is not None or found is None:
+        return model.penalty_curve
     alphas, values = np.array(found["alphas"]), np.array(found["values"], dtype=float)
     values = np.where(np.isfinite(values), values, np.inf).reshape(len(alphas), -1)
     if found["criterion"] == "evidence":
         return PenaltyCurve("evidence", alphas, -values, np.ones(values.shape[1]))
     scale = np.ones(values.shape[1])
-    if model.equations_ is not None:
+    if model.equations is not None:
         scale = np.square(target_spread(model)[1])
     return PenaltyCurve(found["criterion"], alphas, values**2, scale)
 
@@ -101,35 +100,35 @@ def _of_roots(values: Floats, errors: Floats) -> Floats:
     return errors / (2.0 * np.where(values > 0, values, 1.0))
 
 
-def components_curve(model: RidgeModel) -> Curve | None:
+def components_curve(model: FittedRidge) -> Curve | None:
     """Return the error left out over the number of features, or None where it is not known.
 
     Where only the penalty was chosen, but the moments of folds are kept, the smaller numbers are
     tried now, which reads no rows: each is a leading part of the same moments.
     """
-    found, curve = model.report_.get("components_curve"), model.penalty_curve_
+    found, curve = model.report.get("components_curve"), model.penalty_curve
     if found is not None:
-        return _sizes(found, model.report_["sparse_of"] or model.report_["n_components"])
-    if curve is None or curve.fold_scores is None or model.report_["sparse_of"]:
+        return _sizes(found, model.report["sparse_of"] or model.report["n_components"])
+    if curve is None or curve.fold_scores is None or model.report["sparse_of"]:
         return None
-    D, folds = len(model.predictor_.coef), folds_of(model)
-    sizes = [size for size in nested_sizes(D, model.feature_map_.nesting) if size < D]
-    if folds is None or not sizes or model.moments_.options.is_identity:  # type: ignore[union-attr]
+    D, folds = len(model.predictor.coef), folds_of(model)
+    sizes = [size for size in nested_sizes(D, model.feature_map.nesting) if size < D]
+    if folds is None or not sizes or model.moments.options.is_identity:  # type: ignore[union-attr]
         return None
-    penalty = RidgeOptions(model).penalty
-    tried = solve_sizes(folds, penalty, intercept=model.fit_intercept, sizes=sizes)
+    penalty = model.parameters.penalty
+    tried = solve_sizes(folds, penalty, intercept=model.parameters.fit_intercept, sizes=sizes)
     scores = [size.curve.combined(size.chosen) for size in tried]
-    alphas = np.atleast_1d(np.asarray(model.alpha_, dtype=float))
+    alphas = np.atleast_1d(np.asarray(model.alpha, dtype=float))
     scores.append(curve.combined(np.searchsorted(curve.alphas, alphas)))
     relative, errors = zip(*scores, strict=True)
     facts = {"n_components": [*sizes, D], "relative_mse": relative, "standard_errors": errors}
     return _sizes(facts, D)
 
 
-def sparsity_curve(model: RidgeModel) -> Curve | None:
+def sparsity_curve(model: FittedRidge) -> Curve | None:
     """Return the error left out of sparse models over their features, or None where none is."""
-    found = model.report_.get("sparse_curve")
-    return None if found is None else _sizes(found, model.report_["n_components"])
+    found = model.report.get("sparse_curve")
+    return None if found is None else _sizes(found, model.report["n_components"])
 
 
 def _sizes(found: dict[str, Any], chosen: int) -> Curve:

@@ -20,7 +20,7 @@ from streamkern.report.validation_pass import check_held_out, folds_of_rows, rea
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
-    from streamkern.models.classifier_model import ClassifierModel
+    from streamkern.models.fitted_classes import FittedClassifier
     from streamkern.sources import LabelledSource
 
 # Classes that have a line in pictures, and a row and a column in tables.
@@ -41,12 +41,12 @@ class ClassValidation(NamedTuple):
     names: list[str]
 
 
-def validated_classes(model: ClassifierModel, source: LabelledSource) -> ClassValidation | None:
+def validated_classes(model: FittedClassifier, source: LabelledSource) -> ClassValidation | None:
     """Predict the classes of the rows of a fit by models that have not seen them.
 
     Returns None if every row determines its own prediction; raises DataError for other rows.
     """
-    ridge, rule, factors = model.ridge_, model.rule_, model.class_factors_
+    ridge, rule, factors = model.ridge, model.rule, model.class_factors
     names = [_name(value) for value in rule.classes.values.tolist()]
     folds = folds_of_rows(ridge, source)
     if folds is None:
@@ -60,7 +60,7 @@ def validated_classes(model: ClassifierModel, source: LabelledSource) -> ClassVa
     held_out = HeldOutClasses(unseen.rule, unseen.predictors, rule, factors)
     found, _, columns = read(ridge, source, held_out)
     check_held_out(ridge, columns, found.squared, unseen.errors)
-    return ClassValidation(True, ridge.report_["rows"], found.errors, names)
+    return ClassValidation(True, ridge.report["rows"], found.errors, names)
 
 
 def class_section(found: ClassValidation) -> dict[str, Any]:

@@ -17,11 +17,10 @@ from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.errors.formatting import unknown
 from streamkern.features import FAMILIES, Standardized
 from streamkern.kernels import Linear, ShiftInvariantKernel, as_kernel, length_scale_of
-from streamkern.models.estimators import RandomFeatureRidge
-from streamkern.models.exact_kernel_ridge import ExactKernelRidge
-from streamkern.models.ridge_model import RidgeModel
-from streamkern.models.ridge_options import RidgeOptions
+from streamkern.models.estimators.exact_kernel_ridge import ExactKernelRidge
+from streamkern.models.estimators.random_feature_ridge import RandomFeatureRidge
 from streamkern.parameters.fit_options import plan_for
+from streamkern.parameters.parameters import Parameters
 from streamkern.report.comparison_split import check_split, sampled_split
 from streamkern.report.comparison_trials import Comparison, Run, Trial
 from streamkern.runtime.events import current_listener, observed, passing, tell, unheard
@@ -118,7 +117,7 @@ def compare(
         for D in sorted(n_components)
     }
     largest = RandomFeatureRidge(**drawn[maps[0], max(n_components)])
-    plan_for(ArraySource(rows.X, rows.y), RidgeOptions(largest).passes())
+    plan_for(ArraySource(rows.X, rows.y), Parameters.of(largest).passes())
     n, p = rows.X.shape
     linear = RandomFeatureRidge(**options | {"kernel": Linear(), "paired": True, "n_components": p})
     runs: dict[tuple[str, int], list[Run]] = {key: [] for key in drawn}
@@ -174,7 +173,7 @@ def checked_comparison(
     model: RandomFeatureRidge, n_components: Sequence[int], maps: Sequence[str], n_seeds: Any
 ) -> PenaltyOptions:
     """Return how alpha is chosen, or raise ParameterError; parameters are those of `compare`."""
-    if not isinstance(model, RidgeModel):
+    if not isinstance(model, RandomFeatureRidge):
         raise ParameterError(
             f"a comparison is of a RandomFeatureRidge, not of {type(model).__name__}; compare the "
             f"regression on labels that are numbers, such as 1 and -1."
@@ -206,9 +205,9 @@ def checked_comparison(
             )
         for D in n_components:
             options = _options(model) | COMPARED_MAPS[name] | {"n_components": D}
-            asked = RidgeOptions(RandomFeatureRidge(**options))
-            asked.passes()
-    return asked.penalty
+            parameters = Parameters(**options)
+            parameters.passes()
+    return parameters.penalty
 
 
 def _standardized(

@@ -17,8 +17,9 @@ from markupsafe import Markup
 from streamkern._version import __version__
 from streamkern.errors import ParameterError
 from streamkern.errors.formatting import printable
-from streamkern.models.classifier_model import ClassifierModel
-from streamkern.models.ridge_model import RidgeModel
+from streamkern.models.fitted_classes import FittedClassifier
+from streamkern.models.fitted_ridge import FittedRidge
+from streamkern.models.like import fitted_of, rows_of
 from streamkern.report import (
     choice_figures,
     class_figures,
@@ -53,7 +54,7 @@ _NONE_LEFT = (
 
 
 def write_report(
-    model: RidgeModel | ClassifierModel,
+    model: Any,
     path: str | Path,
     X: Any = None,
     y: Any = None,
@@ -91,8 +92,8 @@ def write_report(
     ModelFileError
         If rows are given, and the model was saved without its normal equations.
     """
-    ridge = getattr(model, "ridge_", model)
-    if not isinstance(ridge, RidgeModel) or not hasattr(ridge, "predictor_"):
+    fitted: Any = fitted_of(model)
+    if not isinstance(fitted, (FittedRidge, FittedClassifier)):
         raise ParameterError(
             f"a report is made of a fitted RandomFeatureRidge or RandomFeatureClassifier, not of "
             f"{model!r}; fit it first."
@@ -101,24 +102,24 @@ def write_report(
     check_output(path, force=force)
     source: Source | None = None
     found: Any = None
-    if isinstance(model, ClassifierModel):
+    ridge, is_classifier = fitted.ridge, isinstance(fitted, FittedClassifier)
+    if X is not None:
+        rows = rows_of(model, X, y, sample_weight)
+        source = fitted.labelled(*rows, weighted=True) if is_classifier else as_source(*rows)
+    if is_classifier:
         title = title or "Kernel classification"
-        if X is not None:
-            source = model._labelled(X, y, sample_weight, weighted=True)
-    elif X is not None:
-        source = as_source(*model._tables(X, y, sample_weight))
     if source is not None:
         check_output(path, force=force, inputs=source.paths)
         validate: Any = validated
-        if isinstance(model, ClassifierModel):
+        if is_classifier:
             validate = class_figures.validated_classes
-        found = validate(model, source)
-    report = model.report_  # that of a classifier says how it is calibrated
+        found = validate(fitted, source)
+    report = fitted.report  # that of a classifier says how it is calibrated
     if "classes" in report:
         section = {} if found is None else class_figures.class_section(found)
     else:
         section = _target_section(ridge, found)
-    call = python_call(model, source) if command is None else command
+    call = python_call(fitted, source) if command is None else command
     html = (
         _environment()
         .get_template("report.html")
@@ -137,7 +138,7 @@ def write_report(
         temporary.write_text(html, encoding="utf-8")
 
 
-def _page(model: RidgeModel, report: dict[str, Any]) -> dict[str, Any]:
+def _page(model: FittedRidge, report: dict[str, Any]) -> dict[str, Any]:
     """Return what the page shows without rows; of a classifier, `model` gives the scores."""
     files, more_files = page_facts.data_files(report)
     inputs, more_inputs = page_facts.input_bars(model)
@@ -161,11 +162,11 @@ def _page(model: RidgeModel, report: dict[str, Any]) -> dict[str, Any]:
             *([choice_figures.sizes_figure(sizes)] if sizes else []),
             *([choice_figures.sizes_figure(sparse, is_sparse=True)] if sparse else []),
         ],
-        "no_sizes": "" if sizes or sparse else _why_no_sizes(model.report_),
+        "no_sizes": "" if sizes or sparse else _why_no_sizes(model.report),
         "search": choice_figures.search_figures(report),
         "tried": trial_tables.tuning_table(report) if report.get("tuning") else None,
-        "metric": metric_facts(model.report_),
-        "standardize": model.standardize,
+        "metric": metric_facts(model.report),
+        "standardize": model.parameters.standardize,
         "inputs": inputs,
         "more_inputs": more_inputs,
         "memory": page_facts.memory_bars(report),
@@ -176,9 +177,9 @@ def _page(model: RidgeModel, report: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _target_section(model: RidgeModel, found: Validation | None) -> dict[str, Any]:
+def _target_section(model: FittedRidge, found: Validation | None) -> dict[str, Any]:
     """Return what the page shows of predictions of targets."""
-    names, standardized = _target_names(model.report_), _known(model, found)
+    names, standardized = _target_names(model.report), _known(model, found)
     shown = names[:_MOST_TARGETS]
     several, intervals = len(names) > 1, standardized is not None
     return {
@@ -195,7 +196,7 @@ def _target_section(model: RidgeModel, found: Validation | None) -> dict[str, An
     }
 
 
-def _known(model: RidgeModel, found: Validation | None) -> Floats | None:
+def _known(model: FittedRidge, found: Validation | None) -> Floats | None:
     """Return residuals (m, q) over their standard deviations, or None where these are not known."""
     if found is None or not np.isfinite(model.normal_equations().noise_variance).all():
         return None

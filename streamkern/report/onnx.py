@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.models.classifier_model import ClassifierModel
-from streamkern.models.ridge_model import RidgeModel
+from streamkern.models.component_fit import FittedComponents
+from streamkern.models.fitted_classes import FittedClassifier
+from streamkern.models.fitted_ridge import FittedRidge
+from streamkern.models.like import fitted_of
 from streamkern.report.onnx_classes import probabilities
 from streamkern.report.onnx_features import feature_parts, is_of_landmarks
 from streamkern.report.onnx_graph import Graph
@@ -57,40 +59,31 @@ def to_onnx(
     OutputError
         If the file exists and `force` is not given, or cannot be written, or onnx is missing.
     """
-    rule = None
-    if isinstance(model, ClassifierModel) and hasattr(model, "ridge_"):
-        predictor, output, rule = model.ridge_.predictor_, "y_proba", model.rule_
-    elif isinstance(model, RidgeModel) and hasattr(model, "predictor_"):
-        predictor, output = model.predictor_, "y_pred"
-    elif hasattr(model, "principal_"):
-        predictor, output = model.principal_.projection, "scores"
-    else:
+    write_onnx(path, fitted_of(model), precision=precision, force=force)
+
+
+def write_onnx(
+    path: str | Path, model: Any, *, precision: str | None = None, force: bool = False
+) -> str:
+    """Write a fitted model as an ONNX file, and return the name of what it gives."""
+    outputs = {FittedClassifier: "y_proba", FittedRidge: "y_pred", FittedComponents: "scores"}
+    output = outputs.get(type(model))
+    if output is None:
         raise ParameterError(
             f"an ONNX file is of a fitted RandomFeatureRidge, RandomFeatureClassifier or "
             f"RandomFeaturePCA, not of {type(model).__name__}; fit one first."
         )
-    write_onnx(path, predictor, output, rule=rule, precision=precision, force=force)
-
-
-def write_onnx(
-    path: str | Path,
-    predictor: Predictor,
-    output: str,
-    *,
-    rule: ClassRule | None = None,
-    precision: str | None = None,
-    force: bool = False,
-) -> None:
-    """Write a predictor as an ONNX file; the rest is as in `to_onnx`."""
     if precision not in (None, *_PRECISIONS):
         raise ParameterError(
             f"precision must be 'single' or 'double', not {precision!r}; choose one."
         )
+    predictor = model.predictor
     if precision is not None:
         predictor = replace(predictor, precision=precision)
-    model = onnx_model(predictor, output, rule)
+    graph = onnx_model(predictor, output, getattr(model, "rule", None))
     with replacing(path, force=force) as temporary:
-        temporary.write_bytes(model.SerializeToString())
+        temporary.write_bytes(graph.SerializeToString())
+    return output
 
 
 def onnx_model(predictor: Predictor, output: str, rule: ClassRule | None = None) -> Any:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streamkern._typing import Floats
-    from streamkern.models.ridge_model import RidgeModel
+    from streamkern.models.fitted_ridge import FittedRidge
     from streamkern.report.validation_pass import Validation
 
 _MOST_FILES, _MOST_INPUTS = 20, 40
@@ -73,7 +73,7 @@ def lead(report: dict[str, Any]) -> str:
 
 
 def error_tiles(
-    model: RidgeModel, found: Validation | None, standardized: Floats | None
+    model: FittedRidge, found: Validation | None, standardized: Floats | None
 ) -> list[Tile]:
     """Return the errors; `standardized` are residuals (m, q) over their standard deviations."""
     tiles = [_error_tile(model, found)]
@@ -87,16 +87,16 @@ def error_tiles(
     return tiles
 
 
-def _error_tile(model: RidgeModel, found: Validation | None) -> Tile:
+def _error_tile(model: FittedRidge, found: Validation | None) -> Tile:
     """Return the error on rows held out if it is known, else on those that were fitted."""
-    report, what = model.report_, "RMSE on rows held out"
+    report, what = model.report, "RMSE on rows held out"
     values = report["cv_rmse"]
     if found is not None and (values is None or not found.by_fold):
         values = found.rmse.tolist()
     if values is None:
         values, what = report["train_rmse"], "RMSE on the rows fitted"
     values = np.atleast_1d(values)
-    if model.equations_ is None:
+    if model.equations is None:
         return Tile(what, number(values.tolist()), "in units of y")
     spread = target_spread(model)[1]
     relative = np.sqrt(np.mean(np.square(values / np.where(spread > 0, spread, 1.0))))
@@ -115,25 +115,25 @@ def cost_tiles(report: dict[str, Any]) -> list[Tile]:
     ]
 
 
-def fitted_rows(model: RidgeModel, report: dict[str, Any]) -> list[Row]:
+def fitted_rows(model: FittedRidge, report: dict[str, Any]) -> list[Row]:
     """Return how the model was made."""
-    kind = "pairs of cosine and sine" if model.paired else "cosines with random phases"
-    drawn = f"{kind}, {report['feature_map']}, seed {model.random_state}"
+    kind = "pairs of cosine and sine" if model.parameters.paired else "cosines with random phases"
+    drawn = f"{kind}, {report['feature_map']}, seed {model.parameters.random_state}"
     known = np.isfinite(np.atleast_1d(np.asarray(report["noise"], dtype=float))).all()
     noise = number(report["noise"]) if known else "not known: as many degrees of freedom as rows"
     return [
         *fit_rows(report, number),
         Row("features", "the inputs" if report["kernel"] == "linear" else drawn),
-        Row("inputs standardised", "yes" if model.standardize else "no"),
-        Row("intercept", "yes" if model.fit_intercept else "no"),
+        Row("inputs standardised", "yes" if model.parameters.standardize else "no"),
+        Row("intercept", "yes" if model.parameters.fit_intercept else "no"),
         Row("standard deviation of the noise", noise),
         Row("precision floor of alpha", number(report["precision_floor"])),
     ]
 
 
-def penalty_choice(model: RidgeModel) -> str:
+def penalty_choice(model: FittedRidge) -> str:
     """Return how the penalty was chosen."""
-    report = model.report_
+    report = model.report
     curve = report.get("alpha_curve")
     if not curve:
         return "given"
@@ -143,7 +143,7 @@ def penalty_choice(model: RidgeModel) -> str:
     text += f", of {len(curve['alphas'])} tried"
     text += ", one for every target" if isinstance(report["alpha"], list) else ""
     rule = ", the largest within one standard error of the best"
-    return text + (rule if model.one_standard_error else "")
+    return text + (rule if model.parameters.one_standard_error else "")
 
 
 def data_files(report: dict[str, Any]) -> tuple[list[tuple[str, str]], int]:
@@ -177,17 +177,17 @@ def memory_bars(report: dict[str, Any]) -> list[Bar]:
     return [Bar(name, in_words(value), value / largest) for name, value in named.items()]
 
 
-def input_bars(model: RidgeModel) -> tuple[list[Bar], int]:
+def input_bars(model: FittedRidge) -> tuple[list[Bar], int]:
     """Return the inputs of the shortest length scales, and how many more there are.
 
     There are none for kernels that have not a length scale for each input.
     """
-    scales = model.report_["length_scale"]
+    scales = model.report["length_scale"]
     # Of a combination of kernels, they are those of its parts.
-    if not isinstance(scales, list) or "length_scale" not in model.report_["kernel_parameters"]:
+    if not isinstance(scales, list) or "length_scale" not in model.report["kernel_parameters"]:
         return [], 0
-    standardizer = model.feature_map_.standardizer  # type: ignore[attr-defined]
-    names = named_inputs(model.report_, standardizer.columns.tolist())
+    standardizer = model.feature_map.standardizer  # type: ignore[attr-defined]
+    names = named_inputs(model.report, standardizer.columns.tolist())
     weights = 1.0 / np.array(scales)
     bars = [
         Bar(

@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
-from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from streamkern.kernels import as_kernel, kernel_from, simple_kernels
-from streamkern.models.classifier_model import ClassifierModel
+from streamkern.models.fitted_classes import FittedClassifier
+from streamkern.models.tasks import Classification
+from streamkern.parameters.parameters import Parameters
 from streamkern.sources import LabelledSource
 
 if TYPE_CHECKING:
     from streamkern.kernels import Kernel
-    from streamkern.models.ridge_model import RidgeModel
+    from streamkern.models.fitted_ridge import FittedRidge
     from streamkern.sources import Source
 
 
-def python_call(model: RidgeModel | ClassifierModel, source: Source | None) -> str:
+def python_call(model: FittedRidge | FittedClassifier, source: Source | None) -> str:
     """Return Python statements that fit the model again; arrays go by the names of `fit`."""
-    kernel = as_kernel(model.kernel)
+    is_classifier, given = isinstance(model, FittedClassifier), model.ridge.parameters.values()
+    kernel, default = as_kernel(given.pop("kernel")), Parameters().values() | vars(Classification())
+    if isinstance(model, FittedClassifier):
+        given |= {"class_weight": model.class_weight, "calibration": model.calibration}
     made = [repr(kernel)]
-    for name, parameter in list(signature(type(model)).parameters.items())[1:]:
-        value = getattr(model, name)
-        if name == "metric" and not (value is None or isinstance(value, str)):
+    for name, each in given.items():
+        if name == "metric" and not (each is None or isinstance(each, str)):
             made.append("metric=metric")  # a matrix, by the name of the parameter
             continue
-        value = value.tolist() if hasattr(value, "tolist") else value
-        if value != parameter.default:
+        value = each.tolist() if hasattr(each, "tolist") else each
+        if value != default[name]:
             made.append(f"{name}={value!r}")
-    kernels = model.report_.get("tuning_kernels")
-    is_classifier = isinstance(model, ClassifierModel)
+    kernels = model.report.get("tuning_kernels")
     estimator = "RandomFeatureClassifier" if is_classifier else "RandomFeatureRidge"
-    rows = _rows(model.report_["data"], source, labels=is_classifier)
+    rows = _rows(model.report["data"], source, labels=is_classifier)
     arguments, method = [rows], "fit"
     used = _classes(kernel)
     if source is None:
@@ -39,8 +41,8 @@ def python_call(model: RidgeModel | ClassifierModel, source: Source | None) -> s
         tried = [kernel_from(each["name"], each["parameters"]) for each in kernels]
         used = used.union(*map(_classes, tried))
         # Every name as it was resolved, whatever 'auto' will mean.
-        arguments += [f"kernels={tried!r}", f"maps={model.report_['tuning_maps']!r}"]
-        budget, method = model.report_["tuning_budget"], "tune"
+        arguments += [f"kernels={tried!r}", f"maps={model.report['tuning_maps']!r}"]
+        budget, method = model.report["tuning_budget"], "tune"
         arguments += [] if budget is None else [f"budget={budget!r}"]
     return (
         f"import streamkern\n"

@@ -23,7 +23,7 @@ from streamkern.statistics import ListedFolds, RowSample, Together
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
-    from streamkern.models.ridge_model import RidgeModel
+    from streamkern.models.fitted_ridge import FittedRidge
     from streamkern.predict.predictor import Predictor
     from streamkern.solve import NormalEquations
     from streamkern.sources import Source
@@ -57,25 +57,25 @@ class Validation:
     standardized: Floats
 
 
-def target_spread(model: RidgeModel) -> tuple[Floats, Floats]:
+def target_spread(model: FittedRidge) -> tuple[Floats, Floats]:
     """Return the means (q,) and the standard deviations (q,) of the targets that were fitted.
 
     Without an intercept that is zero, and the root of the mean square.
     """
-    predictor, equations = model.predictor_, model.normal_equations()
+    predictor, equations = model.predictor, model.normal_equations()
     moments = equations.moments(predictor.coef, predictor.intercept)
     return moments.target_mean, np.sqrt(moments.target / moments.weight)
 
 
-def validated(model: RidgeModel, source: Source) -> Validation | None:
+def validated(model: FittedRidge, source: Source) -> Validation | None:
     """Predict the rows of a fit by models that have not seen them; None if none can be."""
     folds = folds_of_rows(model, source)
     return _by_one(model, source) if folds is None else _by_fold(model, source, folds)
 
 
-def folds_of_rows(model: RidgeModel, source: Source) -> Any:
+def folds_of_rows(model: FittedRidge, source: Source) -> Any:
     """Return the kept moments of folds as an argument of tasks, or None where rows have none."""
-    predictor = model.predictor_
+    predictor = model.predictor
     predictor.feature_map.check((source.n_samples, source.n_features))
     if source.n_targets != predictor.coef.shape[1]:
         raise DataError(
@@ -88,7 +88,7 @@ def folds_of_rows(model: RidgeModel, source: Source) -> Any:
     return folds
 
 
-def _by_fold(model: RidgeModel, source: Source, folds: Any) -> Validation:
+def _by_fold(model: FittedRidge, source: Source, folds: Any) -> Validation:
     """Predict every row by the model without its fold."""
     equations = model.normal_equations()
     rule, predictors, left_out, expected = unseen_by(model, folds)
@@ -120,7 +120,7 @@ def _by_fold(model: RidgeModel, source: Source, folds: Any) -> Validation:
     )
 
 
-def _by_one(model: RidgeModel, source: Source) -> Validation | None:
+def _by_one(model: FittedRidge, source: Source) -> Validation | None:
     """Predict the rows of a sample, each by the model without it."""
     rows = sample_left_out(model, source)
     if not len(rows.y):
@@ -153,9 +153,9 @@ class LeftOutRows(NamedTuple):
     columns: ColumnStatistics
 
 
-def sample_left_out(model: RidgeModel, source: Source) -> LeftOutRows:
+def sample_left_out(model: FittedRidge, source: Source) -> LeftOutRows:
     """Read the rows once, and leave out every row of a sample in turn, in closed form."""
-    predictor, equations = model.predictor_, model.normal_equations()
+    predictor, equations = model.predictor, model.normal_equations()
     errors, sample, columns = read(model, source, PredictionErrors(predictor))
     check_fitted_rows(predictor, equations, columns, errors.squared, equations.train_rss)
     rows = sample.X, sample.y, sample.weights
@@ -169,19 +169,19 @@ def sample_left_out(model: RidgeModel, source: Source) -> LeftOutRows:
 
 
 def check_held_out(
-    model: RidgeModel, columns: ColumnStatistics, squared: Floats, expected: Floats
+    model: FittedRidge, columns: ColumnStatistics, squared: Floats, expected: Floats
 ) -> None:
     """Raise DataError unless errors without folds, (q,), are those that the moments tell."""
     equations = model.normal_equations()
-    check_fitted_rows(model.predictor_, equations, columns, squared, expected, tolerance=_ROUGHLY)
+    check_fitted_rows(model.predictor, equations, columns, squared, expected, tolerance=_ROUGHLY)
 
 
 def read(
-    model: RidgeModel, source: Source, statistic: Any
+    model: FittedRidge, source: Source, statistic: Any
 ) -> tuple[Any, RowSample, ColumnStatistics]:
     """Read the rows once for a statistic and for a spread sample."""
-    both = Together(statistic, RowSample(_SAMPLE_ROWS, model.random_state))
-    skip, row_bytes = model.on_bad_rows == "skip", 8 * model.predictor_.coef.shape[0]
+    both = Together(statistic, RowSample(_SAMPLE_ROWS, model.parameters.random_state))
+    skip, row_bytes = model.parameters.on_bad_rows == "skip", 8 * model.predictor.coef.shape[0]
     _, found, columns = scored(source, both, both, row_bytes, "report", skip)
     first, sample = found.parts
     return first, sample, columns

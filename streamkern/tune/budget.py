@@ -39,7 +39,7 @@ class Budget:
 
     @classmethod
     def of(cls, value: Any) -> Budget | None:
-        """Return the budget that a number of passes, or a text such as '120s' or '5m', stands for."""
+        """Return the budget that a number of passes or a text such as '5m' stands for."""
         if value is None or isinstance(value, Budget):
             return value
         found = re.fullmatch(r"\s*([0-9.eE+-]+)\s*([smh]?)\s*", str(value))
