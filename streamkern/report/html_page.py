@@ -180,7 +180,7 @@ def _target_section(model: RidgeModel, found: Validation | None) -> dict[str, An
     """Return what the page shows of predictions of targets."""
     names, standardized = _target_names(model.report_), _known(model, found)
     shown = names[:_MOST_TARGETS]
-    several, intervals = len(names) > 1, standardized is not None
+    several = len(names) > 1
     return {
         "tiles": page_facts.error_tiles(model, found, standardized),
         "pairs_shown": [
@@ -189,9 +189,9 @@ def _target_section(model: RidgeModel, found: Validation | None) -> dict[str, An
             if found is not None
         ],
         "by_target": [] if found is None else page_facts.target_errors(found, names),
-        "intervals": calibration_figures(standardized, names) if intervals else [],
+        "intervals": [] if standardized is None else calibration_figures(standardized, names),
         "coverage_header": ("interval", *(shown if several else ["rows within, ± chance"])),
-        "coverage": page_facts.coverage_rows(standardized) if intervals else [],
+        "coverage": [] if standardized is None else page_facts.coverage_rows(standardized),
     }
 
 

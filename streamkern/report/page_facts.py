@@ -201,7 +201,7 @@ def input_bars(model: RidgeModel) -> tuple[list[Bar], int]:
     return bars, len(scales) - len(bars)
 
 
-def target_errors(found: Validation, names: Sequence[str]) -> list[tuple[str, ...]]:
+def target_errors(found: Validation, names: Sequence[str]) -> list[tuple[str, str, str, str]]:
     """Return for each of the first targets its name, its RMSE, the same in sd of y, and R²."""
     errors = zip(names, found.rmse.tolist(), found.r2.tolist(), strict=True)
     return [
