@@ -34,9 +34,8 @@ def export(say: Say, **options: Any) -> None:
     from streamkern.runtime.memory import in_words
     from streamkern.storage import holds_components
 
-    path, out = options["model"], options["out"]
+    path, out, rule = options["model"], options["out"], None
     check_outputs(options, formats=["ONNX"])
-    rule = None
     if holds_components(path):
         predictor, output = read_components(path)[0].projection, "scores"
     else:

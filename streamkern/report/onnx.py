@@ -1,4 +1,4 @@
-"""Predictions as ONNX files, which many runtimes take."""
+"""ONNX export: predictions as graphs that many runtimes take."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a model does on rows that it has not seen, in one more light reading of them.
+"""Validation: predictions of held-out rows, in one more light reading of them.
 
 Where the moments of folds are kept, every row is predicted by the model without its fold, and
 counted in bins; standard deviations cost D^2 a row, so they are found for a spread sample.  Without

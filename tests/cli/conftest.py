@@ -1,4 +1,4 @@
-"""The folder that commands are run in: of its own for every test, with small rows in data.h5."""
+"""The folder that commands are run in: one for each test, with small rows in data.h5."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from commandline import rows, write
 from streamkern.sources.shard_reader import HDF5Reader
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write("data.h5", *rows())

@@ -13,6 +13,8 @@ from commandline import refused, report_of, rows, streamkern, write
 from streamkern.cli import main
 from streamkern.cli.common_options import Say
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 COMPARE = ("compare", "data.h5", "--out", "found", "--components", "8,16,64", "--seeds", 2)
 
 

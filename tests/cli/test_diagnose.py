@@ -10,6 +10,8 @@ from commandline import invoke, refused, report_of, rows, streamkern, write
 
 from streamkern import load, open_hdf5
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 
 def fitted(*options, q=None, n=300):
     write("train.h5", *rows(n, q=q))

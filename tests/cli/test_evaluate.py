@@ -9,6 +9,8 @@ from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_err
 
 from streamkern import load
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 METRICS = {"rmse": root_mean_squared_error, "mae": mean_absolute_error, "r2": r2_score}
 
 

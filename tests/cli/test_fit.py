@@ -8,6 +8,8 @@ from commandline import invoke, refused, report_of, rows, streamkern, write
 
 import streamkern as library
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 FIT = ("fit", "data.h5", "--out", "model.h5", "--components", 32)
 
 

@@ -66,7 +66,7 @@ def test_the_raw_table_is_predicted_as_its_converted_rows_are(table):
     with h5py.File("raw.h5") as raw:
         np.testing.assert_allclose(frame["y_pred"][:2], raw["y_pred"][:], rtol=1e-6)
     left = {"model.h5", "new.csv", "new.h5", "pred.csv", "raw.h5", "rows.h5", "train.csv"}
-    assert set(inside(table)) == {*left, "train.h5"}
+    assert set(inside(table)) == {*left, "train.h5", "data.h5"}
 
 
 def test_cells_that_the_recipe_did_not_expect_are_counted_and_said(table):
@@ -274,4 +274,4 @@ def test_columns_of_predictions_become_columns_of_a_csv(folder):
     assert list(frame) == ["y_pred", "y_proba_no", "y_proba_é"]
     assert frame["y_pred"].tolist() == [label.decode() for label in labels.tolist()]
     np.testing.assert_allclose(frame.iloc[:, 1:].astype(float), values, rtol=1e-14)
-    assert inside(folder) == ["p.csv"]
+    assert inside(folder) == ["data.h5", "p.csv"]

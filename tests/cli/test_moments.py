@@ -235,7 +235,7 @@ READERS = [
 ]
 
 
-@pytest.mark.parametrize(("case", "arguments"), zip(FILES, READERS * 3, strict=False))
+@pytest.mark.parametrize(("case", "arguments"), [*zip(FILES, READERS * 3, strict=False)])
 def test_what_is_no_moments_file_is_refused(folder, made, arguments, case):
     content, words = FILES[case]
     if isinstance(content, float):

@@ -15,6 +15,8 @@ from commandline import refused, report_of, rows, streamkern, write
 from streamkern import load
 from streamkern.cli import main
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 
 def fitted(q=None):
     write("train.h5", *rows(q=q))

@@ -16,6 +16,8 @@ from pages import Page
 from streamkern import load
 from streamkern.cli.report_option import quoted
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 FIT = ("fit", "data.h5", "--out", "model.h5", "--components", 32)
 TUNE = ("tune", "data.h5", "--out", "model.h5", "--components", 32)
 SOLVE = ("solve", "m.h5", "--out", "model.h5")

@@ -15,6 +15,8 @@ from streamkern import load
 from streamkern.cli import main
 from streamkern.storage.untrusted import fixed
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 
 def fit(*options):
     streamkern("fit", "data.h5", "--out", "model.h5", "--components", 32, "--quiet", *options)

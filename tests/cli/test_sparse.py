@@ -8,6 +8,8 @@ from commandline import refused, report_of, streamkern
 
 import streamkern as library
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 FIT = ("fit", "data.h5", "--out", "model.h5", "--components", 32)
 
 

@@ -97,7 +97,7 @@ CASES = {
 
 
 @pytest.mark.filterwarnings("ignore::streamkern.errors.StreamkernWarning")
-@pytest.mark.parametrize(("case", "q"), zip(CASES, [None, 2] * len(CASES), strict=False))
+@pytest.mark.parametrize(("case", "q"), [*zip(CASES, [None, 2] * len(CASES), strict=False)])
 def test_every_kind_of_model_has_a_report_with_its_own_numbers(case, q, path):
     X, y = rows(q=q)
     model = fitted(X, y, **CASES[case])

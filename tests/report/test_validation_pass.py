@@ -70,7 +70,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize(("case", "q"), zip(CASES, [None, 2] * len(CASES), strict=False))
+@pytest.mark.parametrize(("case", "q"), [*zip(CASES, [None, 2] * len(CASES), strict=False)])
 def test_every_row_is_predicted_by_the_fit_without_its_fold(case, q):
     X, y = rows(q=q)
     model = fitted(X, y, **CASES[case])
