@@ -103,14 +103,6 @@ def test_rows_that_cannot_be_predicted_have_no_label(text):
         assert (np.delete(predicted, 5) == expected).all()
 
 
-def test_the_card_tells_the_classes():
-    fitted("--class-weight", "balanced")
-    output = streamkern("show", "model.h5").stdout
-    assert "3: hay, oats, straw" in output
-    assert "calibration" in output
-    assert "weights of classes" in output
-
-
 def test_moments_are_solved_to_a_classifier():
     fitted(command="moments", name="m.h5")
     assert "hay, oats, straw" in streamkern("show", "m.h5").stdout
@@ -143,13 +135,6 @@ def test_what_is_in_a_label_does_not_reach_the_terminal():
     said = streamkern("evaluate", "odd-model.h5", "odd.h5").output
     assert "\x1b" not in said
     assert said.count("p\\x1b]0;x\\x07") == 2
-
-
-def test_rows_with_labels_are_forgotten():
-    X, y = rows()
-    write("part.h5", X[:50], y[:50])
-    fitted("--class-weight", "balanced", command="moments", name="m.h5")
-    assert report_of("forget", "m.h5", "part.h5", "--out", "left.h5")["rows"] == 190
 
 
 def test_weights_of_rows_and_of_classes_are_multiplied_and_named():

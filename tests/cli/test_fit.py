@@ -122,38 +122,6 @@ def test_the_json_says_what_a_penalty_was_chosen_by():
     assert (report["n_folds"], report["fold_by"]) == (5, "rows")
 
 
-def test_the_json_has_no_infinity_where_features_are_more_than_rows():
-    write("few.h5", *rows(60))
-    arguments = ("--length-scale", 0.5, "--components", 256, "--alpha", "gcv")
-    report = report_of("fit", "few.h5", "--out", "model.h5", *arguments)
-    values = report["alpha_curve"]["values"]
-    assert None in values
-    assert (
-        report["alpha"]
-        == min(
-            (value, alpha)
-            for value, alpha in zip(values, report["alpha_curve"]["alphas"], strict=True)
-            if value is not None
-        )[1]
-    )
-
-
-@pytest.mark.parametrize(
-    ("alpha", "said"),
-    [
-        ("10,0.1,1", "by cv, 5 folds by rows, of 3 tried"),
-        ("cv", "by cv, 5 folds by rows, of 30 tried"),
-        ("gcv", "by gcv, of 30 tried"),
-        ("evidence", "by evidence, of 30 tried"),
-        ("loo", "by loo, of 30 tried"),
-    ],
-)
-def test_people_are_told_how_a_penalty_was_chosen(alpha, said):
-    output = streamkern(*FIT, "--alpha", alpha).stdout
-    assert said in output
-    assert ("cross-validated rmse" in output) or alpha in {"gcv", "evidence"}
-
-
 def test_rows_in_an_order_are_noted():
     X, y = rows(6000)
     order = np.argsort(X[:, 0])
