@@ -1,4 +1,4 @@
-"""What commands share: how they speak, how they fail, and the options that several of them take."""
+"""Output, errors and options that commands share."""
 
 from __future__ import annotations
 

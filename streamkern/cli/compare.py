@@ -6,14 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamkern.cli.common_options import (
-    Say,
-    bad_rows_option,
-    common,
-    data_options,
-    force_option,
-    place_options,
-)
+from streamkern.cli import common_options
+from streamkern.cli.common_options import Say, common
 from streamkern.cli.model_options import kernel_named, kernel_option, penalty_of
 
 if TYPE_CHECKING:
@@ -26,7 +20,7 @@ _HEADER = (
 
 
 @click.command()
-@data_options
+@common_options.data_options
 @click.option("--out", required=True, metavar="DIR", help="The folder for JSON and pictures.")
 @click.option("--test", multiple=True, metavar="DATA", help="Test on these rows instead.")
 @kernel_option
@@ -71,9 +65,9 @@ _HEADER = (
     show_default=True,
     help="Rows to fit, a uniform sample; exact kernel ridge needs their square.",
 )
-@bad_rows_option
-@place_options
-@force_option
+@common_options.bad_rows_option
+@common_options.place_options
+@common_options.force_option
 @common
 def compare(say: Say, **options: Any) -> None:
     """Compare exact kernel ridge regression with random features, over their number and map.

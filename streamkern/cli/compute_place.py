@@ -1,4 +1,4 @@
-"""Where a command runs: a cluster that was named, or this process, or a cluster worth starting."""
+"""Where a command computes: a named cluster, this process, or a local cluster for large jobs."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def demo(say: Say, out: str, rows: int, components: int) -> None:
     few, (X_test, y_test), source = _read(train, _FEW), _read(test, _TEST), open_hdf5(train)
     # Inputs are standard normal, so that all models see the same rows in the same units.
     given: dict[str, Any] = {"alpha": 0.1, "standardize": False}
-    ridge = partial(RandomFeatureRidge, n_components=components, **given)
+    ridge: Any = partial(RandomFeatureRidge, n_components=components, **given)
     trials: list[tuple[str, int, int, Any, tuple[Any, ...]]] = [
         ("linear ridge", rows, _INPUTS, ridge(Linear()), (source,)),
         ("exact kernel ridge", _FEW, _FEW, ExactKernelRidge(Gaussian(3.0), **given), few),

@@ -33,7 +33,7 @@ def export(say: Say, **options: Any) -> None:
 
     path, out = options["model"], options["out"]
     check_outputs(options, formats=["ONNX"])
-    model = load_fitted(path, boosted=False, with_equations=False)
+    model: Any = load_fitted(path, boosted=False, with_equations=False)
     precision = options["precision"] or model.predictor.precision
     output = write_onnx(out, model, precision=precision, force=options["force"])
     n_bytes = Path(out).stat().st_size

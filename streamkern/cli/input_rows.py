@@ -1,4 +1,4 @@
-"""Rows that commands read: HDF5 files, or tables that the recipe of a model encodes."""
+"""Input rows of commands: HDF5 files, or tables that the recipe of a model encodes."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def inspect(
     try:
         source: Source = open_hdf5(data, **names, labels=classify)
         if classify:
-            source, _ = labelled_source(source)
+            source = labelled_source(source)
         plan = plan_fit(source, components, n_folds=5)
     except DataError as error:
         say.note(f"no fit to plan: {error}")

@@ -7,28 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from streamkern.cli import common_options, model_options
 from streamkern.cli.class_options import class_options
-from streamkern.cli.common_options import (
-    Say,
-    bad_rows_option,
-    checkpoint_option,
-    common,
-    data_options,
-    drop_checkpoint,
-    dry_run_option,
-    force_option,
-    place_options,
-)
-from streamkern.cli.model_options import (
-    check_like,
-    folds_of,
-    folds_options,
-    like_option,
-    map_options,
-    parameters_of,
-    prepared,
-    task_of,
-)
+from streamkern.cli.common_options import Say, common
 from streamkern.cli.report_option import folders_option, json_report
 from streamkern.kernels import length_scale_of
 
@@ -37,18 +18,18 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@data_options
+@common_options.data_options
 @click.option("--out", required=True, metavar="M.h5", help="The moments file to write.")
-@map_options
-@like_option
-@folds_options
+@model_options.map_options
+@model_options.like_option
+@model_options.folds_options
 @class_options
-@bad_rows_option
-@checkpoint_option
-@place_options
+@common_options.bad_rows_option
+@common_options.checkpoint_option
+@common_options.place_options
 @folders_option
-@dry_run_option
-@force_option
+@common_options.dry_run_option
+@common_options.force_option
 @common
 def moments(say: Say, **options: Any) -> None:
     """Reduce the rows of DATA to the moments that `solve` makes models of.
@@ -61,10 +42,12 @@ def moments(say: Say, **options: Any) -> None:
     from streamkern.storage import holds_moments
 
     like_path = options["like"]
-    check_like(like_path, *(["folds"] if like_path and holds_moments(like_path) else []))
-    task, parameters = task_of(options), parameters_of(options, **folds_of(options))
+    folds = ["folds"] if like_path and holds_moments(like_path) else []
+    model_options.check_like(like_path, *folds)
+    task = model_options.task_of(options)
+    parameters = model_options.parameters_of(options, **model_options.folds_of(options))
     template = template_of(like_path)
-    job = prepared(say, options, parameters.moments(template), indexed=True)
+    job = model_options.prepared(say, options, parameters.moments(template), indexed=True)
     if job is None:
         return
     source, place, plan = job
@@ -72,7 +55,7 @@ def moments(say: Say, **options: Any) -> None:
         how = {"template": template, "checkpoint": options["checkpoint"]}
         found = task.moments(parameters, (source, None, None), **how).gathered()
     save_moments(say, "Moments", found, options["out"], force=options["force"])
-    drop_checkpoint(options["checkpoint"])
+    common_options.drop_checkpoint(options["checkpoint"])
 
 
 def save_moments(say: Say, title: str, found: DataMoments, path: str, *, force: bool) -> None:

@@ -1,4 +1,4 @@
-"""Outputs of commands, none of which may be a file that the job reads."""
+"""Checks of output paths, none of which may be a file that the job reads."""
 
 from __future__ import annotations
 

@@ -6,20 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamkern.cli.common_options import (
-    Say,
-    bad_rows_option,
-    checkpoint_option,
-    common,
-    drop_checkpoint,
-    dry_run_option,
-    force_option,
-    given_options,
-    place_options,
-    rows_argument,
-    weights_option,
-    x_option,
-)
+from streamkern.cli import common_options
+from streamkern.cli.common_options import Say, common
 from streamkern.cli.model_options import feature_options, kernel_named, prepared
 from streamkern.cli.report_option import json_report
 from streamkern.errors import ParameterError
@@ -35,9 +23,9 @@ _OF_MOMENTS = {
 
 
 @click.command()
-@rows_argument
-@x_option
-@weights_option
+@common_options.rows_argument
+@common_options.x_option
+@common_options.weights_option
 @click.option("--out", required=True, metavar="PCA.h5", help="The file of components to write.")
 @click.option(
     "--components",
@@ -54,11 +42,11 @@ _OF_MOMENTS = {
     help="Features of a row, which --components counts in other commands.",
 )
 @feature_options
-@bad_rows_option
-@checkpoint_option
-@place_options
-@dry_run_option
-@force_option
+@common_options.bad_rows_option
+@common_options.checkpoint_option
+@common_options.place_options
+@common_options.dry_run_option
+@common_options.force_option
 @common
 def pca(say: Say, **options: Any) -> None:
     """Find the principal components of the features of DATA: kernel PCA out of core.
@@ -92,7 +80,7 @@ def pca(say: Say, **options: Any) -> None:
     with place.entered(say, plan, options["out"]):
         found = asked.fit(source, checkpoint=options["checkpoint"])
     _save(say, options, found)
-    drop_checkpoint(options["checkpoint"])
+    common_options.drop_checkpoint(options["checkpoint"])
 
 
 def _of_moments(say: Say, options: dict[str, Any], wanted: int | float | None) -> None:
@@ -102,7 +90,7 @@ def _of_moments(say: Say, options: dict[str, Any], wanted: int | float | None) -
     from streamkern.models.data_moments import load_moments
 
     (path,) = options["data"]
-    for parameter in given_options(_OF_MOMENTS):
+    for parameter in common_options.given_options(_OF_MOMENTS):
         raise ParameterError(f"{parameter.opts[0]} is decided by the moments {path}; leave it out.")
     check_outputs(options)
     moments = load_moments(path)

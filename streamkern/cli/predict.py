@@ -6,28 +6,21 @@ from typing import Any
 
 import click
 
-from streamkern.cli.common_options import (
-    Say,
-    bad_rows_option,
-    common,
-    force_option,
-    place_options,
-    rows_argument,
-    x_option,
-)
+from streamkern.cli import common_options
+from streamkern.cli.common_options import Say, common
 from streamkern.errors import ModelFileError, ParameterError
 
 
 @click.command()
 @click.argument("model")
-@rows_argument
-@x_option
+@common_options.rows_argument
+@common_options.x_option
 @click.option("--out", required=True, metavar="PRED.h5", help="What to write; also .csv, .parquet.")
 @click.option("--proba", is_flag=True, help="Write the probabilities of classes, as y_proba.")
 @click.option("--std", is_flag=True, help="Write standard deviations of new targets, as y_std.")
-@bad_rows_option
-@place_options
-@force_option
+@common_options.bad_rows_option
+@common_options.place_options
+@common_options.force_option
 @common
 def predict(say: Say, **options: Any) -> None:
     """Predict every row of DATA into the dataset y_pred of PRED.h5, or a column of PRED.csv.

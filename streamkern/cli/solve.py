@@ -6,46 +6,32 @@ from typing import Any
 
 import click
 
+from streamkern.cli import common_options, model_options
 from streamkern.cli.class_options import calibration_option
-from streamkern.cli.common_options import (
-    Say,
-    common,
-    force_option,
-    model_option,
-    origin_option,
-    place_options,
-)
-from streamkern.cli.model_options import (
-    alpha_of,
-    alpha_options,
-    components_of,
-    sparse_of,
-    sparse_options,
-    task_of,
-)
+from streamkern.cli.common_options import Say, common
 from streamkern.cli.report_option import report_option, save_model, show_model
 
 
 @click.command()
 @click.argument("moments", metavar="M.h5")
-@model_option
-@alpha_options
-@sparse_options
+@common_options.model_option
+@model_options.alpha_options
+@model_options.sparse_options
 @calibration_option("sigmoid", "none", default=None)
 @click.option(
     "--components",
     metavar="D|auto",
     help="The first D features; auto: the smallest number that is good enough; by default all.",
 )
-@origin_option
+@common_options.origin_option
 @click.option(
     "--compact",
     is_flag=True,
     help="Leave the normal equations out of MODEL.h5, and with them standard deviations.",
 )
 @report_option
-@place_options
-@force_option
+@common_options.place_options
+@common_options.force_option
 @common
 def solve(say: Say, **options: Any) -> None:
     """Make the model that `fit` would make of the rows that the moments M.h5 are of.
@@ -59,8 +45,8 @@ def solve(say: Say, **options: Any) -> None:
     from streamkern.models.data_moments import load_moments
     from streamkern.parameters.parameters import Parameters
 
-    chosen = alpha_of(options) | sparse_of(options)
-    components = options["components"] and components_of(options["components"])
+    chosen = model_options.alpha_of(options) | model_options.sparse_of(options)
+    components = options["components"] and model_options.components_of(options["components"])
     check_outputs(options)
     moments = load_moments(options["moments"])
     D = moments.feature_map.n_components
@@ -78,7 +64,7 @@ def solve(say: Say, **options: Any) -> None:
         | chosen
         | {"n_components": components or D, "fit_intercept": not options["no_intercept"]}
     )
-    task = task_of(options, classify=is_classifier)
+    task = model_options.task_of(options, classify=is_classifier)
     with Place.of(options).entered(say, what=options["out"]):
         model = task.solve(parameters, moments)
         save_model(say, model, options)

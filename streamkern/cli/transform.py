@@ -6,25 +6,18 @@ from typing import Any
 
 import click
 
-from streamkern.cli.common_options import (
-    Say,
-    bad_rows_option,
-    common,
-    force_option,
-    place_options,
-    rows_argument,
-    x_option,
-)
+from streamkern.cli import common_options
+from streamkern.cli.common_options import Say, common
 
 
 @click.command()
 @click.argument("model", metavar="PCA.h5")
-@rows_argument
-@x_option
+@common_options.rows_argument
+@common_options.x_option
 @click.option("--out", required=True, metavar="Z.h5", help="What to write; also .csv, .parquet.")
-@bad_rows_option
-@place_options
-@force_option
+@common_options.bad_rows_option
+@common_options.place_options
+@common_options.force_option
 @common
 def transform(say: Say, **options: Any) -> None:
     """Write the scores of every row of DATA along the components of PCA.h5.

@@ -7,57 +7,35 @@ from typing import Any
 
 import click
 
+from streamkern.cli import common_options, model_options
 from streamkern.cli.class_options import class_options
-from streamkern.cli.common_options import (
-    Say,
-    bad_rows_option,
-    checkpoint_option,
-    common,
-    data_options,
-    dry_run_option,
-    force_option,
-    given_options,
-    model_option,
-    origin_option,
-    place_options,
-)
-from streamkern.cli.model_options import (
-    kernel_named,
-    map_options,
-    parameters_of,
-    penalty_of,
-    penalty_options,
-    prepared,
-    sparse_of,
-    sparse_options,
-    task_of,
-)
+from streamkern.cli.common_options import Say, common
 from streamkern.cli.report_option import folders_option, report_option, save_model, show_model
 from streamkern.errors import ParameterError
 from streamkern.kernels import separated
 
 
 @click.command()
-@data_options
-@model_option
-@partial(map_options, several=True)
+@common_options.data_options
+@common_options.model_option
+@partial(model_options.map_options, several=True)
 @click.option(
     "--budget",
     metavar="PASSES|SECONDS",
     help="What the search may take: 10 is the work of ten fits to all rows; 120s, 5m and 1h are "
     "time, and then the choice depends on the machine.",
 )
-@penalty_options
-@sparse_options
+@model_options.penalty_options
+@model_options.sparse_options
 @class_options
-@origin_option
-@bad_rows_option
-@checkpoint_option
-@place_options
+@common_options.origin_option
+@common_options.bad_rows_option
+@common_options.checkpoint_option
+@common_options.place_options
 @folders_option
 @report_option
-@dry_run_option
-@force_option
+@common_options.dry_run_option
+@common_options.force_option
 @common
 def tune(say: Say, **options: Any) -> None:
     """Choose kernel, length scale and map for the rows of DATA, and fit a model with them.
@@ -78,15 +56,16 @@ def tune(say: Say, **options: Any) -> None:
         "kernel": kernels[0] if isinstance(kernels, list) else "gaussian",
         "feature_map": maps[0] if isinstance(maps, list) else "orthogonal",
     }
-    choices = penalty_of(options) | sparse_of(options)
-    given = parameters_of(options | first, **choices, fit_intercept=not options["no_intercept"])
+    choices = model_options.penalty_of(options) | model_options.sparse_of(options)
+    choices["fit_intercept"] = not options["no_intercept"]
+    given = model_options.parameters_of(options | first, **choices)
     tried: Any = kernels
     if isinstance(kernels, list):
-        tried = [kernel_named(name, options["length_scale"]) for name in kernels]
-    task = task_of(options)
+        tried = [model_options.kernel_named(name, options["length_scale"]) for name in kernels]
+    task = model_options.task_of(options)
     parameters = task.prepared(given)
     search = search_options(parameters, kernels=tried, maps=maps)
-    job = prepared(say, options, search, n_left_out=parameters.penalty.n_left_out)
+    job = model_options.prepared(say, options, search, n_left_out=parameters.penalty.n_left_out)
     if job is None:
         return
     source, place, plan = job
@@ -108,7 +87,7 @@ def tune(say: Say, **options: Any) -> None:
 def _chosen_among(options: dict[str, Any], name: str) -> list[str] | str | None:
     """Return the names that an option lists, 'auto', or None where others say what is chosen."""
     free = options["budget"] is not None or (name == "kernel" and options["feature_map"] == "auto")
-    if free and not given_options([name]):
+    if free and not common_options.given_options([name]):
         return None
     names: list[str] = separated(options[name])
     if names == ["auto"]:

@@ -171,7 +171,7 @@ class FittedClassifier(FittedClasses):
             },
         }
         kept = None if compact else self.ridge.equations
-        write_model(path, ModelFile(self.predictor, card, kept), force=force)
+        write_model(path, ModelFile(self.ridge.predictor, card, kept), force=force)
 
     @classmethod
     def of_file(cls, file: ModelFile, path: str | Path) -> Self:

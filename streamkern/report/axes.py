@@ -1,4 +1,4 @@
-"""What an axis spans, and the round numbers on it."""
+"""Axes of charts: their range, scale and round tick labels."""
 
 from __future__ import annotations
 

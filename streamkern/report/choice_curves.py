@@ -1,4 +1,4 @@
-"""What was chosen, over what it was chosen from: penalties and numbers of features.
+"""Validation curves: the criterion over penalties and numbers of features.
 
 All errors are roots of mean squares over the standard deviation of the target, so that 1 is what
 predicting the mean costs; of several targets, the mean of the squares.

@@ -1,4 +1,4 @@
-"""Figures of what was chosen: the penalty, the number of features, the kernel."""
+"""Charts of validation curves: the penalty, the number of features, the search."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def penalty_figure(curve: Curve, names: Sequence[str]) -> Figure:
         plot.band(curve.x.tolist(), curve.values - curve.errors, curve.values + curve.errors)
     if curve.threshold is not None:
         plot.rule("guide", y=curve.threshold)
-        plot.say("best + 1 standard error", curve.x[-1], curve.threshold)
+        plot.label("best + 1 standard error", curve.x[-1], curve.threshold)
     for j, values in enumerate(drawn):
         kind, at = KINDS[j], curve.chosen[min(j, len(curve.chosen) - 1)]
         plot.line(curve.x, values, f"line {kind}")
@@ -69,7 +69,7 @@ def penalty_figure(curve: Curve, names: Sequence[str]) -> Figure:
         # Away from where the best values are.
         is_low = curve.criterion == "evidence"
         y, dy = (plot.y.low, -7.0 - 15.0 * j) if is_low else (plot.y.high, 12.0 + 15.0 * j)
-        plot.say(label, curve.x[at], y, dy=dy)
+        plot.label(label, curve.x[at], y, dy=dy)
     caption = _CAPTIONS[curve.criterion]
     if curve.targets is not None:
         caption = f"{caption.replace('The line is', 'Lines are')}, one for every target"
@@ -101,7 +101,7 @@ def sizes_figure(curve: Curve, *, is_sparse: bool = False) -> Figure:
     plot.line(curve.x, curve.values, "line first")
     plot.spans(curve.x, low, high)
     plot.marks(curve.x, curve.values, "mark first")
-    plot.say(f"the model: {curve.x[at]:,.0f}", curve.x[at], plot.y.high, dy=12.0)
+    plot.label(f"the model: {curve.x[at]:,.0f}", curve.x[at], plot.y.high, dy=12.0)
     whose = "the penalty of the model" if is_sparse else "a penalty of its own"
     caption = (
         f"Every point has {whose}; short lines are one standard error across folds. The long line "
@@ -145,14 +145,14 @@ def search_figures(report: dict[str, Any]) -> list[Figure]:
             xs, ys = zip(*rung, strict=True)
             plot.line(xs, ys, f"line {KINDS[j % 4]}")
             plot.marks(xs, ys, f"mark {KINDS[j % 4]}", j)
-            plot.say(f"D = {size:,}", xs[-1], ys[-1], beside=4.0)
+            plot.label(f"D = {size:,}", xs[-1], ys[-1], beside=4.0)
         caption = (
             f"The error left out on a sample of {mine[0]['n_rows']:,} rows, at numbers of features "
             f"D of up to that of the model. "
         )
         if (kernel, feature_map) == _name_of(best):
             plot.rule("chosen", x=chosen)
-            plot.say(number(chosen), chosen, plot.y.high, dy=12.0)
+            plot.label(number(chosen), chosen, plot.y.high, dy=12.0)
             caption += f"The vertical line is the length scale chosen, {number(chosen)}."
         else:
             caption += "This was not chosen."
@@ -186,7 +186,7 @@ def frontier_figure(frontier: Sequence[dict[str, Any]]) -> Figure:
     chosen = frontier[at]
     plot.rule("chosen", x=seconds[at])
     what = f"{chosen['kernel']}, {map_in_words(chosen)}, D = {chosen['n_components']:,}"
-    plot.say(what, seconds[at], plot.y.high, dy=12.0)
+    plot.label(what, seconds[at], plot.y.high, dy=12.0)
     shapes = ("circles", "squares", "triangles", "diamonds")
     marked = "; ".join(f"{shapes[j % 4]}: {name}" for j, name in enumerate(names))
     caption = (

@@ -147,7 +147,7 @@ def _ranks(found: ClassValidation) -> Figure:
         plot.line(xs, ys, f"line {KINDS[kind]}")
         if len(places) > 1:
             middle = int(np.searchsorted(xs, 0.1 * (kind + 1)))
-            plot.say(name, xs[middle], ys[middle], dy=14.0)
+            plot.label(name, xs[middle], ys[middle], dy=14.0)
         said.append(f"{areas[j]:.3f}" + (f" ({name})" if len(places) > 1 else ""))
     caption = (
         f"Every point is another score from which on a row is taken for one of the class. The area "

@@ -1,4 +1,4 @@
-"""Exact kernel ridge regression against random features, on rows that both can take."""
+"""Benchmark of random features against exact kernel ridge regression on the same rows."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
     from streamkern._typing import Floats
     from streamkern.kernels import Kernel
+    from streamkern.parameters.choices import PenaltyOptions
     from streamkern.report.comparison_split import Split
     from streamkern.sources import Source
-    from streamkern.tune.fold_solution import PenaltyOptions
 
 COMPONENTS = (64, 128, 256, 512, 1024, 2048)
 # What a comparison calls a map, and the options of a model that draw it.
@@ -121,7 +121,7 @@ def compare(
     n, p = rows.X.shape
     linear = RandomFeatureRidge(**options | {"kernel": Linear(), "paired": True, "n_components": p})
     runs: dict[tuple[str, int], list[Run]] = {key: [] for key in drawn}
-    with _told((2 + len(drawn) * n_seeds) * n) as fitted, blas_threads(1):
+    with _single_pass((2 + len(drawn) * n_seeds) * n) as fitted, blas_threads(1):
         exact_run, linear_run = _run(exact.set_params(kernel=kernel), rows), _run(linear, rows)
         fitted(2 * n)
         for seed in range(model.random_state, model.random_state + n_seeds):
@@ -142,11 +142,8 @@ def compare(
         ),
         n_train=n,
         n_test=len(rows.X_test),
-        kernel={
-            "name": kernel.name,
-            **kernel.parameters(),
-            "length_scale": length_scale_of(kernel),
-        },
+        kernel={"name": kernel.name, **kernel.parameters()}
+        | {"length_scale": length_scale_of(kernel)},
         alpha=penalty.alpha,
         target_deviation=_rmse(
             rows.y_test - np.average(rows.y_test, axis=0, weights=rows.test_weights),
@@ -156,8 +153,8 @@ def compare(
 
 
 @contextmanager
-def _told(n_rows: int) -> Iterator[Callable[[int], None]]:
-    """Tell of all models as one pass, and of none of those inside; give what to call for each."""
+def _single_pass(n_rows: int) -> Iterator[Callable[[int], None]]:
+    """Report all models as one pass, without the passes inside; yield what to call for each."""
     number, shards = uuid.uuid4().hex, count()
     listener = current_listener()
 
@@ -248,8 +245,8 @@ def _run(model: Any, rows: Split, seed: int | None = None, kernel: Kernel | None
     if isinstance(model, ExactKernelRidge):
         loo_rmse = _rmse(model.loo_residuals_, rows.weights)
     else:
-        left_out, floor = model.report_["cv_rmse"], model.report_["precision_floor"]
-        cv_rmse = None if left_out is None else _rmse(np.array(left_out))
+        held_out, floor = model.report_["cv_rmse"], model.report_["precision_floor"]
+        cv_rmse = None if held_out is None else _rmse(np.array(held_out))
     if kernel is not None:
         some = rows.X_test[:_KERNEL_ROWS]
         features = model.transform(some)

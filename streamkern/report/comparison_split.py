@@ -1,4 +1,4 @@
-"""Rows to fit and rows to test: uniform samples, small enough for memory."""
+"""Train and test split: uniform samples of rows, small enough for memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a comparison finds: every model that was fitted, and means over the seeds of a map."""
+"""Results of a comparison: every model, and confidence intervals over the seeds of a map."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ INTERVAL = (
 
 @dataclass(frozen=True)
 class Run:
-    """One model, fitted and tested."""
+    """One model, fitted and tested; errors are in units of the target, over all targets.
+
+    `kernel_error` is the mean of |phi(x)^T phi(x') - k(x, x')| over pairs of held-out rows.  Below
+    the penalty `precision_floor` the rounding of sums decides.  A fit includes choosing alpha.
+    """
 
     seed: int | None
     alpha: float

@@ -1,4 +1,4 @@
-"""Pictures in SVG, as wide as a telephone: axes, lines, bands, marks and cells.
+"""SVG charts, as wide as a telephone: axes, lines, bands, marks and cells.
 
 Only shapes and the names of classes are written; colours are those of the page's style sheet, which
 has them for light, for dark and for paper.  Texts are escaped by the writer of the XML.
@@ -143,10 +143,10 @@ class Plot:
             at = self._down(y)
             self._add(self.inside, "line", class_=kind, x1=0, x2=self.inner_width, y1=at, y2=at)
 
-    def say(
+    def label(
         self, text: str, x: float, y: float, *, dy: float = -7.0, beside: float | None = None
     ) -> None:
-        """Write a text beside a point, to the side where there is room."""
+        """Write a text to the side of a point with room: `dy` below, or `beside` on the right."""
         along = self._along(x)
         is_left = along < (_ROOM if beside is None else _ROOM_BESIDE) * self.inner_width
         place = self.left + along + (7.0 if is_left else -5.0)

@@ -93,7 +93,7 @@ def write_report(
         If rows are given, and the model was saved without its normal equations.
     """
     fitted: Any = fitted_of(model)
-    if not isinstance(fitted, (FittedRidge, FittedClassifier)):
+    if type(fitted) not in (FittedRidge, FittedClassifier):
         raise ParameterError(
             f"a report is made of a fitted RandomFeatureRidge or RandomFeatureClassifier, not of "
             f"{model!r}; fit it first."
@@ -181,7 +181,7 @@ def _target_section(model: FittedRidge, found: Validation | None) -> dict[str, A
     """Return what the page shows of predictions of targets."""
     names, standardized = _target_names(model.report), _known(model, found)
     shown = names[:_MOST_TARGETS]
-    several, intervals = len(names) > 1, standardized is not None
+    several = len(names) > 1
     return {
         "tiles": page_facts.error_tiles(model, found, standardized),
         "pairs_shown": [
@@ -190,15 +190,15 @@ def _target_section(model: FittedRidge, found: Validation | None) -> dict[str, A
             if found is not None
         ],
         "by_target": [] if found is None else page_facts.target_errors(found, names),
-        "intervals": calibration_figures(standardized, names) if intervals else [],
+        "intervals": [] if standardized is None else calibration_figures(standardized, names),
         "coverage_header": ("interval", *(shown if several else ["rows within, ± chance"])),
-        "coverage": page_facts.coverage_rows(standardized) if intervals else [],
+        "coverage": [] if standardized is None else page_facts.coverage_rows(standardized),
     }
 
 
 def _known(model: FittedRidge, found: Validation | None) -> Floats | None:
     """Return residuals (m, q) over their standard deviations, or None where these are not known."""
-    if found is None or not np.isfinite(model.normal_equations().noise_variance).all():
+    if found is None or not np.isfinite(model.normal_equations.noise_variance).all():
         return None
     # Rows whose own model has as many degrees of freedom as rows have no deviation.
     finite = found.standardized[np.isfinite(found.standardized).all(axis=1)]

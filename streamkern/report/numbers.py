@@ -1,4 +1,4 @@
-"""Numbers as people write them."""
+"""Number formats for people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Predictions as ONNX files, which many runtimes take."""
+"""ONNX export: predictions as graphs that many runtimes take."""
 
 from __future__ import annotations
 
@@ -66,7 +66,11 @@ def write_onnx(
     path: str | Path, model: Any, *, precision: str | None = None, force: bool = False
 ) -> str:
     """Write a fitted model as an ONNX file, and return the name of what it gives."""
-    outputs = {FittedClassifier: "y_proba", FittedRidge: "y_pred", FittedComponents: "scores"}
+    outputs: dict[Any, str] = {
+        FittedClassifier: "y_proba",
+        FittedRidge: "y_pred",
+        FittedComponents: "scores",
+    }
     output = outputs.get(type(model))
     if output is None:
         raise ParameterError(

@@ -1,4 +1,4 @@
-"""From scores of classes to their probabilities, as nodes of a graph."""
+"""ONNX export of classifiers: from scores of classes to their probabilities."""
 
 from __future__ import annotations
 

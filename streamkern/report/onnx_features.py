@@ -1,4 +1,4 @@
-"""Feature maps as nodes of a graph: what predictions need of them."""
+"""ONNX export of feature maps."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streamkern._version import __version__
-from streamkern.models.fitted_ridge import LIBRARIES
+from streamkern.models.fitted_model import LIBRARIES
 from streamkern.report.numbers import counted, number, percent, seconds
 from streamkern.report.prediction_figures import LEVELS, chance, coverage
 from streamkern.report.report_rows import Row, fit_rows
@@ -201,7 +201,7 @@ def input_bars(model: FittedRidge) -> tuple[list[Bar], int]:
     return bars, len(scales) - len(bars)
 
 
-def target_errors(found: Validation, names: Sequence[str]) -> list[tuple[str, ...]]:
+def target_errors(found: Validation, names: Sequence[str]) -> list[tuple[str, str, str, str]]:
     """Return for each of the first targets its name, its RMSE, the same in sd of y, and R²."""
     errors = zip(names, found.rmse.tolist(), found.r2.tolist(), strict=True)
     return [

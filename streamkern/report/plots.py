@@ -1,4 +1,4 @@
-"""Pictures, drawn with matplotlib where it is installed."""
+"""Charts of a comparison, drawn by matplotlib where it is installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of predictions: beside what they should have been, and within their intervals."""
+"""Charts of predictions: against actual values, and the calibration of their intervals."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def calibration_figures(standardized: Floats, names: Sequence[str]) -> list[Figu
         plot.line(100.0 * nominal, column, f"line {KINDS[j]}")
         plot.marks(100.0 * nominal, column, f"mark {KINDS[j]}", j)
         if len(apart.T) > 1:
-            plot.say(names[j], 100.0 * nominal[4], column[4])
+            plot.label(names[j], 100.0 * nominal[4], column[4])
     caption = (
         f"Above zero, intervals are wider than they need be; below, too narrow. The band is what "
         f"chance does 95 times in 100 with {counted(n_rows, 'row')}."
@@ -165,7 +165,7 @@ def calibration_figures(standardized: Floats, names: Sequence[str]) -> list[Figu
             plot.line((edges[1:] + edges[:-1]) / 2.0, density, f"line {KINDS[j]}")
             plot.marks((edges[1:] + edges[:-1]) / 2.0, density, f"mark {KINDS[j]}", j)
     plot.line(grid, normal, "guide")
-    plot.say("normal", grid[62], normal[62], beside=-2.0)
+    plot.label("normal", grid[62], normal[62], beside=-2.0)
     outside = float((np.abs(standardized) > 4.0).mean())
     caption = (
         f"Were the errors normal, the {'bars' if len(densities) == 1 else 'lines'} would follow "

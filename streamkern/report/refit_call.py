@@ -1,4 +1,4 @@
-"""The call that makes a model again."""
+"""Reproduction: the Python call that makes a model again."""
 
 from __future__ import annotations
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamkern.tune.frontier import map_in_words
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class Table(NamedTuple):
     """Rows of cells under a header."""
 
     header: tuple[str, ...]
-    rows: list[tuple[str, ...]]
+    rows: Sequence[tuple[str, ...]]
 
 
 def round_table(report: dict[str, Any]) -> Table:

@@ -1,4 +1,4 @@
-"""How a model does on rows that it has not seen, in one more light reading of them.
+"""Validation: predictions of held-out rows, in one more light reading of them.
 
 Where the moments of folds are kept, every row is predicted by the model without its fold, and
 counted in bins; standard deviations cost D^2 a row, so they are found for a spread sample.  Without
@@ -62,7 +62,7 @@ def target_spread(model: FittedRidge) -> tuple[Floats, Floats]:
 
     Without an intercept that is zero, and the root of the mean square.
     """
-    predictor, equations = model.predictor, model.normal_equations()
+    predictor, equations = model.predictor, model.normal_equations
     moments = equations.moments(predictor.coef, predictor.intercept)
     return moments.target_mean, np.sqrt(moments.target / moments.weight)
 
@@ -90,7 +90,7 @@ def folds_of_rows(model: FittedRidge, source: Source) -> Any:
 
 def _by_fold(model: FittedRidge, source: Source, folds: Any) -> Validation:
     """Predict every row by the model without its fold."""
-    equations = model.normal_equations()
+    equations = model.normal_equations
     rule, predictors, left_out, expected = unseen_by(model, folds)
     mean, deviation = target_spread(model)
     rmse = np.sqrt(expected / equations.weight)
@@ -155,7 +155,7 @@ class LeftOutRows(NamedTuple):
 
 def sample_left_out(model: FittedRidge, source: Source) -> LeftOutRows:
     """Read the rows once, and leave out every row of a sample in turn, in closed form."""
-    predictor, equations = model.predictor, model.normal_equations()
+    predictor, equations = model.predictor, model.normal_equations
     errors, sample, columns = read(model, source, PredictionErrors(predictor))
     check_fitted_rows(predictor, equations, columns, errors.squared, equations.train_rss)
     rows = sample.X, sample.y, sample.weights
@@ -172,7 +172,7 @@ def check_held_out(
     model: FittedRidge, columns: ColumnStatistics, squared: Floats, expected: Floats
 ) -> None:
     """Raise DataError unless errors without folds, (q,), are those that the moments tell."""
-    equations = model.normal_equations()
+    equations = model.normal_equations
     check_fitted_rows(model.predictor, equations, columns, squared, expected, tolerance=_ROUGHLY)
 
 

@@ -10,14 +10,13 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from click.testing import CliRunner
-from commandline import rows, small_files, streamkern, write
+from commandline import invoke, rows, small_files, streamkern, write
 from pages import Page
 
 from streamkern import load
-from streamkern.cli import main
 from streamkern.cli.report_option import quoted
-from streamkern.sources.hdf5 import HDF5Reader
+
+pytestmark = pytest.mark.usefixtures("folder")
 
 FIT = ("fit", "data.h5", "--out", "model.h5", "--components", 32)
 TUNE = ("tune", "data.h5", "--out", "model.h5", "--components", 32)
@@ -25,29 +24,13 @@ SOLVE = ("solve", "m.h5", "--out", "model.h5")
 REPORT = ("--report", "report.html", "--quiet")
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write("data.h5", *rows())
-    return tmp_path
-
-
 @pytest.fixture
 def moments_file(folder):
     streamkern("moments", "data.h5", "--out", "m.h5", "--components", 32, "--quiet")
 
 
-@pytest.fixture
-def no_reading(monkeypatch):
-    monkeypatch.setattr(HDF5Reader, "blocks", lambda *_: pytest.fail("rows were read"))
-
-
 def page(path="report.html"):
     return Page(Path(path).read_text(encoding="utf-8"))
-
-
-def invoke(*arguments):
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
 def command_of(found):
@@ -168,13 +151,6 @@ def test_a_report_that_cannot_be_written_is_refused_before_rows_are_read(
     assert sorted(folder.iterdir()) == before
 
 
-@pytest.mark.usefixtures("moments_file")
-def test_a_solution_refuses_a_report_that_cannot_be_written(folder):
-    result = invoke(*SOLVE, "--report", "none/report.html")
-    assert result.exit_code == 1
-    assert not (folder / "model.h5").exists()
-
-
 def test_a_report_that_fails_leaves_the_model_and_says_so(folder):
     streamkern(*FIT, "--quiet")
     size = (folder / "model.h5").stat().st_size
@@ -187,16 +163,6 @@ def test_a_report_that_fails_leaves_the_model_and_says_so(folder):
     assert "report.html cannot be written: the disk or quota is full" in error
     assert load("model.h5").report_["rows"] == 300
     assert sorted(path.name for path in folder.iterdir()) == ["data.h5", "model.h5"]
-
-
-def test_a_dry_run_writes_no_report(folder):
-    streamkern(*FIT, *REPORT, "--dry-run")
-    assert [path.name for path in folder.iterdir()] == ["data.h5"]
-
-
-def test_the_page_renders_no_template_of_its_own_names(folder):
-    streamkern("fit", "data.h5", "--out", "{{ 7 * 7 }}.h5", "--components", 32, *REPORT)
-    assert "{{ 7 * 7 }}.h5" in page().text
 
 
 @pytest.mark.cluster

@@ -19,15 +19,14 @@ FIT = ("--length-scale", 0.7, "--alpha", 0.3, "--components", 32, "--precision",
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
+def weighted(folder):
     """Rows with weights in one file, and as often as they weigh in another."""
-    monkeypatch.chdir(tmp_path)
     X, y = rows()
     s = np.random.default_rng(4).integers(0, 3, len(X))
     write("weighted.h5", X, y, s)
     write("repeated.h5", np.repeat(X, s, axis=0), np.repeat(y, s, axis=0))
     with dask.config.set(scheduler="synchronous"):
-        yield tmp_path
+        yield
 
 
 def write(path, X, y, s=None):
@@ -96,11 +95,6 @@ def test_moments_know_their_weights_and_forget_by_them():
 def read(source):
     (shard,) = source.shards(10**6)
     return source.reader(shard).blocks(10**6)
-
-
-def test_a_search_takes_weights():
-    report = report_of("tune", "weighted.h5", "--weights", "w", "--out", "model.h5", *FIT[4:])
-    assert report["weights"] == "w"
 
 
 def test_a_comparison_takes_weights_for_both_of_its_data_sets():

@@ -107,10 +107,6 @@ def test_the_errors_of_smaller_numbers_are_those_of_fits_of_that_size():
     assert curve.values[0] == pytest.approx(small.report_["cv_rmse"] / y.std(), rel=1e-6)
 
 
-def test_without_the_moments_smaller_numbers_are_not_known():
-    assert components_curve(fitted(keep_moments=False)) is None
-
-
 def test_sparse_models_have_a_curve_over_what_is_kept():
     model = fitted(sparse="auto")
     curve = sparsity_curve(model)

@@ -37,8 +37,7 @@ def held_out_scores(model, X):
     return scores
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize(("k", "weighted"), [(2, True), (3, False)])
 def test_errors_are_those_of_models_without_each_fold(k, weighted):
     X, y = rows(k=k)
     s = np.random.default_rng(1).integers(1, 4, len(y)) if weighted else None

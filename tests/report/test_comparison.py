@@ -83,13 +83,9 @@ def test_the_exact_model_comes_first_then_the_linear_one_then_map_by_map(found):
     assert (found.n_train, found.n_test) == (300, 200)
 
 
-def test_every_map_is_drawn_with_the_seed_of_the_model_and_those_that_follow(found):
-    assert [trial.seeds for trial in found.trials] == [(), (), *[(1, 2, 3)] * 6]
-
-
-@pytest.mark.parametrize("q", [None, 2])
-@pytest.mark.parametrize("standardize", [True, False])
-@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize(
+    ("q", "standardize", "intercept"), [(None, True, True), (2, False, True), (2, True, False)]
+)
 def test_the_exact_row_is_exact_kernel_ridge_fitted_by_hand(q, standardize, intercept):
     (X, y), (X_test, y_test) = rows(q=q), rows(200, seed=1, q=q)
     options = {"standardize": standardize, "fit_intercept": intercept}
@@ -129,13 +125,6 @@ def test_every_other_model_chooses_its_own_alpha_by_cross_validation(chosen):
         assert trial.loo_rmse is None
         assert trial.cv_rmse == pytest.approx(np.mean([run.cv_rmse for run in trial.runs]))
         assert 0.5 < trial.cv_rmse / trial.test_rmse < 2
-
-
-def test_the_penalties_that_were_chosen_are_better_than_a_bad_one(chosen):
-    source, test = ArraySource(*rows()), ArraySource(*rows(200, seed=1))
-    bad = compare(source, model(alpha=1e3), n_components=(16, 128), n_seeds=2, test=test)
-    for mine, theirs in zip(chosen.trials, bad.trials, strict=True):
-        assert mine.test_rmse < theirs.test_rmse or mine.method == "linear"
 
 
 @pytest.mark.parametrize("alpha", ["gcv", "evidence", [0.01, 1.0, 100.0]])
@@ -197,15 +186,6 @@ def test_the_kernel_error_is_the_mean_over_pairs_of_different_test_rows(name):
     assert [run.kernel_error for run in found.trials[2].runs] == pytest.approx(expected, rel=1e-6)
 
 
-def test_random_features_come_nearer_to_the_exact_model_the_more_there_are(found):
-    for trials in found.by_map().values():
-        assert abs(trials[0].relative_rmse - 1) > abs(trials[-1].relative_rmse - 1)
-        assert abs(trials[-1].relative_rmse - 1) < 0.1
-        errors = [trial.kernel_error for trial in trials]
-        assert errors[0] > errors[1] > errors[2]
-        assert errors[2] < 2 / np.sqrt(1024)
-
-
 def test_only_the_map_is_drawn_again_for_another_seed():
     source = ArraySource(*rows())
     many = compare(source, model(alpha="cv"), n_components=(8, 16), n_seeds=3)
@@ -215,23 +195,6 @@ def test_only_the_map_is_drawn_again_for_another_seed():
         assert mine.runs[0].alpha == theirs.runs[0].alpha
     errors = [run.test_rmse for run in many.trials[2].runs]
     assert len(set(errors)) == 3
-
-
-def test_a_map_does_not_depend_on_the_others_that_are_compared():
-    source = ArraySource(*rows())
-    both = compare(source, model(), n_components=(8, 16), maps=("iid", "orthogonal"), n_seeds=2)
-    alone = compare(source, model(), n_components=(16,), maps=("orthogonal",), n_seeds=2)
-    assert both.trials[-1].test_rmse == alone.trials[-1].test_rmse
-
-
-def test_ratios_are_over_the_error_of_the_exact_model(found):
-    for trial in found.trials:
-        assert trial.relative_rmse == trial.test_rmse / found.trials[0].test_rmse
-
-
-def test_matrices_are_counted_by_their_order(found):
-    sizes = [trial.matrix_bytes for trial in found.trials]
-    assert sizes == [8 * order**2 for order in (300, 2, *(8, 64, 1024) * 2)]
 
 
 def test_a_comparison_is_json(found):
@@ -244,25 +207,6 @@ def test_a_comparison_is_json(found):
     assert low < said["trials"][2]["test_rmse"] < high
     assert [run["seed"] for run in said["trials"][2]["runs"]] == [1, 2, 3]
     assert said["n_train"] == 300
-
-
-def test_rows_are_fitted_or_tested_and_never_both():
-    # Noise alone: whoever has seen the test rows predicts them.
-    rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((200, 2)), rng.standard_normal(200)
-    found = compare(
-        ArraySource(X, y), model(Gaussian(0.01), alpha=1e-6), n_components=(512,), n_seeds=1
-    )
-    assert found.trials[0].test_rmse > 0.7 * found.target_deviation
-
-
-def test_the_median_length_scale_is_resolved_once_for_all_models():
-    found = compare(
-        ArraySource(*rows()), model(Matern("median", nu=2.5)), n_components=(8, 16), n_seeds=1
-    )
-    assert found.kernel["name"] == "matern52"
-    assert found.kernel["nu"] == 2.5
-    assert 0.5 < found.kernel["length_scale"] < 5
 
 
 def test_a_combination_is_compared_with_its_exact_kernel():
@@ -290,32 +234,12 @@ def test_a_learnt_metric_is_that_of_all_models_that_are_compared():
     assert exact("learn:2") < 0.6 * exact(None)
 
 
-def test_the_same_seed_gives_the_same_errors():
-    first, second, other = (
-        compare(ArraySource(*rows()), model(random_state=seed), n_components=(8,), n_seeds=1)
-        for seed in (0, 0, 1)
-    )
-    errors = [[trial.test_rmse for trial in found.trials] for found in (first, second, other)]
-    assert errors[0] == errors[1]
-    assert errors[0] != errors[2]
-
-
-def test_the_linear_kernel_is_refused():
-    with pytest.raises(ParameterError, match="linear kernel has no random features"):
-        compare(ArraySource(*rows()), model(Linear()))
-
-
 def test_classes_are_not_compared():
     source = as_source(rows()[0], None)
     with pytest.raises(ParameterError, match="not of RandomFeatureClassifier; compare the regress"):
         compare(source, RandomFeatureClassifier())
     with pytest.raises(DataError, match="a comparison needs targets that are numbers"):
         compare(source, model())
-
-
-def test_too_few_rows_are_refused():
-    with pytest.raises(DataError, match="a comparison needs 10 rows to fit, but there are 9"):
-        compare(ArraySource(*rows(9)), model())
 
 
 class Unreadable(ArraySource):
@@ -339,23 +263,17 @@ class Unreadable(ArraySource):
         ({"n_seeds": 2.5}, "n_seeds must be a whole number"),
         ({"n_seeds": True}, "n_seeds must be a whole number"),
         ({"n_train": 4}, "must fit at least 5 rows, not 4"),
+        ({"kernel": Linear()}, "linear kernel has no random features"),
+        ({"per_target": True}, "takes the one alpha of least error"),
+        ({"one_standard_error": True}, "takes the one alpha of least error"),
     ],
 )
 def test_impossible_options_are_refused_before_any_row_is_read(options, sentence):
+    names = {"kernel", "per_target", "one_standard_error"}
+    of_model = {name: value for name, value in options.items() if name in names}
+    others = {name: value for name, value in options.items() if name not in names}
     with pytest.raises(ParameterError, match=sentence):
-        compare(Unreadable(*rows()), model(alpha="cv"), **options)
-
-
-@pytest.mark.parametrize("option", ["per_target", "one_standard_error"])
-def test_rules_that_the_exact_model_does_not_know_are_refused(option):
-    with pytest.raises(ParameterError, match="takes the one alpha of least error"):
-        compare(Unreadable(*rows()), model(alpha="cv", **{option: True}))
-
-
-def test_a_phase_form_may_have_an_odd_number_of_features():
-    maps = ("orthogonal-phase", "iid-phase")
-    found = compare(ArraySource(*rows()), model(), n_components=(7,), maps=maps, n_seeds=1)
-    assert [trial.n_components for trial in found.trials[2:]] == [7, 7]
+        compare(Unreadable(*rows()), model(**{"alpha": "cv"} | of_model), **others)
 
 
 def test_an_exact_model_that_does_not_fit_is_refused_before_any_row_is_read(monkeypatch):
@@ -408,11 +326,3 @@ def test_a_row_that_is_not_finite_is_named(where):
         y[17] = np.inf
     with pytest.raises(DataError, match=r"1 of 100 rows .* row 17;"):
         compare(ArraySource(X, y), model(), n_components=(8,), n_seeds=1)
-
-
-def test_rows_that_are_not_finite_can_be_skipped():
-    X, y = rows(100)
-    X[17, 1] = np.nan
-    found = compare(ArraySource(X, y), model(on_bad_rows="skip"), n_components=(8,), n_seeds=1)
-    assert np.isfinite(found.trials[0].test_rmse)
-    assert found.n_train + found.n_test == 99

@@ -56,11 +56,6 @@ def test_test_rows_of_their_own_leave_all_others_to_fit():
     assert check_split(source(30), source(7), 4000, fewest=5) == 30
 
 
-def test_no_more_are_tested_than_are_fitted_beyond_a_thousand():
-    drawn = split(source(30), source(3000), n_train=20)
-    assert (len(drawn.X), len(drawn.X_test)) == (20, 1000)
-
-
 @pytest.mark.parametrize("q", [None, 1, 3])
 def test_targets_keep_their_shape(q):
     drawn = split(source(50, q=q))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from datetime import UTC, datetime
 from itertools import pairwise
 
 import h5py
@@ -26,7 +25,7 @@ from streamkern import (
     write_report,
 )
 from streamkern.errors import OutputError, ParameterError, StreamkernWarning
-from streamkern.report import html_page, numbers
+from streamkern.report import numbers
 from streamkern.sources.hdf5 import HDF5Reader
 
 N, P = 400, 3
@@ -98,8 +97,7 @@ CASES = {
 
 
 @pytest.mark.filterwarnings("ignore::streamkern.errors.StreamkernWarning")
-@pytest.mark.parametrize("q", [None, 2])
-@pytest.mark.parametrize("case", list(CASES))
+@pytest.mark.parametrize(("case", "q"), [*zip(CASES, [None, 2] * len(CASES), strict=False)])
 def test_every_kind_of_model_has_a_report_with_its_own_numbers(case, q, path):
     X, y = rows(q=q)
     model = fitted(X, y, **CASES[case])
@@ -124,7 +122,7 @@ def test_every_kind_of_model_has_a_report_with_its_own_numbers(case, q, path):
     assert path.stat().st_size < 1_000_000
 
 
-@pytest.mark.parametrize("case", ["cross-validation", "gcv", "a given penalty", "a search"])
+@pytest.mark.parametrize("case", ["gcv", "a search"])
 def test_a_report_can_be_read_without_seeing_it(case, path):
     X, y = rows(q=2)
     found = written(fitted(X, y, **CASES[case]), path, X, y)
@@ -195,29 +193,12 @@ def test_names_in_the_data_stay_text(name, tmp_path, path):
     assert str(1234 * 5678) not in found.text
 
 
-def test_a_name_that_is_no_text_is_shown_in_bytes(tmp_path, path):
-    X, y = rows()
-    where = tmp_path / "caf\udce9.h5"
-    with h5py.File(where, "w") as file:
-        file["X"], file["y"] = X, y
-    source = open_hdf5(where)
-    model = RandomFeatureRidge(n_components=32).fit(source, keep_moments=True)
-    assert "caf\\udce9.h5" in written(model, path, source).text
-
-
 def test_the_same_model_gives_the_same_bytes_but_for_the_date_and_seconds(tmp_path):
     X, y = rows()
     model = fitted(X, y, tune=True)
     for name in ("one.html", "other.html"):
         write_report(model, tmp_path / name, X, y)
     assert undated(tmp_path / "one.html") == undated(tmp_path / "other.html")
-
-
-def test_the_date_is_that_of_writing(path):
-    X, y = rows()
-    before = datetime.now(UTC)
-    (stamp,) = written(fitted(X, y), path, X, y).all("time")
-    assert before <= datetime.fromisoformat(stamp["datetime"]) <= datetime.now(UTC)
 
 
 def test_an_existing_file_is_kept_unless_forced(path):
@@ -280,16 +261,6 @@ def test_a_model_that_was_loaded_has_a_report_of_what_its_file_tells(tmp_path, p
     assert "needs the moments of the fit" in found.text
 
 
-def test_smaller_numbers_of_features_are_tried_without_reading(path, monkeypatch):
-    X, y = rows()
-    model = fitted(X, y, n_components=256)
-    expected = fitted(X, y, n_components=256, feature_map="orthogonal")
-    monkeypatch.setattr(html_page, "validated", lambda *_: pytest.fail("rows were read"))
-    found = written(model, path)
-    assert "marks the number that the model has, 256" in found.text
-    assert expected.report_["components_curve"] is None
-
-
 def test_inputs_are_ordered_by_what_the_kernel_makes_of_them(path):
     X, y = rows()
     X = np.column_stack([np.ones(N), X])
@@ -341,8 +312,7 @@ def test_what_was_skipped_and_dropped_is_shown(tmp_path, path):
     assert found.value_of("shards retried") == "0"
 
 
-@pytest.mark.parametrize("tune", [False, True])
-@pytest.mark.parametrize("kernel", [Laplacian(2.0), COMBINATION], ids=["simple", "combined"])
+@pytest.mark.parametrize(("tune", "kernel"), [(False, Laplacian(2.0)), (True, COMBINATION)])
 def test_the_call_makes_the_same_model(tune, kernel, tmp_path, path):
     X, y = rows()
     with h5py.File(tmp_path / "it's.h5", "w") as file:
@@ -357,11 +327,6 @@ def test_the_call_makes_the_same_model(tune, kernel, tmp_path, path):
     assert np.array_equal(names["model"].coef_, model.coef_)
 
 
-def test_the_call_of_arrays_names_them(path):
-    X, y = rows()
-    assert "model.fit(X, y)" in written(fitted(X, y), path, X, y).text
-
-
 def test_ten_targets_have_figures_of_four_and_errors_of_all(path):
     X, _ = rows()
     y = np.random.default_rng(0).standard_normal((N, 10)) + X[:, :1]
@@ -372,8 +337,7 @@ def test_ten_targets_have_figures_of_four_and_errors_of_all(path):
     assert path.stat().st_size < 1_000_000
 
 
-@pytest.mark.parametrize("alpha", [0.0, "gcv", "cv"])
-@pytest.mark.parametrize("q", [None, 2])
+@pytest.mark.parametrize(("alpha", "q"), [(0.0, None), ("gcv", 2), ("cv", None)])
 def test_targets_without_noise_have_a_report_and_no_warning(alpha, q, path):
     X, _ = rows()
     y = X @ np.array([[1.0, 3.0], [2.0, 0.0], [0.5, 1.0]])

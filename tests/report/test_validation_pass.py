@@ -70,8 +70,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", list(CASES))
-@pytest.mark.parametrize("q", [None, 2])
+@pytest.mark.parametrize(("case", "q"), [*zip(CASES, [None, 2] * len(CASES), strict=False)])
 def test_every_row_is_predicted_by_the_fit_without_its_fold(case, q):
     X, y = rows(q=q)
     model = fitted(X, y, **CASES[case])
@@ -116,23 +115,6 @@ def test_the_features_of_a_sparse_model_are_chosen_without_the_fold():
     assert found.pairs.sum() == N
 
 
-def test_a_number_of_features_that_was_chosen_is_that_of_every_fold():
-    X, y = rows(600)
-    model = fitted(X, y, n_components="auto")
-    size = model.report_["n_components"]
-    assert size < model.moments_.feature_map.n_components
-    found = validated(model, as_source(X, y))
-    assert found.rmse[0] == pytest.approx(model.report_["cv_rmse"], rel=1e-8)
-
-
-def test_rows_of_single_precision_are_counted_too():
-    X, y = rows(2000)
-    model = fitted(X, y, precision="single", n_components=128)
-    found = validated(model, as_source(X, y))
-    assert found.pairs.sum() == found.residuals.sum() == 2000
-    assert found.rmse[0] == pytest.approx(model.report_["cv_rmse"], rel=1e-3)
-
-
 def test_skipped_rows_are_not_counted(tmp_path):
     X, y = rows()
     X[[3, 77]] = np.nan
@@ -144,9 +126,10 @@ def test_skipped_rows_are_not_counted(tmp_path):
     assert found.n_rows == found.pairs.sum() == N - 2
 
 
-@pytest.mark.parametrize("alpha", [0.3, "gcv", "evidence"])
-@pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize(
+    ("alpha", "intercept", "weighted"),
+    [(0.3, True, True), ("gcv", False, True), ("evidence", True, False)],
+)
 def test_without_folds_every_row_is_predicted_without_itself(alpha, intercept, weighted):
     X, y = rows(90, q=2)
     s = np.random.default_rng(3).random(90) + 0.2 if weighted else np.ones(90)
@@ -230,16 +213,6 @@ def test_a_compact_model_that_was_loaded_does_not_know_enough(tmp_path):
         validated(streamkern.load(tmp_path / "model.h5"), as_source(X, y))
 
 
-def test_keeping_the_moments_changes_no_bit_of_the_model():
-    X, y = rows()
-    kept = fitted(X, y)
-    plain = RandomFeatureRidge(Gaussian(1.5), n_components=48, precision="double").fit(X, y)
-    assert np.array_equal(kept.coef_, plain.coef_)
-    assert kept.moments_ is not None
-    assert plain.moments_ is None
-    assert kept.fit(X, y).moments_ is None
-
-
 def test_moments_that_are_kept_do_not_travel_with_the_model():
     X, y = rows()
     model = fitted(X, y)
@@ -258,12 +231,6 @@ def test_rows_that_came_in_parts_are_left_out_one_by_one():
     assert not found.by_fold
     again = pickle.loads(pickle.dumps(model))  # noqa: S301  our own
     assert validated(again, as_source(X, y)).rmse == pytest.approx(found.rmse)
-
-
-def test_many_rows_are_sampled_evenly_and_a_few_are_all_taken():
-    X, y = rows()
-    found = validated(fitted(X, y), as_source(X, y))
-    assert len(found.standardized) == N
 
 
 @pytest.mark.cluster

@@ -87,11 +87,11 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
         Names (p,) of the inputs count where the report has none.
         """
         self._state = state
-        growing = isinstance(state, Growing)
-        n_features = (state.moments.feature_map if growing else state).n_features
+        of_rows = state.moments.feature_map if isinstance(state, Growing) else state
+        n_features = of_rows.n_features
         n_columns, columns = columns_of(self._known_report(), n_features, names)
         self.n_features_in_ = n_columns
-        vars(self).pop("feature_names_in_", None)
+        self.__dict__.pop("feature_names_in_", None)
         if columns is not None:
             self.feature_names_in_ = np.array(columns, dtype=object)
         return self

@@ -164,7 +164,12 @@ class FeatureEstimator(
             If a kernel has no length scale, if kernels and maps do not go together, if a budget in
             seconds comes with a checkpoint, or for what `fit` raises.
         """
-        search = {"kernels": kernels, "maps": maps, "budget": budget, "checkpoint": checkpoint}
+        search: dict[str, Any] = {
+            "kernels": kernels,
+            "maps": maps,
+            "budget": budget,
+            "checkpoint": checkpoint,
+        }
         parameters, task = self._parameters(), self._task()
         Choice(task.prepared(parameters), **search)  # refused before rows are looked at
         rows = self._tables(X, y, sample_weight, first=True, fewest=2)

@@ -30,7 +30,8 @@ def load(
     ModelFileError
         If the file is missing, is not a model, is damaged, or has a newer format.
     """
-    return estimator_of(load_fitted(path))
+    estimator: RandomFeatureRidge = estimator_of(load_fitted(path))
+    return estimator
 
 
 def estimator_of(model: FittedModel) -> Any:
