@@ -40,23 +40,7 @@ _FRAMES = ("pandas", "polars")
 
 
 def as_source(X: Any, y: Any = None, sample_weight: Any = None) -> Source:
-    """Return `X` if it is a source, else a source of its rows.
-
-    Parameters
-    ----------
-    X : Source, array_like, dask.array.Array or dask.dataframe.DataFrame, of shape (n, p)
-        Chunks of unknown size, as those of data frames, are counted: computed once for their
-        lengths alone, all that is given in one go.  Data that is dear to compute is better
-        persisted first.
-    y : array_like or Dask collection of shape (n,) or (n, q), optional
-    sample_weight : array_like or Dask collection of shape (n,), optional
-        Numbers of at least 0: a row of weight s counts as s equal rows.
-
-    Raises
-    ------
-    DataError
-        If the arrays are not tables of numbers of equal length.
-    """
+    """Return `X` if it is a source, else a source of its rows."""
     if isinstance(X, Source):
         if y is not None or sample_weight is not None:
             raise DataError(
@@ -73,20 +57,7 @@ def as_rows(X: Any) -> Any:
 
 
 def labelled_rows(X: Any, y: Any = None, sample_weight: Any = None) -> tuple[Source, LabelColumn]:
-    """Return rows without targets, and their labels.
-
-    Parameters
-    ----------
-    X : Source, array_like or Dask collection, of shape (n, p)
-    y : array_like or Dask collection of shape (n,), optional
-        Labels of any kind that `Classes` takes.
-    sample_weight : array_like or Dask collection of shape (n,), optional
-
-    Raises
-    ------
-    DataError
-        If the arrays are not a table of numbers and a label a row, or a source has no labels.
-    """
+    """Return rows without targets, and their labels."""
     if isinstance(X, Source):
         return as_source(X, y, sample_weight).labelled()
     rows = as_source(X, None, sample_weight)
@@ -153,14 +124,7 @@ def _check_lengths(X: Any, y: Any, weights: Any) -> None:
 
 @dataclass(frozen=True)
 class NamedRows:
-    """Rows in memory, with what a source of them says of their columns.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, p)
-    described : dict
-        `recipe` or `feature_names`, and `target_names`, as plain JSON values.
-    """
+    """Rows in memory, with what a source of them says of their columns."""
 
     X: Array
     described: dict[str, Any]

@@ -92,13 +92,7 @@ class Block:
         return finite
 
     def counting(self) -> Block:
-        """Return the rows that count, which are all but those of weight 0, whatever they hold.
-
-        Raises
-        ------
-        DataError
-            If a weight is negative.
-        """
+        """Return the rows that count, which are all but those of weight 0, whatever they hold."""
         if self.weights is None:
             return self
         negative = np.flatnonzero(self.weights < 0)
@@ -196,13 +190,7 @@ class Source(ABC):
         return None
 
     def labelled(self) -> tuple[Source, LabelColumn]:
-        """Return the inputs without targets, and the targets as labels of classes.
-
-        Raises
-        ------
-        DataError
-            If there is nothing that could be one label a row.
-        """
+        """Return the inputs without targets, and the targets as labels of classes."""
         raise DataError(
             "a classifier needs labels, but these rows have none; give them with y, or open files "
             "with labels=True."

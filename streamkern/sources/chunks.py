@@ -31,18 +31,7 @@ class Stored(NamedTuple):
 
 
 class StoredRows(NamedTuple):
-    """Where the rows of a dataset are stored.
-
-    Parameters
-    ----------
-    tall : int
-        Rows that are stored, and read, together.
-    rows, starts, sizes : ndarray of shape (chunks,), int
-        Of every chunk the first row and the bytes, in the order of rows; empty where it is not
-        chunked.
-    origin, row_bytes : int
-        The first byte, and the bytes of a row, where it is not chunked.
-    """
+    """Where the rows of a dataset are stored."""
 
     tall: int
     rows: Array
@@ -99,15 +88,7 @@ def stored_rows(file: Hashable, dataset: h5py.Dataset) -> StoredRows:
 
 
 def requests(pieces: Iterator[Stored], most: int, gap: int) -> Iterator[Stored]:
-    """Yield the same bytes in pieces of at most so many, those close to each other together.
-
-    Parameters
-    ----------
-    pieces : iterator of Stored
-    most : int
-    gap : int
-        Bytes between two pieces that may be read along with them.
-    """
+    """Yield the same bytes in pieces of at most so many, those close to each other together."""
     open_: Stored | None = None
     for piece in sorted(pieces, key=lambda piece: piece.start):
         if open_ is not None:

@@ -28,25 +28,13 @@ _NAMED = 5
 
 @dataclass(frozen=True)
 class Classes:
-    """Different labels in ascending order, as scikit-learn's `classes_`.
-
-    Parameters
-    ----------
-    values : ndarray of shape (K,)
-        Text, bytes, booleans, integers, or floats that are whole.
-    """
+    """Different labels in ascending order, as scikit-learn's `classes_`."""
 
     values: Array
 
     @classmethod
     def of(cls, labels: Any) -> Classes:
-        """Return the classes among labels (n,), those that are missing left out.
-
-        Raises
-        ------
-        DataError
-            If the labels are of no kind that names classes, or of too many different values.
-        """
+        """Return the classes among labels (n,), those that are missing left out."""
         values, missing = plain_labels(labels)
         return cls(_few(np.unique(values[~missing])))
 
@@ -77,11 +65,6 @@ class Classes:
         """Return the place of every label (n,) among the classes: (n,) int32.
 
         `MISSING` is that of a label that is not there, `UNKNOWN` that of one that is no class.
-
-        Raises
-        ------
-        DataError
-            If labels and classes are of different kinds.
         """
         values, missing = plain_labels(labels)
         codes = np.full(len(values), MISSING, dtype=np.int32)
@@ -117,13 +100,7 @@ class Classes:
 
     @classmethod
     def from_dict(cls, described: dict[str, Any]) -> Classes:
-        """Return the classes that `as_dict` described.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            If that is no description of classes.
-        """
+        """Return the classes that `as_dict` described."""
         kind, values = described["kind"], described["values"]
         if kind == "bytes":
             values = [value.encode("latin-1") for value in values]
@@ -150,11 +127,6 @@ def plain_labels(labels: Any) -> tuple[Array, Array]:
     """Return labels (n,) in an array of a plain dtype, and which of them are missing.
 
     NaN, None and empty texts are missing.
-
-    Raises
-    ------
-    DataError
-        If labels are of no kind that names classes.
     """
     found = np.asarray(labels)
     if found.ndim != 1:

@@ -39,22 +39,7 @@ class _Whole(NamedTuple):
 
 
 class Tables:
-    """The datasets of an open file, checked before a value is read, and what they are made of.
-
-    Parameters
-    ----------
-    file : h5py.File
-    path : str
-        What errors call it.
-    rows : tuple of int, optional
-        The first row that is wanted, and the one after the last, of datasets known to be whole:
-        only what a virtual one has these rows from is looked at again.
-
-    Attributes
-    ----------
-    chunk_bytes : int
-        The decoded size of a row of storage chunks, added up over the datasets.
-    """
+    """The datasets of an open file, checked before a value is read, and what they are made of."""
 
     def __init__(self, file: h5py.File, path: str, rows: tuple[int, int] | None = None) -> None:
         self.chunk_bytes = 0

@@ -16,10 +16,6 @@ class DerivedSource(Source):
 
     A class of them says with `reader` what is changed.  Where it has other targets, it sets
     `n_targets` and `target_ndim`.
-
-    Parameters
-    ----------
-    rows : Source
     """
 
     def __init__(self, rows: Source) -> None:

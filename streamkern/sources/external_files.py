@@ -36,31 +36,14 @@ def need_plain_file(path: str | Path) -> None:
 
 
 class Elsewhere:
-    """Opens the other files that datasets of one file are in, and remembers them.
-
-    Parameters
-    ----------
-    path : str
-        The file that they begin in.
-
-    Attributes
-    ----------
-    files : set of str
-        All that were opened.
-    """
+    """Opens the other files that datasets of one file are in, and remembers them."""
 
     def __init__(self, path: str) -> None:
         self.files: set[str] = set()
         self._is_stored = isinstance(path, StoredFile)
 
     def dataset(self, file: h5py.File, name: str) -> h5py.Dataset | None:
-        """Return a dataset that groups and links lead to, or None where there is none.
-
-        Raises
-        ------
-        DataError
-            If it is in a file that cannot be opened.
-        """
+        """Return a dataset that groups and links lead to, or None where there is none."""
         return file[name] if self._leads_to_one(file, name, _MOST_LINKS) else None
 
     def _leads_to_one(self, group: h5py.Group, name: str, n_links: int) -> bool:
@@ -82,21 +65,7 @@ class Elsewhere:
 
     @contextmanager
     def opened(self, name: str, named_in: h5py.File, variable: str) -> Iterator[h5py.File]:
-        """Open the file that HDF5 would open for a name.
-
-        Parameters
-        ----------
-        name : str
-        named_in : h5py.File
-            Which is itself called a point.
-        variable : str
-            Of the environment, with folders where HDF5 looks first.
-
-        Raises
-        ------
-        DataError
-            If it cannot be opened, or is no file.
-        """
+        """Open the file that HDF5 would open for a name."""
         if self._is_stored:
             raise DataError(
                 "it is made of other files, which HDF5 finds in folders only; name these files "

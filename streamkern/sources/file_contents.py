@@ -19,21 +19,7 @@ if TYPE_CHECKING:
 
 
 class Contents(NamedTuple):
-    """One dataset.
-
-    Parameters
-    ----------
-    name : str
-        Its path in the file.
-    shape : tuple of int
-    dtype : str
-    chunks : tuple of int, optional
-        None where it is stored in one piece, or is virtual.
-    compression : str
-        The names of its filters; empty without.
-    bytes, stored_bytes : int
-        What its values take in memory, and in the file.
-    """
+    """One dataset."""
 
     name: str
     shape: tuple[int, ...]
@@ -45,13 +31,7 @@ class Contents(NamedTuple):
 
 
 def describe_file(path: str) -> list[Contents]:
-    """List the datasets of an HDF5 file, by name.
-
-    Raises
-    ------
-    DataError
-        If the file is missing, cannot be opened as HDF5, or has damaged headers.
-    """
+    """List the datasets of an HDF5 file, by name."""
     found: list[h5py.Dataset] = []
     with opened(path) as file, undamaged(path):
         file.visititems(lambda _, item: _keep(item, found))

@@ -111,22 +111,7 @@ def open_hdf5(
 
 @dataclass(frozen=True)
 class HDF5Source(Source):
-    """Rows in HDF5 files; made by `open_hdf5`.
-
-    Parameters
-    ----------
-    files : tuple of FileRows
-    x : str
-    y : str, optional
-    weighted_by : str, optional
-        The dataset of weights.
-    is_tolerant : bool
-        Whether rows that cannot be read are NaN.
-    labels : str, optional
-        The dataset of labels, where that is known not to be one of targets.
-    folders : bool
-        Whether `without_folders` leaves folders in.
-    """
+    """Rows in HDF5 files; made by `open_hdf5`."""
 
     files: tuple[FileRows, ...]
     x: str

@@ -69,12 +69,7 @@ class LabelsInMemory(LabelReader):
 
 
 class ArrayLabels(LabelColumn):
-    """Labels (n,) in memory.
-
-    Parameters
-    ----------
-    labels : ndarray of shape (n,)
-    """
+    """Labels (n,) in memory."""
 
     def __init__(self, labels: Array) -> None:
         self.labels = labels
@@ -89,12 +84,7 @@ class ArrayLabels(LabelColumn):
 
 
 class DaskLabels(LabelColumn):
-    """Labels of a Dask array with the chunks of its rows.
-
-    Parameters
-    ----------
-    labels : dask.array.Array of shape (n,)
-    """
+    """Labels of a Dask array with the chunks of its rows."""
 
     def __init__(self, labels: Any) -> None:
         self.labels = labels
@@ -175,17 +165,7 @@ def _decoded(labels: Array) -> Array:
 
 @dataclass(frozen=True)
 class HDF5Labels(LabelColumn):
-    """Labels in a dataset of HDF5 files.
-
-    Parameters
-    ----------
-    rows : HDF5Source
-        Whose files they are in.
-    name : str
-        Of the dataset, (n,) or (n, 1).
-    is_tolerant : bool
-        Whether labels that cannot be read are None.
-    """
+    """Labels in a dataset of HDF5 files."""
 
     rows: Any
     name: str

@@ -27,17 +27,6 @@ class LabelledSource(DerivedSource):
 
     Targets are (n, K), +1 for the class of a row and -1 for the others; for two classes (n,), +1
     for the second.  A row without a label has targets of NaN, and so is one that is not finite.
-
-    Parameters
-    ----------
-    rows : Source
-        Inputs without targets, with weights or without.
-    labels : LabelColumn
-        Of these rows.
-    classes : Classes
-        At least two, whether or not there are rows of each.
-    class_weight : ndarray of shape (K,), optional
-        What weights of rows are multiplied by, for each class.
     """
 
     def __init__(
@@ -127,13 +116,7 @@ class LabelledReader(Reader):
             )
 
     def codes(self) -> Array:
-        """Return the place of every label of the shard among the classes, (rows,).
-
-        Raises
-        ------
-        DataError
-            If a label is none of the classes, or not every row has one.
-        """
+        """Return the place of every label of the shard among the classes, (rows,)."""
         found, done = [], self.start
         for labels in self.labels.parts():
             codes = self.classes.codes(labels)

@@ -27,20 +27,7 @@ def is_lazy(X: Any) -> bool:
 
 
 def lazy_array(name: str, values: Any) -> Any:
-    """Return values as a Dask array, without computing any: the sizes of chunks may be unknown.
-
-    Parameters
-    ----------
-    name : str
-        What errors call them.
-    values : dask.dataframe.DataFrame, dask.dataframe.Series, dask.array.Array or array_like
-        The columns of a data frame are numbers or booleans; missing ones become NaN.
-
-    Raises
-    ------
-    DataError
-        If a column of a data frame holds something else.
-    """
+    """Return values as a Dask array, without computing any: the sizes of chunks may be unknown."""
     if not is_dask_frame(values):
         import dask.array as da  # noqa: PLC0415  slow
 
@@ -77,17 +64,7 @@ def once(value: Any) -> Any:
 
 
 def with_known_chunks(*arrays: Any) -> list[Any]:
-    """Return Dask arrays with the sizes of all chunks of rows, computing those that are unknown.
-
-    Parameters
-    ----------
-    *arrays : dask.array.Array or None
-
-    Raises
-    ------
-    DataError
-        If an array has an unknown number of columns.
-    """
+    """Return Dask arrays with the sizes of all chunks of rows, computing those that are unknown."""
     import dask  # noqa: PLC0415  slow
 
     given = [array for array in arrays if array is not None]

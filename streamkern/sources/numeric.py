@@ -15,20 +15,7 @@ if TYPE_CHECKING:
 
 
 def as_table(name: str, values: Any) -> Array:
-    """Return rows in memory as an array whose truth values are numbers.
-
-    Parameters
-    ----------
-    name : str
-        What errors call them.
-    values : array_like or pandas.DataFrame
-        Columns of a data frame are numbers or booleans; missing ones become NaN.
-
-    Raises
-    ------
-    DataError
-        If a column of a data frame holds something else.
-    """
+    """Return rows in memory as an array whose truth values are numbers."""
     if type(values).__module__.startswith("pandas") and values.ndim == 2:
         values = in_one_type(name, values)
     table: Array = as_numbers(np.asarray(values))
@@ -41,13 +28,7 @@ def as_numbers(array: Any) -> Any:
 
 
 def in_one_type(name: str, frame: Any) -> Any:
-    """Return a data frame or series, of pandas or Dask, as numbers of one type of NumPy.
-
-    Raises
-    ------
-    DataError
-        If a column holds anything but numbers and booleans.
-    """
+    """Return a data frame or series, of pandas or Dask, as numbers of one type of NumPy."""
     # Columns may share a name.
     types = list(frame.dtypes.items()) if frame.ndim == 2 else [(frame.name, frame.dtype)]
     others = [str(column) for column, dtype in types if dtype.kind not in "fiub"]

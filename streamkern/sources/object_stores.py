@@ -52,19 +52,7 @@ class _CutShortError(OSError):
 
 @dataclass(frozen=True)
 class Target:
-    """Where a file is, and as whom to ask for it; none of it is shown.
-
-    Parameters
-    ----------
-    url : str
-        Of its file system, as fsspec takes it.
-    options : mapping
-        For that file system.
-    path : str
-        Of the file in it.
-    opening : str
-        Two targets are equal if they are of the same file and the same opening of it.
-    """
+    """Where a file is, and as whom to ask for it; none of it is shown."""
 
     url: str = field(repr=False, compare=False)
     options: Mapping[str, Any] = field(repr=False, compare=False)
@@ -73,15 +61,7 @@ class Target:
 
 
 class StoredFile(str):
-    """The URL of a file in a store as it may be shown, with what it takes to read the file.
-
-    Attributes
-    ----------
-    target : Target
-    size : int
-    version : str
-        What the store says of the content: its tag, else the time of the last change, else nothing.
-    """
+    """The URL of a file in a store as it may be shown, with what it takes to read the file."""
 
     target: Target
     size: int
@@ -112,13 +92,7 @@ class StoredFile(str):
 
 
 def files_at(url: str, options: Mapping[str, Any]) -> list[StoredFile]:
-    """Return the file at a URL, or those that a pattern stands for, sorted by name.
-
-    Raises
-    ------
-    DataError
-        If there is none, or it cannot be read by ranges of bytes.
-    """
+    """Return the file at a URL, or those that a pattern stands for, sorted by name."""
     try:
         at = Target(url, options, "")
         at = replace(at, path=_asked(at, lambda _, path: path))

@@ -25,18 +25,7 @@ _AT_ONCE, _MOST_BYTES = 16, 1 << 20
 
 
 class Prefetch:
-    """Reads rows of the datasets of one file before HDF5 does, from when one of them came late.
-
-    Parameters
-    ----------
-    path : str
-    datasets : sequence of h5py.Dataset
-        Of this file.
-    last_row : int
-        No row from here on is wanted.
-    n_ahead : int
-        Rows that are asked for ahead of those in use.
-    """
+    """Reads rows of the datasets of one file before HDF5 does, from when one of them came late."""
 
     def __init__(
         self, path: str, datasets: Sequence[h5py.Dataset], last_row: int, n_ahead: int

@@ -58,12 +58,7 @@ def fetch_fronts(files: Sequence[StoredFile]) -> None:
 
 
 class RangeFile(io.RawIOBase):
-    """A file in a store, to be read by one thread.
-
-    Parameters
-    ----------
-    file : StoredFile
-    """
+    """A file in a store, to be read by one thread."""
 
     def __init__(self, file: StoredFile) -> None:
         self.file = file
@@ -166,16 +161,7 @@ class RangeFile(io.RawIOBase):
 
 
 class Fetch:
-    """Fetches the stored bytes of coming rows, and waits for those of the next.
-
-    Parameters
-    ----------
-    raw : RangeFile
-    datasets : sequence of h5py.Dataset
-        Of this file, the one with the widest rows first.
-    first, last : int
-        The first row that is wanted, and the row after the last.
-    """
+    """Fetches the stored bytes of coming rows, and waits for those of the next."""
 
     def __init__(
         self, raw: RangeFile, datasets: Sequence[h5py.Dataset], first: int, last: int
@@ -216,13 +202,7 @@ class Fetch:
         return row + self._step - row % self._step
 
     def ready(self, first: int, last: int) -> None:
-        """Wait until rows first to last are in memory, let go of those before, ask for more.
-
-        Raises
-        ------
-        DataError
-            If they do not come.
-        """
+        """Wait until rows first to last are in memory, let go of those before, ask for more."""
         for piece in self._held:
             if piece.last <= first:
                 self._raw.let_go(piece.start)

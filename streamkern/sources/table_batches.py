@@ -33,16 +33,7 @@ class NotNumbersError(DataError):
 
 
 class Batches(NamedTuple):
-    """A table whose columns may hold anything, and whose rows have not been read yet.
-
-    Parameters
-    ----------
-    schema : pyarrow.Schema
-    read : callable
-        Takes the names of columns, and returns an iterator of record batches of these.
-    is_written : bool
-        Whether all columns are texts, as numbers and times are written.
-    """
+    """A table whose columns may hold anything, and whose rows have not been read yet."""
 
     schema: Any
     read: Callable[[list[str]], Iterator[Any]]
@@ -50,19 +41,7 @@ class Batches(NamedTuple):
 
 
 def open_batches(source: Path, *, header: bool = True) -> Batches:
-    """Open a CSV or Parquet file whose columns may hold anything.
-
-    Parameters
-    ----------
-    source : path
-    header : bool
-        Whether a CSV begins with the names of its columns; else they are called 0, 1, 2, ...
-
-    Raises
-    ------
-    DataError
-        If it cannot be read, now or while batches are, or two columns have the same name.
-    """
+    """Open a CSV or Parquet file whose columns may hold anything."""
     is_parquet = checked_ending(source, TABLES) == ".parquet"
     batches = _parquet_batches(source) if is_parquet else _csv_batches(source, header)
     names = batches.schema.names

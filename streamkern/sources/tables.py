@@ -32,14 +32,7 @@ _SINGLE_EXACT = {"bool", "int8", "uint8", "int16", "uint16", "halffloat", "float
 
 
 class Table(NamedTuple):
-    """A table whose rows have not been read yet.
-
-    Parameters
-    ----------
-    feature_names, target_names : sequence of str
-        Empty where the file has none.
-    pieces : iterator of (ndarray of shape (rows, p), ndarray of shape (rows,) or (rows, q) or None)
-    """
+    """A table whose rows have not been read yet."""
 
     feature_names: Sequence[str]
     target_names: Sequence[str]
@@ -47,14 +40,7 @@ class Table(NamedTuple):
 
 
 def open_table(source: Path, targets: Sequence[str] | None) -> Table:
-    """Open a file according to its ending; parameters as in `streamkern.convert`.
-
-    Raises
-    ------
-    DataError
-        If it cannot be read, or its columns are not numbers or not there, now or while `pieces`
-        are read.
-    """
+    """Open a file according to its ending; parameters as in `streamkern.convert`."""
     ending = checked_ending(source, _READERS)
     check_targets(targets)
     return _READERS[ending](source, targets)

@@ -28,18 +28,7 @@ def is_endless(space: h5py.h5s.SpaceID) -> bool:
 
 
 def boxes(space: h5py.h5s.SpaceID, shape: tuple[int, ...]) -> Array:
-    """Return what a selection takes of a dataset.
-
-    Returns
-    -------
-    ndarray of shape (boxes, 2, dimensions)
-        Of every box the first place and the one after the last, in every dimension.
-
-    Raises
-    ------
-    DataError
-        If there are too many of them.
-    """
+    """Return what a selection takes of a dataset."""
     if space.get_select_type() == h5py.h5s.SEL_ALL:
         return np.array([[(0,) * len(shape), shape]])
     if is_endless(space):

@@ -218,21 +218,6 @@ def encoded_tables(
 
     Beside them it gives how many rows have no label and are left out, and counts of what the
     recipe did not expect of the others, which it also warns of.
-
-    Parameters
-    ----------
-    tables : sequence of path
-    recipe : Recipe
-    folder : path
-        Where they are for that time; workers on other machines must see it too.
-    with_targets : bool
-
-    Raises
-    ------
-    DataError
-        If a table cannot be read, or has other columns than the recipe.
-    OutputError
-        If the files cannot be written there.
     """
     with ExitStack() as kept:
         try:

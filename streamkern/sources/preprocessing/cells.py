@@ -64,13 +64,7 @@ def texts(column: Any, missing: Sequence[str]) -> Any:
 
 
 def numbers(name: str, column: Any, missing: Sequence[str]) -> Floats:
-    """Return a column as numbers (rows,), NaN where they are missing; true is 1 and false 0.
-
-    Raises
-    ------
-    DataError
-        If there is anything else.
-    """
+    """Return a column as numbers (rows,), NaN where they are missing; true is 1 and false 0."""
     import pyarrow as pa  # noqa: PLC0415  slow
 
     if pa.types.is_dictionary(column.type):
@@ -104,11 +98,6 @@ def seconds(name: str, column: Any, missing: Sequence[str]) -> Floats:
     """Return dates and times as seconds since the start of 1970 (rows,), NaN where missing.
 
     Times without a zone are taken as they stand, others in UTC; texts are those of ISO 8601.
-
-    Raises
-    ------
-    DataError
-        If there is anything else.
     """
     import pyarrow as pa  # noqa: PLC0415  slow
     from pyarrow import compute  # noqa: PLC0415
@@ -139,18 +128,7 @@ def seconds(name: str, column: Any, missing: Sequence[str]) -> Floats:
 
 
 def places(name: str, column: Any, levels: Sequence[Any], missing: Sequence[str]) -> Array:
-    """Return the place of every cell among levels (rows,), -1 for others, -2 where missing.
-
-    Parameters
-    ----------
-    levels : sequence of str, or of float
-        Cells are read as texts, or as numbers.
-
-    Raises
-    ------
-    DataError
-        If the column has a type that cannot be read so.
-    """
+    """Return the place of every cell among levels (rows,), -1 for others, -2 where missing."""
     import pyarrow as pa  # noqa: PLC0415  slow
     from pyarrow import compute  # noqa: PLC0415
 

@@ -33,19 +33,7 @@ _TRUTH = {"true", "false"}
 
 
 class Seen:
-    """Counts of a column's cells, in memory that does not grow with the rows.
-
-    Parameters
-    ----------
-    name : str
-    kind : pyarrow.DataType
-    missing : sequence of str
-        Texts that mean missing.
-    as_categories : bool
-        Whether cells are categories, whatever they look like.
-    is_written : bool
-        Whether texts are how numbers and times are written, as in a CSV, and not texts by type.
-    """
+    """Counts of a column's cells, in memory that does not grow with the rows."""
 
     def __init__(
         self,
@@ -190,13 +178,7 @@ class Seen:
         return dict(counts)
 
     def what(self) -> str:
-        """Return what the column holds: nothing, numbers, times or text.
-
-        Raises
-        ------
-        DataError
-            If it is written like more than one of these.
-        """
+        """Return what the column holds: nothing, numbers, times or text."""
         if not self.present:
             return "nothing"
         if self.as_categories or not self.is_written:

@@ -22,15 +22,7 @@ _STARTS = {"day": 0.0, "week": -3 * 86_400.0, "year": 0.0}
 
 
 class Column(ABC):
-    """How one column of a table becomes inputs.
-
-    Attributes
-    ----------
-    kind : str
-        Its name in a file.
-    name : str
-        Of the column in the table.
-    """
+    """How one column of a table becomes inputs."""
 
     kind: ClassVar[str]
     name: str
@@ -44,11 +36,6 @@ class Column(ABC):
         """Write the inputs of some cells, an array of Arrow, to `out` (rows, inputs).
 
         Returns which of them were not expected.
-
-        Raises
-        ------
-        DataError
-            If the cells are of another kind.
         """
 
     @abstractmethod
@@ -120,16 +107,7 @@ def level_name(level: str | float) -> str:
 
 @dataclass(frozen=True)
 class Numbers(Column):
-    """Numbers as they are.
-
-    Parameters
-    ----------
-    name : str
-    fill : float, optional
-        What missing ones are taken for; None leaves NaN.
-    indicator : bool
-        Whether one more input is 1 where the number is missing, else 0.
-    """
+    """Numbers as they are."""
 
     kind: ClassVar[str] = "numbers"
     name: str
@@ -155,19 +133,7 @@ class Numbers(Column):
 
 @dataclass(frozen=True)
 class Categories(Column):
-    """Categories, an input each: 1 for the rows that have it, else 0.
-
-    Parameters
-    ----------
-    name : str
-    levels : tuple of str or of float
-        In rising order.
-    pooled : bool
-        Whether one more input is 1 for all levels that are not among these, else such rows have 0
-        everywhere.
-    indicator : bool
-        Whether one more input is 1 where the cell is missing.
-    """
+    """Categories, an input each: 1 for the rows that have it, else 0."""
 
     kind: ClassVar[str] = "categories"
     name: str
@@ -208,18 +174,7 @@ class Categories(Column):
 
 @dataclass(frozen=True)
 class Ordinal(Column):
-    """Categories in an order, as their places in it: 0, 1, 2, ...
-
-    Parameters
-    ----------
-    name : str
-    levels : tuple of str or of float
-        From the least.
-    fill : float
-        The place that missing and unknown ones are taken for.
-    indicator : bool
-        Whether one more input is 1 for these.
-    """
+    """Categories in an order, as their places in it: 0, 1, 2, ..."""
 
     kind: ClassVar[str] = "ordinal"
     name: str
@@ -251,19 +206,7 @@ class Ordinal(Column):
 
 @dataclass(frozen=True)
 class Times(Column):
-    """Dates and times as seconds since the start of 1970, and where they are in some periods.
-
-    Parameters
-    ----------
-    name : str
-    fill : float
-        What missing ones are taken for, in seconds.
-    periods : tuple of str
-        Of day, week and year.  Each has two inputs, the sine and the cosine of the part of it that
-        has passed, so that its end is next to its beginning; both are 0 where the time is missing.
-    indicator : bool
-        Whether one more input is 1 where the time is missing.
-    """
+    """Dates and times as seconds since the start of 1970, and where they are in some periods."""
 
     kind: ClassVar[str] = "times"
     name: str

@@ -31,27 +31,7 @@ _SINGLE_EXACT = {"bool", "int8", "uint8", "int16", "uint16", "halffloat", "float
 
 @dataclass(frozen=True)
 class RecipeOptions:
-    """What a user says of a table, beside its targets.
-
-    Parameters
-    ----------
-    categorical : sequence of str
-        Columns that are categories, though they hold whole numbers.
-    ordinal : mapping of str to sequence of str
-        Columns whose categories have an order, and that order, from the least.
-    missing : sequence of str, optional
-        Texts that mean missing, in place of those that are usual; an empty one always does.
-    drop : sequence of str
-        Columns to leave out.
-    weights : str, optional
-        The column of weights of rows.
-    max_levels : int
-        How many inputs a column of categories may become.
-    impute : bool
-        Fill missing values of other rows too where these are all numbers and have none.
-    header : bool
-        Whether a CSV begins with the names of its columns.
-    """
+    """What a user says of a table, beside its targets."""
 
     categorical: Sequence[str] = ()
     ordinal: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -111,21 +91,6 @@ def discover(
     in these rows.  Columns with one value, and text that differs in more than half of the rows, are
     left out.  Where all are numbers and no input is missing they stay as they are, unless options
     say more.
-
-    Parameters
-    ----------
-    schema : pyarrow.Schema
-    batches : callable
-        Takes the names of columns, and yields pieces of these.
-    targets : sequence of str
-    options : RecipeOptions
-    is_written : bool
-        Whether texts are how numbers and times are written, as in a CSV.
-
-    Raises
-    ------
-    DataError
-        If a column holds what has no rule, or nothing is left.
     """
     missing = MISSING if options.missing is None else tuple(options.missing)
     seen: dict[str, Seen] = {}
@@ -184,11 +149,6 @@ def recipe_of_frame(frame: Any, *, keep_missing: bool = False) -> Recipe | None:
 
     Returns None where all cells are numbers or truth values, and none is missing; with
     `keep_missing`, also where some are.
-
-    Raises
-    ------
-    DataError
-        If a column holds what has no rule, or nothing is left.
     """
     kinds = {getattr(kind, "kind", "O") for kind in getattr(frame, "dtypes", [None])}
     are_numbers = hasattr(frame, "isna") and kinds <= set("fiub")

@@ -154,13 +154,7 @@ class Recipe:
         return np.array([label.encode() for label in labels] + [b"", b""])[found]
 
     def read_weights(self, frame: Any) -> Floats | None:
-        """Return the weights of rows (n,), None where the recipe has none.
-
-        Raises
-        ------
-        DataError
-            If the column is not there, or holds anything but numbers that are not negative.
-        """
+        """Return the weights of rows (n,), None where the recipe has none."""
         if self.weights is None:
             return None
         found = numbers(self.weights, _Cells(frame).of(self.weights), self.missing)
@@ -200,13 +194,7 @@ class Recipe:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Return the recipe that `to_json` wrote.
-
-        Raises
-        ------
-        ValueError
-            If the text is anything else.
-        """
+        """Return the recipe that `to_json` wrote."""
         try:
             return cls.from_dict(json.loads(text))
         except RecursionError as error:
@@ -214,13 +202,7 @@ class Recipe:
 
     @classmethod
     def from_dict(cls, values: Any) -> Self:
-        """Return the recipe that `as_dict` returned.
-
-        Raises
-        ------
-        ValueError
-            If the values are those of anything else.
-        """
+        """Return the recipe that `as_dict` returned."""
         if not isinstance(values, dict):
             raise ValueError(f"a recipe that is {type(values).__name__}")  # noqa: TRY004  damage
         given = dict(values)
@@ -260,13 +242,7 @@ class Recipe:
 
 
 def recipe_of(report: dict[str, Any]) -> Recipe | None:
-    """Return the recipe in a report of a fit, None where the rows had none.
-
-    Raises
-    ------
-    ValueError
-        If it is damaged.
-    """
+    """Return the recipe in a report of a fit, None where the rows had none."""
     values = report.get("data", {}).get("recipe")
     return None if values is None else Recipe.from_dict(values)
 
