@@ -1,4 +1,4 @@
-"""Shards, blocks, and what every source of rows offers."""
+"""Sources of rows: the interface, and the shards and blocks that rows are read in."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from streamkern._typing import Array, Floats
-    from streamkern.sources.label_columns import LabelColumn
 
 # As soon as no more than so many shards are left, these become smaller.
 _LAST_SHARDS = 4
@@ -124,6 +123,34 @@ class Reader(ABC):
     @abstractmethod
     def blocks(self, n_rows: int) -> Iterator[Block]:
         """Yield the shard's rows in order, in blocks of `n_rows`."""
+
+
+class LabelReader(ABC):
+    """Reads the labels of one shard; small enough to be sent to a worker, and opened there."""
+
+    @abstractmethod
+    def parts(self) -> Iterator[Array]:
+        """Yield the shard's labels in order, some at a time."""
+
+
+class LabelColumn(ABC):
+    """One label a row, of any kind."""
+
+    @abstractmethod
+    def reader(self, shard: Shard) -> Any:
+        """Return a `LabelReader` of the shard, or a Dask task that makes one."""
+
+    def tolerant(self) -> LabelColumn:
+        """Return the same labels, with None for those that are stored but cannot be read."""
+        return self
+
+    def token(self) -> str | None:
+        """Return what stands for all values, or None where reading them all takes too long."""
+        return None
+
+    def describe(self) -> dict[str, Any]:
+        """Return where the labels are, as plain JSON values."""
+        return {}
 
 
 class Source(ABC):

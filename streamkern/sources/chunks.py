@@ -1,4 +1,4 @@
-"""Which bytes of a file hold which rows of a dataset, from an index that is read once."""
+"""Index of storage chunks: which bytes of a file hold which rows, read once in a process."""
 
 from __future__ import annotations
 

@@ -14,15 +14,14 @@ from streamkern.errors import DataError, ParameterError
 from streamkern.errors.urls import is_url
 from streamkern.sources.base import Segment, Shard, Source, rounding_of
 from streamkern.sources.headers import CHUNK_CACHE_BYTES, FileRows, describe_rows, matching
-from streamkern.sources.label_columns import HDF5Labels
 from streamkern.sources.object_stores import StoredFile, side_by_side
 from streamkern.sources.range_file import FRONTS, HELD_BYTES, fetch_fronts
-from streamkern.sources.shard_reader import HDF5Reader, Piece
+from streamkern.sources.shard_reader import HDF5Labels, HDF5Reader, Piece
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from streamkern.sources.label_columns import LabelColumn
+    from streamkern.sources.base import LabelColumn
 
 _SINGLE_EXACT = {"b1", "f2", "f4", "i1", "u1", "i2", "u2"}
 
