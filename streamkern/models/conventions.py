@@ -22,11 +22,10 @@ from streamkern.models.fitted_inputs import TakesRows
 from streamkern.models.set_output import LazyTransformer
 from streamkern.sources import Source
 from streamkern.sources.arrays import NamedRows, column_names
-from streamkern.sources.lazy import is_dask_frame, is_lazy
-from streamkern.sources.numeric import as_numbers
+from streamkern.sources.lazy import as_numbers, is_dask_frame, is_lazy
+from streamkern.sources.preprocessing.column_encoders import Tally
 from streamkern.sources.preprocessing.column_names import bad_columns
 from streamkern.sources.preprocessing.discovery import is_frame, recipe_of_frame
-from streamkern.sources.preprocessing.unexpected_cells import Tally
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -21,13 +21,14 @@ from streamkern.sources.base import (
 )
 from streamkern.sources.label_columns import ArrayLabels, chunks_of
 from streamkern.sources.lazy import (
+    as_numbers,
+    as_table,
     is_dask_frame,
     is_lazy,
     lazy_array,
     lazy_values,
     with_known_chunks,
 )
-from streamkern.sources.numeric import as_numbers, as_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

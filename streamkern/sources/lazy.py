@@ -1,14 +1,16 @@
-"""Dask collections as Dask arrays: data frames as numbers, and chunks whose sizes are known."""
+"""Array-likes as arrays of numbers: in memory, and as Dask arrays whose chunks have known sizes."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamkern.errors import DataError
-from streamkern.sources.numeric import in_one_type
+
+if TYPE_CHECKING:
+    from streamkern._typing import Array
 
 
 def is_dask_array(X: Any) -> bool:
@@ -94,3 +96,33 @@ def _with_rows(array: Any, lengths: list[int]) -> Any:
 
     chunks = tuple(lengths), *array.chunks[1:]
     return da.Array(array.dask, array.name, chunks, dtype=array.dtype)
+
+
+def as_table(name: str, values: Any) -> Array:
+    """Return rows in memory as an array whose truth values are numbers."""
+    if type(values).__module__.startswith("pandas") and values.ndim == 2:
+        values = in_one_type(name, values)
+    table: Array = as_numbers(np.asarray(values))
+    return table
+
+
+def as_numbers(array: Any) -> Any:
+    """Return truth values of an array, of NumPy or Dask, as 0 and 1, and others as they are."""
+    return array.astype(np.uint8) if array.dtype.kind == "b" else array
+
+
+def in_one_type(name: str, frame: Any) -> Any:
+    """Return a data frame or series, of pandas or Dask, as numbers of one type of NumPy."""
+    # Columns may share a name.
+    types = list(frame.dtypes.items()) if frame.ndim == 2 else [(frame.name, frame.dtype)]
+    others = [str(column) for column, dtype in types if dtype.kind not in "fiub"]
+    if others:
+        raise DataError(
+            f"{name} must hold numbers only, but the column{'s' * (len(others) > 1)} "
+            f"{', '.join(others[:10])} do{'es' * (len(others) == 1)} not; encode or "
+            f"leave out, compute() a frame that fits in memory, or convert its files."
+        )
+    # Where values may be missing, a type is none of NumPy.
+    kinds = [dtype if isinstance(dtype, np.dtype) else np.dtype(float) for _, dtype in types]
+    kinds = [np.dtype(np.uint8) if dtype.kind == "b" else dtype for dtype in kinds]
+    return frame.astype(np.result_type(*kinds)) if types else frame

@@ -12,8 +12,7 @@ import numpy as np
 from streamkern.errors import DataError, OutputError, ParameterError
 from streamkern.errors.formatting import listed
 from streamkern.sources.preprocessing import RECIPE, Recipe, RecipeOptions, discover
-from streamkern.sources.preprocessing.column_encoders import Numbers
-from streamkern.sources.preprocessing.unexpected_cells import Tally
+from streamkern.sources.preprocessing.column_encoders import Numbers, Tally
 from streamkern.sources.table_batches import NotNumbersError, is_table, open_batches
 from streamkern.sources.tables import check_targets, open_table, split_columns
 from streamkern.storage import RowWriter, check_format, check_output, local_path, read_recipe

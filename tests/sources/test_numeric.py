@@ -14,7 +14,7 @@ import streamkern
 from streamkern import Gaussian, RandomFeatureRidge, open_hdf5
 from streamkern.errors import DataError
 from streamkern.models.ridge_model import RidgeModel
-from streamkern.sources.numeric import as_table
+from streamkern.sources.lazy import as_table
 
 TRUTHS = np.random.default_rng(0).random((200, 3)) > 0.5
 NUMBERS = TRUTHS.astype(float)

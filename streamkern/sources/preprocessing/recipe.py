@@ -15,7 +15,7 @@ from streamkern.sources.preprocessing.column_encoders import KINDS, Column, Numb
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
-    from streamkern.sources.preprocessing.unexpected_cells import Tally
+    from streamkern.sources.preprocessing.column_encoders import Tally
 
 # The dataset of a file that holds its JSON.
 RECIPE = "streamkern-recipe"
