@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamkern.errors import DataError, first_line
+from streamkern.sources.preprocessing.arrow import csv, pa, parquet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -93,8 +94,6 @@ def not_numbers(source: Path, column: str, found: str) -> NotNumbersError:
 
 
 def _unpacked(source: Path) -> Any:
-    import pyarrow as pa  # noqa: PLC0415  slow
-
     return pa.input_stream(str(source), "gzip" if source.name.lower().endswith(".gz") else None)
 
 
@@ -109,8 +108,6 @@ def _end_of(source: Path) -> bytes:
 
 def csv_opener(source: Path, piece_bytes: int, *, header: bool = True) -> Callable[..., Any]:
     """Return what opens a CSV, with options of how its columns are converted."""
-    from pyarrow import csv  # noqa: PLC0415  slow
-
     tabs = source.name.lower().removesuffix(".gz").endswith(".tsv")
     # Up to 32 blocks are read ahead; no line may be longer than one.
     read = csv.ReadOptions(
@@ -125,9 +122,6 @@ def csv_opener(source: Path, piece_bytes: int, *, header: bool = True) -> Callab
 
 
 def _csv_batches(source: Path, header: bool) -> Batches:
-    import pyarrow as pa  # noqa: PLC0415  slow
-    from pyarrow import csv  # noqa: PLC0415
-
     opened = csv_opener(source, _PIECE_BYTES, header=header)
     with reading(source):
         found = opened().schema.names
@@ -156,8 +150,6 @@ def _csv_batches(source: Path, header: bool) -> Batches:
 
 def opened_parquet(source: Path, piece_bytes: int) -> tuple[Any, int]:
     """Return a Parquet file, and how many of its rows to read at once."""
-    from pyarrow import parquet  # noqa: PLC0415  slow
-
     with reading(source):
         file = parquet.ParquetFile(
             source, buffer_size=piece_bytes, pre_buffer=False, page_checksum_verification=True
@@ -166,8 +158,6 @@ def opened_parquet(source: Path, piece_bytes: int) -> tuple[Any, int]:
 
 
 def _parquet_batches(source: Path) -> Batches:
-    import pyarrow as pa  # noqa: PLC0415  slow
-
     file, batch_rows = opened_parquet(source, _PIECE_BYTES)
 
     def read(wanted: list[str]) -> Iterator[Any]:

@@ -10,6 +10,7 @@ import numpy as np
 from streamkern.errors import DataError
 from streamkern.errors.formatting import listed
 from streamkern.runtime.memory import available_bytes, in_words
+from streamkern.sources.preprocessing.arrow import csv, pa
 from streamkern.sources.preprocessing.cells import is_number
 from streamkern.sources.table_batches import (
     TABLES,
@@ -98,9 +99,6 @@ def _arrow_table(source: Path, schema: Any, targets: Sequence[str] | None, batch
 
 
 def _read_csv(source: Path, targets: Sequence[str] | None) -> Table:
-    import pyarrow as pa  # noqa: PLC0415  slow
-    from pyarrow import csv  # noqa: PLC0415
-
     opened = csv_opener(source, _PIECE_BYTES)
     with reading(source):
         guessed = opened().schema

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.errors import DataError
+from streamkern.sources.preprocessing.arrow import compute, pa, types
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,8 +32,6 @@ _MICROSECONDS = 1e6
 
 def is_text(kind: Any) -> bool:
     """Say whether a type of Arrow is of texts, or of texts by their numbers in a dictionary."""
-    from pyarrow import types  # noqa: PLC0415  slow
-
     if types.is_dictionary(kind):
         return is_text(kind.value_type)
     return bool(types.is_string(kind) or types.is_large_string(kind) or str(kind) == "string_view")
@@ -40,24 +39,17 @@ def is_text(kind: Any) -> bool:
 
 def is_number(kind: Any) -> bool:
     """Say whether a type of Arrow is of numbers, truth values among them."""
-    from pyarrow import types  # noqa: PLC0415  slow
-
     tests = types.is_integer, types.is_floating, types.is_boolean, types.is_decimal
     return any(test(kind) for test in tests)
 
 
 def is_time(kind: Any) -> bool:
     """Say whether a type of Arrow is of dates, or of dates with a time of the day."""
-    from pyarrow import types  # noqa: PLC0415  slow
-
     return bool(types.is_date(kind) or types.is_timestamp(kind))
 
 
 def texts(column: Any, missing: Sequence[str]) -> Any:
     """Return texts without the spaces around them, and null where they mean missing."""
-    import pyarrow as pa  # noqa: PLC0415  slow
-    from pyarrow import compute  # noqa: PLC0415
-
     trimmed = compute.utf8_trim_whitespace(column.cast(pa.string()))
     absent = compute.is_in(trimmed, value_set=pa.array(["", *missing], pa.string()))
     return compute.if_else(absent, pa.scalar(None, pa.string()), trimmed)
@@ -65,8 +57,6 @@ def texts(column: Any, missing: Sequence[str]) -> Any:
 
 def numbers(name: str, column: Any, missing: Sequence[str]) -> Floats:
     """Return a column as numbers (rows,), NaN where they are missing; true is 1 and false 0."""
-    import pyarrow as pa  # noqa: PLC0415  slow
-
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if is_text(column.type):
@@ -83,9 +73,6 @@ def numbers(name: str, column: Any, missing: Sequence[str]) -> Floats:
 
 def _truth_values(name: str, column: Any) -> Any:
     """Return texts that say true and false as truth values."""
-    import pyarrow as pa  # noqa: PLC0415  slow
-    from pyarrow import compute  # noqa: PLC0415
-
     said = compute.utf8_lower(column)
     others = compute.invert(compute.is_in(said, value_set=pa.array(["true", "false"])))
     if compute.any(compute.and_(others, column.is_valid())).as_py():
@@ -99,9 +86,6 @@ def seconds(name: str, column: Any, missing: Sequence[str]) -> Floats:
 
     Times without a zone are taken as they stand, others in UTC; texts are those of ISO 8601.
     """
-    import pyarrow as pa  # noqa: PLC0415  slow
-    from pyarrow import compute  # noqa: PLC0415
-
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if is_text(column.type):
@@ -129,9 +113,6 @@ def seconds(name: str, column: Any, missing: Sequence[str]) -> Floats:
 
 def places(name: str, column: Any, levels: Sequence[Any], missing: Sequence[str]) -> Array:
     """Return the place of every cell among levels (rows,), -1 for others, -2 where missing."""
-    import pyarrow as pa  # noqa: PLC0415  slow
-    from pyarrow import compute  # noqa: PLC0415
-
     if isinstance(levels[0], float):
         cells = numbers(name, column, missing)
         known = np.asarray(levels)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.errors import DataError
+from streamkern.sources.preprocessing.arrow import compute, pa, types
 from streamkern.sources.preprocessing.cells import (
     NUMBER,
     TIME,
@@ -85,8 +86,6 @@ class Seen:
             self._update_texts(texts(cells, self.missing))
 
     def _update_texts(self, cells: Any) -> None:
-        import pyarrow as pa  # noqa: PLC0415  slow
-
         self.absent += cells.null_count
         present = cells.drop_null()
         is_open = self.is_written and not self.as_categories
@@ -140,8 +139,6 @@ class Seen:
 
     def _note_order(self, cells: Any) -> None:
         """Keep the order of an ordered dictionary, as long as all pieces have the same."""
-        from pyarrow import types  # noqa: PLC0415  slow
-
         if not types.is_dictionary(cells.type):
             self.is_ordered = False
             return
@@ -228,6 +225,4 @@ def _is_finite_number(text: str) -> bool:
 
 
 def _matches(values: Any, pattern: str) -> Any:
-    from pyarrow import compute  # noqa: PLC0415  slow
-
     return compute.match_substring_regex(values, pattern).to_numpy(zero_copy_only=False)

@@ -10,6 +10,7 @@ import numpy as np
 
 from streamkern.errors import DataError, first_line
 from streamkern.errors.formatting import listed
+from streamkern.sources.preprocessing.arrow import pa
 from streamkern.sources.preprocessing.cells import MISSING, numbers, places
 from streamkern.sources.preprocessing.column_encoders import KINDS, Column, Numbers
 
@@ -256,8 +257,6 @@ def _column(values: Any) -> Column:
 
 def arrow_table(frame: Any) -> Any:
     """Return a table as one of Arrow, without an index, or raise DataError if it is none."""
-    import pyarrow as pa  # noqa: PLC0415  slow
-
     try:
         if hasattr(frame, "reset_index"):
             return pa.Table.from_pandas(frame, preserve_index=False)
@@ -277,14 +276,10 @@ class _Cells:
     """The columns of a table by name, as arrays of Arrow."""
 
     def __init__(self, frame: Any) -> None:
-        import pyarrow as pa  # noqa: PLC0415  slow
-
         self.table = frame if isinstance(frame, pa.RecordBatch) else arrow_table(frame)
         self.n_rows = self.table.num_rows
 
     def of(self, name: str) -> Any:
-        import pyarrow as pa  # noqa: PLC0415  slow
-
         schema = self.table.schema
         places = schema.get_all_field_indices(name)
         if len(places) != 1:
