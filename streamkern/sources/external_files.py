@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _MOST_LINKS = 16
 
 
-def need_plain_file(path: str | Path) -> None:
+def need_plain_file(path: str | Path, name: str | None = None) -> None:
     """Raise DataError if there is a pipe, a device or a socket, which nobody may ever answer."""
     try:
         mode = Path(path).stat().st_mode
@@ -31,7 +31,7 @@ def need_plain_file(path: str | Path) -> None:
         return  # who opens it says why that fails
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise DataError(
-            f"{path} is a pipe, a device or a socket; copy what it holds into a file first."
+            f"{name or path} is a pipe, a device or a socket; copy what it holds into a file first."
         )
 
 

@@ -120,48 +120,23 @@ class HDF5Source(Source):
     labels: str | None = None
     folders: bool = False
 
-    @property
-    def n_samples(self) -> int:  # type: ignore[override]
-        """The number of rows in all files."""
-        return sum(file.n_rows for file in self.files)
-
-    @property
-    def n_features(self) -> int:  # type: ignore[override]
-        """The number of columns of X."""
-        return self.files[0].n_features
-
-    @property
-    def n_targets(self) -> int:  # type: ignore[override]
-        """The number of columns of y, 0 without y."""
-        return sum(self.files[0].target_shape) if self.files[0].target_shape else 1
-
-    @property
-    def target_ndim(self) -> int:  # type: ignore[override]
-        """The number of dimensions of y as stored."""
-        return 1 + len(self.files[0].target_shape)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
-        """The dtype that blocks of X have: single where that holds every stored value exactly."""
-        single = all(file.dtype in _SINGLE_EXACT for file in self.files)
-        return np.dtype(np.float32 if single else np.float64)
-
-    @property
-    def chunk_bytes(self) -> int:  # type: ignore[override]
-        """The decoded size of the largest row of storage chunks, and what is fetched ahead."""
+    def __post_init__(self) -> None:
+        first, dtypes = self.files[0], [np.dtype(file.dtype) for file in self.files]
+        # Blocks are single where that holds every stored value exactly.
+        is_single = all(file.dtype in _SINGLE_EXACT for file in self.files)
         largest = max(file.chunk_bytes for file in self.files)
         is_stored = any(isinstance(file.path, StoredFile) for file in self.files)
-        return 2 * largest + HELD_BYTES if is_stored else largest
-
-    @property
-    def paths(self) -> list[str]:  # type: ignore[override]
-        """All files that rows are read from, through links and virtual datasets too."""
-        return [path for file in self.files for path in file.paths]
-
-    @property
-    def rounding(self) -> float:  # type: ignore[override]
-        """The relative rounding of the coarsest file."""
-        return max(rounding_of(np.dtype(file.dtype)) for file in self.files)
+        vars(self).update(  # frozen for all others
+            n_samples=sum(file.n_rows for file in self.files),
+            n_features=first.n_features,
+            n_targets=sum(first.target_shape) if first.target_shape else 1,
+            target_ndim=1 + len(first.target_shape),
+            dtype=np.dtype(np.float32 if is_single else np.float64),
+            rounding=max(map(rounding_of, dtypes)),
+            # What is fetched ahead counts too.
+            chunk_bytes=2 * largest + HELD_BYTES if is_stored else largest,
+            paths=[path for file in self.files for path in file.paths],
+        )
 
     def tolerant(self) -> HDF5Source:
         """Return the same rows, with NaN in the place of what is stored but cannot be read."""
@@ -203,7 +178,7 @@ class HDF5Source(Source):
 
     def reader(self, shard: Shard) -> HDF5Reader:
         """Return a reader of the shard's rows, where they are in the files."""
-        cache_bytes = max(CHUNK_CACHE_BYTES, *(file.chunk_bytes for file in self.files))
+        largest = max(file.chunk_bytes for file in self.files)
         return HDF5Reader(
             self.pieces_of(shard),
             self.x,
@@ -213,7 +188,7 @@ class HDF5Source(Source):
             self.dtype.str,
             self.n_features,
             self.n_targets,
-            cache_bytes,
+            max(CHUNK_CACHE_BYTES, largest),
             self.is_tolerant,
         )
 

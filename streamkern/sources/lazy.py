@@ -68,6 +68,7 @@ def once(value: Any) -> Any:
 def with_known_chunks(*arrays: Any) -> list[Any]:
     """Return Dask arrays with the sizes of all chunks of rows, computing those that are unknown."""
     import dask  # noqa: PLC0415  slow
+    import dask.array as da  # noqa: PLC0415
 
     given = [array for array in arrays if array is not None]
     for array in given:
@@ -79,7 +80,10 @@ def with_known_chunks(*arrays: Any) -> list[Any]:
     unknown = [array for array in given if any(math.isnan(size) for size in array.chunks[0])]
     # In one go, and as the graphs are, so that what they have in common is computed once.
     lengths = dask.compute(*map(_lengths, unknown)) if unknown else ()
-    known = {id(array): _with_rows(array, n) for array, n in zip(unknown, lengths, strict=True)}
+    known = {
+        id(array): da.Array(array.dask, array.name, (tuple(n), *array.chunks[1:]), array.dtype)
+        for array, n in zip(unknown, lengths, strict=True)
+    }
     return [known.get(id(array), array) for array in arrays]
 
 
@@ -89,13 +93,6 @@ def _lengths(array: Any) -> list[Any]:
 
     parts = array.to_delayed(optimize_graph=False).reshape(array.numblocks[0], -1)[:, 0]
     return [delayed(len)(part) for part in parts]
-
-
-def _with_rows(array: Any, lengths: list[int]) -> Any:
-    import dask.array as da  # noqa: PLC0415  slow
-
-    chunks = tuple(lengths), *array.chunks[1:]
-    return da.Array(array.dask, array.name, chunks, dtype=array.dtype)
 
 
 def as_table(name: str, values: Any) -> Array:

@@ -214,13 +214,11 @@ class Fetch:
             held += self._ask(self._next, min(self.until(self._next), self._last))
         for piece in self._held:
             if piece.first < last:
-                self._wait(piece, f"rows {first:,} to {last:,}")
-
-    def _wait(self, piece: Stored, what: str) -> None:
-        try:
-            self._raw.wait(piece.start)
-        except StoreError as error:
-            raise DataError(f"{self._raw.file}, {what}, {error}") from error
+                try:
+                    self._raw.wait(piece.start)
+                except StoreError as error:
+                    what = f"rows {first:,} to {last:,}"
+                    raise DataError(f"{self._raw.file}, {what}, {error}") from error
 
     def _ask(self, first: int, last: int) -> int:
         """Ask for what is stored of some rows and was not asked for, and return how many bytes."""

@@ -11,7 +11,7 @@ from streamkern.errors import DataError
 from streamkern.errors.formatting import listed
 from streamkern.runtime.memory import available_bytes, in_words
 from streamkern.sources.preprocessing.arrow import csv, pa
-from streamkern.sources.preprocessing.cells import is_number
+from streamkern.sources.preprocessing.cells import SINGLE_EXACT, is_number
 from streamkern.sources.table_batches import (
     TABLES,
     UNNAMED_INDEX,
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from streamkern._typing import Array
 
 _PIECE_BYTES = 4 << 20
-_SINGLE_EXACT = {"bool", "int8", "uint8", "int16", "uint16", "halffloat", "float", "null"}
 
 
 class Table(NamedTuple):
@@ -81,7 +80,7 @@ def _arrow_table(source: Path, schema: Any, targets: Sequence[str] | None, batch
     features, wanted = split_columns(source, names, targets)
 
     def matrix(batch: Any, columns: list[int]) -> Array:
-        exact = all(str(schema.types[j]) in _SINGLE_EXACT for j in columns)
+        exact = all(str(schema.types[j]) in SINGLE_EXACT for j in columns)
         rows = np.empty((batch.num_rows, len(columns)), np.float32 if exact else np.float64)
         for place, j in enumerate(columns):
             column = batch.column(j).cast("float32" if exact else "float64", safe=False)

@@ -176,7 +176,14 @@ def write_encoded(  # noqa: PLR0917
         n_rows = 0
         for batch in batches.read(list(dict.fromkeys(needed))):
             for start in range(0, batch.num_rows, step):
-                rows = _encoded(source, recipe, batch.slice(start, step), with_targets, tally)
+                part = batch.slice(start, step)
+                try:
+                    rows = _Rows(recipe.transform(part, tally))
+                    if with_targets:
+                        y, weights = recipe.read_targets(part), recipe.read_weights(part)
+                        rows = _Rows(rows.X, y, weights)
+                except DataError as error:
+                    raise DataError(f"{source}: {error}") from error
                 n_rows += len(rows.X)
                 if rows.y is not None and rows.y.dtype.kind == "S":
                     kept = rows.y != b""
@@ -197,16 +204,6 @@ def write_encoded(  # noqa: PLR0917
     if recipe.is_plain:
         return result
     return {**result, "columns": dict(recipe.in_words()), "unlabelled_rows": unlabelled}
-
-
-def _encoded(source: Path, recipe: Recipe, batch: Any, with_targets: bool, tally: Tally) -> _Rows:
-    try:
-        X = recipe.transform(batch, tally)
-        if not with_targets:
-            return _Rows(X)
-        return _Rows(X, recipe.read_targets(batch), recipe.read_weights(batch))
-    except DataError as error:
-        raise DataError(f"{source}: {error}") from error
 
 
 @contextmanager

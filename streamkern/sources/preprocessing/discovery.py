@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import DataError, ParameterError
 from streamkern.errors.formatting import listed
-from streamkern.sources.preprocessing.cells import MISSING, is_number
+from streamkern.sources.preprocessing.cells import MISSING, SINGLE_EXACT, is_number
 from streamkern.sources.preprocessing.column_contents import MOST_LEVELS, Seen
 from streamkern.sources.preprocessing.column_encoders import (
     Categories,
@@ -26,7 +26,6 @@ MAX_LEVELS = 64
 _FRAMES = {"pandas.DataFrame", "polars.DataFrame", "pyarrow.Table", "pyarrow.RecordBatch"}
 # A target of text.
 _MOST_LABELS = 1_000
-_SINGLE_EXACT = {"bool", "int8", "uint8", "int16", "uint16", "halffloat", "float", "null"}
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class RecipeOptions:
                     f"the order of {name!r} must name two categories or more, each once, not "
                     f"{', '.join(levels) or 'none'}; name them from the least."
                 )
-        named = [*self.categorical, *self.ordinal, *self.drop, *filter(None, [self.weights])]
+        named = self.named()
         if twice := {name for name in named if named.count(name) > 1}:
             raise ParameterError(
                 f"{min(twice)!r} is named for two things; a column is either categorical, or "
@@ -83,14 +82,9 @@ def discover(
 ) -> Recipe:
     """Return the recipe of a table, from one pass over its rows.
 
-    Numbers stay numbers, and true and false are 1 and 0.  Text becomes an input a category; beyond
-    `max_levels` inputs, the rarest categories share one.  Categories with an order, of the type or
-    of `options`, become their places in it.  Dates and times become seconds since 1970, and a sine
-    and a cosine of the day, the week and the year where they go through it at least twice.  What is
-    missing is filled with the mean, and has an input of its own that says so, where any was missing
-    in these rows.  Columns with one value, and text that differs in more than half of the rows, are
-    left out.  Where all are numbers and no input is missing they stay as they are, unless options
-    say more.
+    The rules are those that `streamkern.convert` lists.  `batches` takes the names of columns, and
+    yields pieces of these; texts are how numbers and times are written where `is_written`, as in a
+    CSV.
     """
     missing = MISSING if options.missing is None else tuple(options.missing)
     seen: dict[str, Seen] = {}
@@ -114,7 +108,7 @@ def discover(
             continue
         if not is_mixed:
             columns.append(Numbers(name))
-            single &= str(schema.field(name).type) in _SINGLE_EXACT
+            single &= str(schema.field(name).type) in SINGLE_EXACT
             continue
         found = _column(column, options)
         if isinstance(found, str):
@@ -122,7 +116,7 @@ def discover(
             continue
         columns.append(found)
         is_small = isinstance(found, (Categories, Ordinal)) or column.is_truth
-        single &= is_small or str(schema.field(name).type) in _SINGLE_EXACT
+        single &= is_small or str(schema.field(name).type) in SINGLE_EXACT
     if not columns:
         said = listed(f"{name}: {why}" for name, why in left_out.items())
         raise DataError(f"no column is left to be an input ({said}); inputs are needed.")
