@@ -12,7 +12,7 @@ import pytest
 from streamkern import Gaussian, RandomFeatureRidge
 from streamkern.errors import DataError
 from streamkern.sources import as_source
-from streamkern.sources.arrays import DaskSource, as_rows
+from streamkern.sources.arrays import as_rows
 from streamkern.sources.lazy import lazy_array
 
 
@@ -45,18 +45,10 @@ INPUTS = ["a", "b", "c"]
 @pytest.mark.parametrize("targets", ["y", ["y"], ["y", "z"]])
 def test_a_fit_to_a_data_frame_is_that_to_its_values(targets):
     frame = table()
-    found = ridge().fit(lazy(frame)[INPUTS], lazy(frame)[targets], lazy(frame)["w"])
-    expected = ridge().fit(
-        frame[INPUTS].to_numpy(), frame[targets].to_numpy(), frame["w"].to_numpy()
-    )
+    parts = lazy(frame, 5)[INPUTS], lazy(frame, 3)[targets], lazy(frame)["w"]
+    found = ridge().fit(*parts)
+    expected = ridge().fit(*(frame[names].to_numpy() for names in (INPUTS, targets, "w")))
     assert found.coef_.shape == expected.coef_.shape
-    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9, atol=1e-9)
-
-
-def test_partitions_of_rows_may_differ_between_inputs_and_targets():
-    frame = table()
-    found = ridge().fit(lazy(frame, 5)[INPUTS], lazy(frame, 3)["y"], frame["w"].to_numpy())
-    expected = ridge().fit(frame[INPUTS], frame["y"], frame["w"])
     np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9, atol=1e-9)
 
 
@@ -90,23 +82,6 @@ def test_errors_on_a_data_frame_are_those_on_its_values():
     found = model.evaluate(lazy(frame)[INPUTS], lazy(frame)["y"], lazy(frame)["w"])
     expected = model.evaluate(frame[INPUTS], frame["y"], frame["w"])
     assert found == pytest.approx(expected, rel=1e-12)
-
-
-def test_the_lengths_of_chunks_are_computed_once_for_all():
-    values, loads = np.random.default_rng(0).standard_normal((100, 5)), []
-
-    def look(block):
-        loads.append(len(block))
-        return block
-
-    read = da.from_array(values, chunks=(20, 5)).map_blocks(look, meta=np.empty((0, 0)))
-    chosen = read[read[:, 0] > 0]
-    loads.clear()
-    with dask.config.set(scheduler="synchronous"):
-        source = as_source(chosen[:, :3], chosen[:, 3], chosen[:, 4] ** 2)
-    assert isinstance(source, DaskSource)
-    assert source.n_samples == (values[:, 0] > 0).sum()
-    assert len(loads) == 5
 
 
 def columns(**values):
@@ -155,14 +130,10 @@ def test_columns_that_are_no_numbers_are_named(values, said):
         lazy_array("y", columns(**values).iloc[:, 0])
 
 
-def test_frames_of_another_length_are_refused():
+def test_frames_that_do_not_fit_are_refused():
     frame = table()
     with pytest.raises(DataError, match="X has 120 rows but y has 60"):
         as_source(lazy(frame)[INPUTS], lazy(frame.iloc[:60])["y"])
-
-
-def test_a_frame_of_weights_is_refused():
-    frame = table()
     with pytest.raises(DataError, match="sample_weight must have 1 dimensions"):
         as_source(lazy(frame)[INPUTS], lazy(frame)["y"], lazy(frame)[["w"]])
 
