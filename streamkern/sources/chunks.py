@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _KEPT = 32
 
 
-class Stored(NamedTuple):
+class ByteRange(NamedTuple):
     """Bytes start to stop of a file, which hold rows first to last of a dataset, or parts of them.
 
     The row and the byte at the end are those after it.
@@ -61,15 +61,15 @@ class StoredRows(NamedTuple):
         """Return the end of the chunks that hold the row before this one."""
         return -(-row // self.tall) * self.tall
 
-    def between(self, first: int, last: int) -> Iterator[Stored]:
+    def between(self, first: int, last: int) -> Iterator[ByteRange]:
         """Yield what is stored of rows first to last, in the order of rows."""
         if self.row_bytes:
             start, stop = (self.origin + row * self.row_bytes for row in (first, last))
-            yield Stored(first, last, start, stop)
+            yield ByteRange(first, last, start, stop)
         begin, end = np.searchsorted(self.rows, (first - first % self.tall, last)).tolist()
         for i in range(begin, end):
             row, start, size = int(self.rows[i]), int(self.starts[i]), int(self.sizes[i])
-            yield Stored(row, row + self.tall, start, start + size)
+            yield ByteRange(row, row + self.tall, start, start + size)
 
 
 _known: dict[tuple[Hashable, str], StoredRows] = {}
@@ -87,14 +87,14 @@ def stored_rows(file: Hashable, dataset: h5py.Dataset) -> StoredRows:
     return found
 
 
-def requests(pieces: Iterator[Stored], most: int, gap: int) -> Iterator[Stored]:
+def requests(pieces: Iterator[ByteRange], most: int, gap: int) -> Iterator[ByteRange]:
     """Yield the same bytes in pieces of at most so many, those close to each other together."""
-    open_: Stored | None = None
+    open_: ByteRange | None = None
     for piece in sorted(pieces, key=lambda piece: piece.start):
         if open_ is not None:
             if 0 <= piece.start - open_.stop <= gap and piece.stop - open_.start <= most:
                 ends = min(open_.first, piece.first), max(open_.last, piece.last)
-                open_ = Stored(*ends, open_.start, piece.stop)
+                open_ = ByteRange(*ends, open_.start, piece.stop)
                 continue
             yield open_
             open_ = None

@@ -36,7 +36,7 @@ class Classes:
     def of(cls, labels: Any) -> Classes:
         """Return the classes among labels (n,), those that are missing left out."""
         values, missing = plain_labels(labels)
-        return cls(_few(np.unique(values[~missing])))
+        return cls(_check_count(np.unique(values[~missing])))
 
     def __len__(self) -> int:
         return len(self.values)
@@ -58,8 +58,8 @@ class Classes:
             return other
         if not len(other):
             return self
-        values = _alike(other.values, self.values)
-        return Classes(_few(np.union1d(self.values, values)))
+        values = _as_kind_of(other.values, self.values)
+        return Classes(_check_count(np.union1d(self.values, values)))
 
     def codes(self, labels: Any) -> Array:
         """Return the place of every label (n,) among the classes: (n,) int32.
@@ -71,7 +71,7 @@ class Classes:
         known = ~missing
         if not known.any():
             return codes
-        values = _alike(values[known], self.values)
+        values = _as_kind_of(values[known], self.values)
         places = np.minimum(np.searchsorted(self.values, values), len(self) - 1)
         codes[known] = np.where(self.values[places] == values, places, UNKNOWN)
         return codes
@@ -194,7 +194,7 @@ def _type_of(labels: list[Any]) -> str | None:
     )
 
 
-def _alike(values: Array, classes: Array) -> Array:
+def _as_kind_of(values: Array, classes: Array) -> Array:
     """Return labels as the kind of the classes, or raise DataError where that is another."""
     kinds = values.dtype.kind, classes.dtype.kind
     if kinds == ("S", "U"):
@@ -210,7 +210,7 @@ def _alike(values: Array, classes: Array) -> Array:
     return values
 
 
-def _few(values: Array) -> Array:
+def _check_count(values: Array) -> Array:
     if len(values) > MOST_CLASSES:
         raise DataError(
             f"there are more than {MOST_CLASSES:,} different labels, as {named(values[:3])}, and "

@@ -11,8 +11,8 @@ import h5py
 import numpy as np
 
 from streamkern.errors import DataError
-from streamkern.sources.external_files import Elsewhere
-from streamkern.sources.virtual_datasets import boxes, first_gap, is_endless, rows_of, volume
+from streamkern.sources.external_files import LinkedFiles
+from streamkern.sources.virtual_datasets import boxes, first_gap, is_unlimited, rows_of, volume
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,13 +44,13 @@ class Tables:
     def __init__(self, file: h5py.File, path: str, rows: tuple[int, int] | None = None) -> None:
         self.chunk_bytes = 0
         self._file, self._path, self._rows = file, path, rows
-        self._elsewhere = Elsewhere(path)
+        self._linked = LinkedFiles(path)
         self._known: dict[tuple[str, str, str], _Whole] = {}
 
     @property
     def files(self) -> set[str]:
         """All other files that their values are in."""
-        return self._elsewhere.files
+        return self._linked.files
 
     def numbers(self, name: str, *, with_booleans: bool = True) -> h5py.Dataset:
         """Return a dataset of numbers that are all there, or raise DataError.
@@ -86,8 +86,8 @@ class Tables:
             raise DataError(
                 f"{self._path}: names of datasets must be UTF-8, but {name} is not; rename it."
             )
-        with _said_of(f"{self._path}:"):
-            found = self._elsewhere.dataset(self._file, name)
+        with _prefixed(f"{self._path}:"):
+            found = self._linked.dataset(self._file, name)
         if found is None:
             present: list[str] = []
             self._file.visititems(
@@ -102,17 +102,17 @@ class Tables:
 
     def check(self, dataset: h5py.Dataset, name: str) -> None:
         """Raise DataError unless a dataset can be decoded and is all there."""
-        with _said_of(f"{self._path}:"):
+        with _prefixed(f"{self._path}:"):
             self.chunk_bytes += self._whole(dataset, name, self._rows).chunk_bytes
 
     def _whole(
         self, dataset: h5py.Dataset, name: str, rows: tuple[int, int] | None, n_deep: int = 1
     ) -> _Whole:
-        _need_filters(dataset, name)
+        _check_filters(dataset, name)
         if dataset.is_virtual:
             return self._whole_parts(dataset, name, rows, n_deep)
         if rows is None and self._rows is None:
-            _need_values(dataset, name)
+            _check_written(dataset, name)
         chunk_rows = dataset.chunks[0] if dataset.chunks else 0
         shape = dataset.shape or ()
         row_bytes = math.prod(shape[1:]) * dataset.dtype.itemsize
@@ -152,7 +152,7 @@ class Tables:
         what = rows_of(part.vspace)
         # In both names HDF5 takes two signs for one.
         outer, inner = (each.replace("%%", "%") for each in (part.file_name, part.dset_name))
-        if is_endless(part.vspace) and not is_endless(part.src_space):
+        if is_unlimited(part.vspace) and not is_unlimited(part.src_space):
             raise DataError(
                 f"{what} of {name} are in a series of datasets without an end; write {name} again "
                 f"with a mapping for each of them."
@@ -160,10 +160,10 @@ class Tables:
         key = holder.filename, outer, inner
         if key not in self._known:
             with (
-                _said_of(f"{what} of {name} are made of {inner} in {outer}:"),
-                self._elsewhere.opened(outer, holder, "HDF5_VDS_PREFIX") as file,
+                _prefixed(f"{what} of {name} are made of {inner} in {outer}:"),
+                self._linked.opened(outer, holder, "HDF5_VDS_PREFIX") as file,
             ):
-                found = self._elsewhere.dataset(file, inner)
+                found = self._linked.dataset(file, inner)
                 if found is None:
                     raise DataError("it has no such dataset; put it back.")
                 self._known[key] = self._whole(found, inner, None, n_deep + 1)
@@ -171,7 +171,7 @@ class Tables:
 
 
 @contextmanager
-def _said_of(what: str) -> Iterator[None]:
+def _prefixed(what: str) -> Iterator[None]:
     """Say of what an error is."""
     try:
         yield
@@ -211,7 +211,7 @@ def type_of(dataset: h5py.Dataset) -> str:
     return f"{_CLASSES.get(stored.get_class(), 'values')} of {8 * stored.get_size()} bits"
 
 
-def _need_values(dataset: h5py.Dataset, name: str) -> None:
+def _check_written(dataset: h5py.Dataset, name: str) -> None:
     """Refuse a dataset that was not written to its end: HDF5 would read the rest as zeros.
 
     That also bounds what a header can claim by what is in the file.
@@ -223,7 +223,7 @@ def _need_values(dataset: h5py.Dataset, name: str) -> None:
     if dataset.chunks:
         expected = math.prod(-(-n // c) for n, c in zip(dataset.shape, dataset.chunks, strict=True))
         written, unit = dataset.id.get_num_chunks(), "chunks"
-        _need_size(dataset, name)
+        _check_chunk_sizes(dataset, name)
     else:
         expected, written, unit = dataset.nbytes, dataset.id.get_storage_size(), "bytes"
     if written < expected:
@@ -233,7 +233,7 @@ def _need_values(dataset: h5py.Dataset, name: str) -> None:
         )
 
 
-def _need_size(dataset: h5py.Dataset, name: str) -> None:
+def _check_chunk_sizes(dataset: h5py.Dataset, name: str) -> None:
     """Refuse chunks that take more in the file than in memory, which only a bomb would.
 
     And those that take less though nothing made them smaller: HDF5 would read on in memory.
@@ -261,7 +261,7 @@ def _need_size(dataset: h5py.Dataset, name: str) -> None:
         )
 
 
-def _need_filters(dataset: h5py.Dataset, name: str) -> None:
+def _check_filters(dataset: h5py.Dataset, name: str) -> None:
     """Register the plugins that a dataset's filters need, or say what is wrong with these."""
     filters = filters_of(dataset)
     compressing = [label for code, label in filters if code not in _PLAIN_FILTERS]

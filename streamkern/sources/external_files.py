@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _MOST_LINKS = 16
 
 
-def need_plain_file(path: str | Path, name: str | None = None) -> None:
+def check_plain_file(path: str | Path, name: str | None = None) -> None:
     """Raise DataError if there is a pipe, a device or a socket, which nobody may ever answer."""
     try:
         mode = Path(path).stat().st_mode
@@ -35,7 +35,7 @@ def need_plain_file(path: str | Path, name: str | None = None) -> None:
         )
 
 
-class Elsewhere:
+class LinkedFiles:
     """Opens the other files that datasets of one file are in, and remembers them."""
 
     def __init__(self, path: str) -> None:
@@ -77,7 +77,7 @@ class Elsewhere:
         where = _found(name, Path(named_in.filename).absolute().parent, variable)
         if where is None:
             raise DataError(f"{name} does not exist; put it back.")
-        need_plain_file(where)
+        check_plain_file(where)
         try:
             file = h5py.File(where, "r", locking="best-effort")
         except OSError as error:

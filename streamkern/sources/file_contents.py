@@ -11,7 +11,7 @@ import h5py
 from streamkern.errors import DataError
 from streamkern.sources.dataset_checks import Tables, filters_of, is_text, kind_of, type_of
 from streamkern.sources.headers import matching, opened, undamaged
-from streamkern.sources.virtual_datasets import is_endless
+from streamkern.sources.virtual_datasets import is_unlimited
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -65,7 +65,7 @@ def _contents(dataset: h5py.Dataset, tables: Tables) -> Contents:
 
 def _shape(dataset: h5py.Dataset, tables: Tables) -> tuple[int, ...] | None:
     """Return the shape, or None where there are no values."""
-    if dataset.is_virtual and any(is_endless(each.vspace) for each in dataset.virtual_sources()):
+    if dataset.is_virtual and any(is_unlimited(each.vspace) for each in dataset.virtual_sources()):
         try:  # HDF5 would look for it in files that may be pipes
             tables.check(dataset, str(dataset.name))
         except DataError:

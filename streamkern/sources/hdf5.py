@@ -14,7 +14,7 @@ from streamkern.errors import DataError, ParameterError
 from streamkern.errors.urls import is_url
 from streamkern.sources.base import Segment, Shard, Source, rounding_of
 from streamkern.sources.headers import CHUNK_CACHE_BYTES, FileRows, describe_rows, matching
-from streamkern.sources.object_stores import StoredFile, side_by_side
+from streamkern.sources.object_stores import StoredFile, in_threads
 from streamkern.sources.range_file import FRONTS, HELD_BYTES, fetch_fronts
 from streamkern.sources.shard_reader import HDF5Labels, HDF5Reader, Piece
 
@@ -75,7 +75,7 @@ def open_hdf5(
         raise ParameterError(
             "storage_options are for URLs, but only paths are given; leave them out."
         )
-    named = side_by_side(matching, [(str(path), storage_options) for path in given])
+    named = in_threads(matching, [(str(path), storage_options) for path in given])
     names = [name for some in named for name in some]
     if not names:
         raise DataError("no files are named; give at least one.")
@@ -201,7 +201,7 @@ class HDF5Source(Source):
 
     def check_unchanged(self) -> None:
         """Raise DataError if a file is not what it was when it was described."""
-        same = side_by_side(FileRows.is_unchanged, [(file,) for file in self.files])
+        same = in_threads(FileRows.is_unchanged, [(file,) for file in self.files])
         for file, is_same in zip(self.files, same, strict=True):
             if not is_same:
                 raise DataError(f"{file.path} changed while it was in use; start again.")

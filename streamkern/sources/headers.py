@@ -16,7 +16,7 @@ import h5py
 from streamkern.errors import DataError
 from streamkern.errors.urls import is_url
 from streamkern.sources.dataset_checks import Tables, filters_of
-from streamkern.sources.external_files import need_plain_file
+from streamkern.sources.external_files import check_plain_file
 from streamkern.sources.object_stores import StoredFile, files_at
 from streamkern.sources.preprocessing import RECIPE, Recipe
 from streamkern.sources.range_file import RangeFile
@@ -126,11 +126,11 @@ def opened(
         if path.is_dir():
             raise DataError(f"{name or where} is a folder, not an HDF5 file; name the files in it.")
         path.stat()
-        need_plain_file(path, name)
+        check_plain_file(path, name)
         return h5py.File(path, "r", locking="best-effort", rdcc_nbytes=cache_bytes)
 
     try:
-        file = patiently(open_file, lambda error: error.errno in _PASSING)
+        file = with_retries(open_file, lambda error: error.errno in _PASSING)
     except OSError as error:
         why = _why_not_opened(error, lambda: h5py.is_hdf5(path))
         raise DataError(f"{name or where} {why}") from error
@@ -149,7 +149,7 @@ def _open_range(raw: RangeFile, cache_bytes: int) -> h5py.File:
     raise DataError(f"{raw} {why}")  # out of the handler, to take nothing along
 
 
-def patiently(read: Callable[[], T], passes: Callable[[OSError], bool]) -> T:
+def with_retries(read: Callable[[], T], passes: Callable[[OSError], bool]) -> T:
     """Return what a function reads, which is called again after errors that may pass."""
     for seconds in _WAITS:
         try:

@@ -38,7 +38,7 @@ class Prefetch:
         self._file = -1
         self._version: tuple[int, ...] = ()
         self._pool: ThreadPoolExecutor | None = None
-        self._wanted: dict[str, int] = {}
+        self._submitted_to: dict[str, int] = {}
 
     def __enter__(self) -> Self:
         """Open the file."""
@@ -56,7 +56,7 @@ class Prefetch:
         if self._file >= 0:
             os.close(self._file)
 
-    def left_alone(self) -> nullcontext[None]:
+    def idle(self) -> nullcontext[None]:
         """Do nothing while HDF5 reads nothing."""
         return nullcontext()
 
@@ -67,11 +67,11 @@ class Prefetch:
     def ready(self, first: int, last: int) -> None:
         """Ask for what is stored of the rows after first to last, and wait for nothing."""
         for dataset in self.datasets:
-            self._want(dataset, first, last + self.n_ahead)
+            self._submit(dataset, first, last + self.n_ahead)
 
-    def _want(self, dataset: h5py.Dataset, start: int, stop: int) -> None:
+    def _submit(self, dataset: h5py.Dataset, start: int, stop: int) -> None:
         """Ask for the stored bytes of rows of a dataset, once each and in order."""
-        start = max(start, self._wanted.get(dataset.name, start))
+        start = max(start, self._submitted_to.get(dataset.name, start))
         stop = min(stop, self.last_row)
         if self._file < 0 or start >= stop:
             return
@@ -88,7 +88,7 @@ class Prefetch:
                     if time.perf_counter() - begun < _SLOW_SECONDS:
                         return  # and look again at the next rows
                     self._pool = ThreadPoolExecutor(_AT_ONCE, "prefetch")
-        self._wanted[dataset.name] = stop
+        self._submitted_to[dataset.name] = stop
 
     def _read(self, offset: int, size: int) -> None:
         with suppress(OSError, OverflowError):  # HDF5 will meet it too, and say which rows it was

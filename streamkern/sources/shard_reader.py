@@ -15,7 +15,7 @@ from streamkern.errors import DataError
 from streamkern.runtime.timing import timed
 from streamkern.sources.base import Block, LabelColumn, LabelReader, Reader
 from streamkern.sources.dataset_checks import Tables, is_encoded, is_text
-from streamkern.sources.headers import OUTAGES, opened, patiently, undamaged
+from streamkern.sources.headers import OUTAGES, opened, undamaged, with_retries
 from streamkern.sources.label_columns import LABELS_AT_ONCE
 from streamkern.sources.object_stores import StoredFile
 from streamkern.sources.prefetch import Prefetch
@@ -99,7 +99,7 @@ class HDF5Reader(Reader):
                             self._read(dataset, piece, slice(row, stop), into[part])
                     row, filled = stop, part.stop
                     if filled == n_rows:
-                        with coming.left_alone():
+                        with coming.idle():
                             yield held.block(filled, place)
                         place, filled = place + filled, 0
                         held = next(memory)
@@ -167,7 +167,7 @@ def _read_rows(  # noqa: PLR0917
     for start in range(rows.start - rows.start % tall, rows.stop, tall):
         part = slice(max(start, rows.start), min(start + tall, rows.stop))
         try:
-            found.append(patiently(partial(read, part), lambda _: True))
+            found.append(with_retries(partial(read, part), lambda _: True))
         except (OSError, UnicodeDecodeError) as error:
             if leave_out is None or getattr(error, "errno", None) in OUTAGES:
                 is_coded = isinstance(error, UnicodeDecodeError)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamkern.sources.chunks import Stored, StoredRows, requests, stored_rows
+from streamkern.sources.chunks import ByteRange, StoredRows, requests, stored_rows
 
 N, P = 5000, 7
 STORED = {
@@ -103,7 +103,7 @@ PIECES = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 90)), min_size=1,
 def test_requests_ask_for_every_byte_once(gaps_and_sizes, most, gap):
     pieces, at = [], 0
     for row, (space, size) in enumerate(gaps_and_sizes):
-        pieces.append(Stored(row, row + 1, at + space, at + space + size))
+        pieces.append(ByteRange(row, row + 1, at + space, at + space + size))
         at += space + size
     asked = list(requests(iter(reversed(pieces)), most, gap))
     wanted = [byte for piece in pieces for byte in range(piece.start, piece.stop)]

@@ -22,7 +22,7 @@ from streamkern.sources import Shard, object_stores, range_file
 
 url, other = sys.argv[1:]
 file = h5py.File(other)
-asked = object_stores._asked
+asked = object_stores._request
 
 async def make_objects():
     return [[] for _ in range(2000)]
@@ -36,7 +36,7 @@ def ask(*arguments):
     return asked(*arguments)
 
 source = open_hdf5(url)
-object_stores._asked = ask
+object_stores._request = ask
 range_file._page.cache_clear()
 gc.set_threshold(100)
 were_on = [gc.isenabled() for block in source.reader(Shard(0, 0, 3000)).blocks(100)]

@@ -225,7 +225,7 @@ def test_what_a_reader_holds_is_bounded_and_in_the_plan(tmp_path, bucket, small_
 
     def ready(fetch, first, last):
         usual(fetch, first, last)
-        held = [future.result() for future in fetch._raw._coming.values()]
+        held = [future.result() for future in fetch._raw._futures.values()]
         most[0] = max(most[0], sum(map(len, held)))
 
     with pytest.MonkeyPatch.context() as patched:

@@ -68,7 +68,7 @@ def numbers(name: str, column: Any, missing: Sequence[str]) -> Floats:
         except pa.ArrowInvalid:
             column = _truth_values(name, column)
     elif not is_number(column.type) and not pa.types.is_null(column.type):
-        raise _unlike(name, "numbers", column)
+        raise _other_kind(name, "numbers", column)
     found: Floats = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return found
 
@@ -79,7 +79,7 @@ def _truth_values(name: str, column: Any) -> Any:
     others = compute.invert(compute.is_in(said, value_set=pa.array(["true", "false"])))
     if compute.any(compute.and_(others, column.is_valid())).as_py():
         odd = compute.invert(compute.match_substring_regex(column, NUMBER))
-        raise _unlike(name, "numbers", column.filter(odd.fill_null(False)))
+        raise _other_kind(name, "numbers", column.filter(odd.fill_null(False)))
     return compute.equal(said, "true")
 
 
@@ -103,10 +103,10 @@ def seconds(name: str, column: Any, missing: Sequence[str]) -> Floats:
         except pa.ArrowInvalid as error:
             odd = compute.invert(compute.match_substring_regex(column, TIME)).fill_null(False)
             unlike = column.filter(odd) if compute.any(odd).as_py() else column.drop_null()
-            raise _unlike(name, "dates or times", unlike) from error
+            raise _other_kind(name, "dates or times", unlike) from error
         column = compute.coalesce(plain, exact.cast(pa.timestamp("us")))
     elif not is_time(column.type) and not pa.types.is_null(column.type):
-        raise _unlike(name, "dates or times", column)
+        raise _other_kind(name, "dates or times", column)
     ticks = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
     found = ticks.cast(pa.float64(), safe=False)  # far from 1970 not to the microsecond
     since: Floats = found.to_numpy(zero_copy_only=False) / _MICROSECONDS
@@ -123,14 +123,14 @@ def places(name: str, column: Any, levels: Sequence[Any], missing: Sequence[str]
         nearest = rising[np.minimum(above, len(known) - 1)]
         return np.where(np.isnan(cells), -2, np.where(known[nearest] == cells, nearest, -1))
     if not is_text(column.type) and not pa.types.is_null(column.type):
-        raise _unlike(name, "text", column)
+        raise _other_kind(name, "text", column)
     cells = texts(column, missing)
     found = compute.index_in(cells, value_set=pa.array(levels, pa.string())).fill_null(-1)
     result: Array = compute.if_else(cells.is_valid(), found, -2).to_numpy(zero_copy_only=False)
     return result
 
 
-def _unlike(name: str, expected: str, column: Any) -> DataError:
+def _other_kind(name: str, expected: str, column: Any) -> DataError:
     """Return the error that says what else a column holds."""
     given = column.drop_null()
     found = f"has others, of type {column.type}"

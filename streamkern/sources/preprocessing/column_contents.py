@@ -33,7 +33,7 @@ _LEVEL_BYTES = 1 << 20
 _TRUTH = {"true", "false"}
 
 
-class Seen:
+class ColumnContents:
     """Counts of a column's cells, in memory that does not grow with the rows."""
 
     def __init__(
@@ -60,7 +60,7 @@ class Seen:
         self.level_bytes = 0
         self.has_too_many = False
         self.examples: dict[str, str] = {}
-        self.measured = _Measured()
+        self.measured = _Summary()
         is_known = self.is_text or self.is_time or is_number(kind) or is_coded
         if not is_known and str(kind) != "null":
             raise DataError(
@@ -158,9 +158,9 @@ class Seen:
         is_open = self.is_written and not self.as_categories
         return is_open and bool(self.levels) and {w.lower() for w in self.levels} <= _TRUTH
 
-    def measured_truth(self) -> _Measured:
+    def measured_truth(self) -> _Summary:
         """Return the measures of texts that say true and false, as 1 and 0."""
-        measured = _Measured()
+        measured = _Summary()
         values = [float(level.lower() == "true") for level in self.levels]
         measured.update(np.array(values), np.array(list(self.levels.values()), dtype=float))
         return measured
@@ -191,7 +191,7 @@ class Seen:
         return "numbers" if self.is_truth else what
 
 
-class _Measured:
+class _Summary:
     """Mean and range of numbers, by counts; of times also whether they differ within days."""
 
     def __init__(self) -> None:

@@ -121,24 +121,24 @@ def _filled(values: Floats, column: Numbers | Ordinal | Times, out: Array) -> in
     return int(absent.sum()) if column.fill is not None else 0
 
 
-def _need(condition: bool, what: str) -> None:
+def _require(condition: bool, what: str) -> None:
     if not condition:
         raise ValueError(what)
 
 
 def _check_common(column: Column, fill: Any, indicator: Any) -> None:
-    _need(isinstance(column.name, str), "a column without a name")
-    _need(isinstance(indicator, bool), f"indicator {indicator!r} of {column.name!r}")
+    _require(isinstance(column.name, str), "a column without a name")
+    _require(isinstance(indicator, bool), f"indicator {indicator!r} of {column.name!r}")
     is_finite = isinstance(fill, float) and np.isfinite(fill)
-    _need(fill is None or bool(is_finite), f"fill {fill!r} of {column.name!r}")
+    _require(fill is None or bool(is_finite), f"fill {fill!r} of {column.name!r}")
 
 
 def _check_levels(column: Categories | Ordinal) -> None:
     levels = column.levels
     kinds = {type(level) for level in levels} if isinstance(levels, tuple) else set()
-    _need(kinds in ({str}, {float}), f"levels of {column.name!r}")
-    _need(len(set(levels)) == len(levels), f"levels of {column.name!r} that repeat")
-    _need(kinds == {str} or bool(np.isfinite(levels).all()), f"levels of {column.name!r}")
+    _require(kinds in ({str}, {float}), f"levels of {column.name!r}")
+    _require(len(set(levels)) == len(levels), f"levels of {column.name!r} that repeat")
+    _require(kinds == {str} or bool(np.isfinite(levels).all()), f"levels of {column.name!r}")
 
 
 def level_name(level: str | float) -> str:
@@ -206,9 +206,9 @@ class Categories(Column):
     def check(self) -> None:
         """Raise ValueError unless all values are such as a recipe has."""
         _check_common(self, None, self.indicator)
-        _need(isinstance(self.pooled, bool), f"pooled {self.pooled!r} of {self.name!r}")
+        _require(isinstance(self.pooled, bool), f"pooled {self.pooled!r} of {self.name!r}")
         _check_levels(self)
-        _need(list(self.levels) == sorted(self.levels), f"levels of {self.name!r} out of order")
+        _require(list(self.levels) == sorted(self.levels), f"levels of {self.name!r} out of order")
 
     def in_words(self) -> str:
         """Say what the column becomes."""
@@ -238,7 +238,7 @@ class Ordinal(Column):
     def check(self) -> None:
         """Raise ValueError unless all values are such as a recipe has."""
         _check_common(self, self.fill, self.indicator)
-        _need(self.fill is not None, f"no fill of {self.name!r}")
+        _require(self.fill is not None, f"no fill of {self.name!r}")
         _check_levels(self)
 
     def in_words(self) -> str:
@@ -274,9 +274,9 @@ class Times(Column):
     def check(self) -> None:
         """Raise ValueError unless all values are such as a recipe has."""
         _check_common(self, self.fill, self.indicator)
-        _need(self.fill is not None, f"no fill of {self.name!r}")
+        _require(self.fill is not None, f"no fill of {self.name!r}")
         known = isinstance(self.periods, tuple) and set(self.periods) <= set(PERIODS)
-        _need(known and len(set(self.periods)) == len(self.periods), f"periods of {self.name!r}")
+        _require(known and len(set(self.periods)) == len(self.periods), f"periods of {self.name!r}")
 
     def in_words(self) -> str:
         """Say what the column becomes."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from streamkern.errors import DataError, ParameterError
 from streamkern.errors.formatting import listed
 from streamkern.sources.preprocessing.cells import MISSING, SINGLE_EXACT, is_number
-from streamkern.sources.preprocessing.column_contents import MOST_LEVELS, Seen
+from streamkern.sources.preprocessing.column_contents import MOST_LEVELS, ColumnContents
 from streamkern.sources.preprocessing.column_encoders import (
     Categories,
     Column,
@@ -87,12 +87,14 @@ def discover(
     CSV.
     """
     missing = MISSING if options.missing is None else tuple(options.missing)
-    seen: dict[str, Seen] = {}
+    seen: dict[str, ColumnContents] = {}
     for name, kind in zip(schema.names, schema.types, strict=True):
         if name in options.drop or name == options.weights:
             continue
         chosen = name in options.categorical or name in options.ordinal
-        seen[name] = Seen(name, kind, missing, as_categories=chosen, is_written=is_written)
+        seen[name] = ColumnContents(
+            name, kind, missing, as_categories=chosen, is_written=is_written
+        )
     for batch in batches(list(seen)):
         for name, column in seen.items():
             column.update(batch.column(name))
@@ -160,7 +162,7 @@ def recipe_of_frame(frame: Any, *, keep_missing: bool = False) -> Recipe | None:
     return None if recipe.is_plain or (are_numbers and keep_missing) else recipe
 
 
-def _column(seen: Seen, options: RecipeOptions) -> Column | str:
+def _column(seen: ColumnContents, options: RecipeOptions) -> Column | str:
     """Return what a column becomes, or why it is left out."""
     name, what, is_missing = seen.name, seen.what(), bool(seen.absent)
     if what == "nothing":
@@ -175,7 +177,7 @@ def _column(seen: Seen, options: RecipeOptions) -> Column | str:
     return Numbers(name, measured.mean, is_missing)
 
 
-def _categories(seen: Seen, options: RecipeOptions) -> Column | str:
+def _categories(seen: ColumnContents, options: RecipeOptions) -> Column | str:
     name, is_missing = seen.name, bool(seen.absent)
     if seen.has_too_many:
         return f"text with more than {MOST_LEVELS:,} values, or of great length"
@@ -214,7 +216,7 @@ def _number(name: str, level: str) -> float:
         ) from error
 
 
-def _labels(targets: Sequence[Seen]) -> tuple[str, ...] | None:
+def _labels(targets: Sequence[ColumnContents]) -> tuple[str, ...] | None:
     """Return the labels of a target of text, None where targets are numbers."""
     kinds = {column.name: column.what() for column in targets}
     for name, what in kinds.items():
