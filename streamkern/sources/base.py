@@ -49,21 +49,11 @@ class Segment(NamedTuple):
 
 @dataclass(frozen=True)
 class Block:
-    """Rows held in memory at once.
+    """Rows held in memory at once: X (rows, p), y (rows, q) and weights (rows,), or None for all 1.
 
-    Parameters
-    ----------
-    X : ndarray of shape (rows, p), real
-        May be overwritten once the block after the next is asked for, so that the next can be read
-        while this one is in use.
-    y : ndarray of shape (rows, q), float64
-        q is 0 where there is no target.
-    start : int
-        The place of the first row in the source.
-    weights : ndarray of shape (rows,), float64, optional
-        Sample weights, all 1 if there are none; a row of weight s counts as s equal rows.
-    rows : ndarray of shape (rows,), int, optional
-        The place of every row, where some were left out.
+    They start at row `start` of the source; `rows` has the place of every row where some were left
+    out.  X may be overwritten once the block after the next is asked for, so that the next can be
+    read while this one is in use.
     """
 
     X: Array

@@ -287,11 +287,6 @@ def _check_filters(dataset: h5py.Dataset, name: str) -> None:
             )
 
 
-def is_encoded(dataset: h5py.Dataset) -> bool:
-    """Say whether what is stored passes through filters, such as decompression."""
-    return dataset.chunks is not None and dataset.id.get_create_plist().get_nfilters() > 0
-
-
 def filters_of(dataset: h5py.Dataset) -> list[tuple[int, str]]:
     """Return the number and the name of every filter of a dataset."""
     properties = dataset.id.get_create_plist()

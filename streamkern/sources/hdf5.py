@@ -19,7 +19,7 @@ from streamkern.sources.range_file import FRONTS, HELD_BYTES, fetch_fronts
 from streamkern.sources.shard_reader import HDF5Labels, HDF5Reader, Piece
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from streamkern.sources.base import LabelColumn
 
@@ -230,9 +230,9 @@ def without_folders(data: dict[str, Any]) -> dict[str, Any]:
     """
     if data.get("folders") or "files" not in data:
         return data
-    return data | {"files": [file | _named(file["path"], file["parts"]) for file in data["files"]]}
-
-
-def _named(path: str, parts: Iterable[tuple[str, int, float]]) -> dict[str, Any]:
-    named = tuple((Path(part).name, size, time) for part, size, time in parts)
-    return {"path": path if is_url(path) else Path(path).name, "parts": named}
+    files = []
+    for file in data["files"]:
+        name = file["path"] if is_url(file["path"]) else Path(file["path"]).name
+        parts = tuple((Path(part).name, size, time) for part, size, time in file["parts"])
+        files.append(file | {"path": name, "parts": parts})
+    return data | {"files": files}

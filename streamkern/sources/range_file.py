@@ -98,9 +98,8 @@ class RangeFile(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Go to a place, and return it."""
-        self._position = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._position}.get(
-            whence, self.file.size
-        )
+        begin = {io.SEEK_SET: 0, io.SEEK_CUR: self._position}.get(whence, self.file.size)
+        self._position = begin + offset
         return self._position
 
     def tell(self) -> int:

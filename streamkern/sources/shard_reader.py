@@ -14,7 +14,7 @@ import numpy as np
 from streamkern.errors import DataError
 from streamkern.runtime.timing import timed
 from streamkern.sources.base import Block, LabelColumn, LabelReader, Reader
-from streamkern.sources.dataset_checks import Tables, is_encoded, is_text
+from streamkern.sources.dataset_checks import Tables, filters_of, is_text
 from streamkern.sources.headers import OUTAGES, opened, undamaged, with_retries
 from streamkern.sources.label_columns import LABELS_AT_ONCE
 from streamkern.sources.object_stores import StoredFile
@@ -86,7 +86,7 @@ class HDF5Reader(Reader):
                 _coming(where, self._tables(file, piece), piece, n_rows) as coming,
             ):
                 datasets = [
-                    (each, "decoding" if is_encoded(each) else "reading")
+                    (each, "decoding" if filters_of(each) else "reading")
                     for each in coming.datasets
                 ]
                 row = piece.start

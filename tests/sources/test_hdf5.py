@@ -124,22 +124,6 @@ def test_datasets_are_found_by_the_names_given(tmp_path):
     np.testing.assert_array_equal(read[1][:, 0], X[:, 1])
 
 
-def test_a_virtual_dataset_reads_as_the_files_it_names(tmp_path):
-    parts = [table(n, seed=n) for n in (20, 30, 11)]
-    layout = h5py.VirtualLayout((61, 3), "f4")
-    start = 0
-    for i, part in enumerate(parts):
-        path = store(tmp_path / f"{i}.h5", part)
-        layout[start : start + len(part)] = h5py.VirtualSource(path, "X", part.shape)
-        start += len(part)
-    with h5py.File(tmp_path / "all.h5", "w") as file:
-        file.create_virtual_dataset("X", layout)
-        file["y"] = np.arange(61)
-    source = open_hdf5(tmp_path / "all.h5")
-    np.testing.assert_array_equal(together(source, 25)[0], np.concatenate(parts))
-    assert source.describe()["files"][0]["storage"] == "virtual"
-
-
 def test_a_virtual_dataset_whose_file_is_missing_is_refused_not_read_as_zeros(tmp_path):
     part = store(tmp_path / "part.h5", table(60))
     layout = h5py.VirtualLayout((60, 3), "f4")
@@ -325,18 +309,6 @@ def test_a_file_cut_short_is_refused(tmp_path, tenth):
     path.write_bytes(whole[: len(whole) * tenth // 10])
     with pytest.raises(DataError, match=r"truncated HDF5 file.*copy it again"):
         open_hdf5(path)
-
-
-def test_damage_inside_a_chunk_is_an_error_that_names_the_rows(tmp_path):
-    path = tmp_path / "a.h5"
-    store(path, table(100), chunks=(10, 3), fletcher32=True)
-    with h5py.File(path) as file:
-        place = file["X"].id.get_chunk_info(3).byte_offset
-    with path.open("r+b") as raw:
-        raw.seek(place)
-        raw.write(b"\xff\xff\xff\xff")
-    with pytest.raises(DataError, match=r"a\.h5: rows 30 to 40 of /X cannot be read"):
-        together(open_hdf5(path, y=None), block_rows=10)
 
 
 @pytest.mark.parametrize("left", [1, 20, 49])  # h5py repeats one row into as many as are asked

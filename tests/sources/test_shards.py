@@ -76,6 +76,11 @@ def test_asking_for_whole_chunks_gives_exactly_those(n, chunk, n_rows):
     assert sizes == [whole] * (n // whole) + [n % whole] * bool(n % whole)
 
 
+def test_the_last_shards_become_smaller_in_whole_steps():
+    sizes = [shard.n_rows for shard in Cuts([(1000, 1)]).shards(200, 50)]
+    assert sizes == [200, 200, 150, 100, *[50] * 7]
+
+
 def test_small_files_share_a_shard():
     assert Cuts([(10, 4)] * 5).shards(25) == (Shard(0, 0, 24), Shard(1, 24, 48), Shard(2, 48, 50))
 

@@ -99,6 +99,7 @@ def test_columns_that_no_mapping_names_are_refused(folder):
 def test_a_part_whose_dataset_is_smaller_now_is_refused(folder, rows):
     path = virtual(folder / "v.h5", A, B)
     np.testing.assert_array_equal(read(path), rows[0])
+    assert streamkern.open_hdf5(path).describe()["files"][0]["storage"] == "virtual"
     store(folder / "b.h5", np.ones((19, 3)), np.ones(19))
     assert "rows 40 to 60 of X are not as many as X in b.h5 has with its shape" in refused(path)
 

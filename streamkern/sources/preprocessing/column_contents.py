@@ -52,6 +52,8 @@ class ColumnContents:
         is_coded = hasattr(kind, "index_type") and (self.is_text or is_number(values))
         self.as_categories = as_categories or is_coded
         self.is_written = is_written and self.is_text
+        # Texts may be how numbers and times are written.
+        self._is_open = self.is_written and not self.as_categories
         self.is_time = is_time(kind)
         self.is_ordered = is_coded and bool(kind.ordered)
         self.ranked: list[Any] | None = None
@@ -88,8 +90,7 @@ class ColumnContents:
     def _update_texts(self, cells: Any) -> None:
         self.absent += cells.null_count
         present = cells.drop_null()
-        is_open = self.is_written and not self.as_categories
-        if is_open and not self.levels and "times" not in self.examples:
+        if self._is_open and not self.levels and "times" not in self.examples:
             try:  # most columns of most tables
                 found = present.cast(pa.float64())
             except pa.ArrowInvalid:
@@ -99,7 +100,7 @@ class ColumnContents:
                 return
         counted = present.value_counts()
         values, counts = counted.field("values"), counted.field("counts")
-        if is_open:
+        if self._is_open:
             is_number_, is_time_ = _matches(values, NUMBER), _matches(values, TIME)
             rest = ~(is_number_ | is_time_)
             for what, chosen, read in (
@@ -155,8 +156,7 @@ class ColumnContents:
     @property
     def is_truth(self) -> bool:
         """Whether all texts say true or false."""
-        is_open = self.is_written and not self.as_categories
-        return is_open and bool(self.levels) and {w.lower() for w in self.levels} <= _TRUTH
+        return self._is_open and bool(self.levels) and {w.lower() for w in self.levels} <= _TRUTH
 
     def measured_truth(self) -> _Summary:
         """Return the measures of texts that say true and false, as 1 and 0."""

@@ -87,25 +87,25 @@ def discover(
     CSV.
     """
     missing = MISSING if options.missing is None else tuple(options.missing)
-    seen: dict[str, ColumnContents] = {}
+    contents: dict[str, ColumnContents] = {}
     for name, kind in zip(schema.names, schema.types, strict=True):
         if name in options.drop or name == options.weights:
             continue
         chosen = name in options.categorical or name in options.ordinal
-        seen[name] = ColumnContents(
+        contents[name] = ColumnContents(
             name, kind, missing, as_categories=chosen, is_written=is_written
         )
-    for batch in batches(list(seen)):
-        for name, column in seen.items():
+    for batch in batches(list(contents)):
+        for name, column in contents.items():
             column.update(batch.column(name))
     is_mixed = options.encodes or any(
         column.what() in ("text", "times") or (column.absent and name not in targets)
-        for name, column in seen.items()
+        for name, column in contents.items()
     )
     columns: list[Column] = []
     left_out = dict.fromkeys(options.drop, "dropped")
     single = True
-    for name, column in seen.items():
+    for name, column in contents.items():
         if name in targets:
             continue
         if not is_mixed:
@@ -125,7 +125,7 @@ def discover(
     return Recipe(
         columns=tuple(columns),
         targets=tuple(targets),
-        labels=_labels([seen[name] for name in targets]),
+        labels=_labels([contents[name] for name in targets]),
         weights=options.weights,
         left_out=left_out,
         missing=missing,
@@ -162,14 +162,14 @@ def recipe_of_frame(frame: Any, *, keep_missing: bool = False) -> Recipe | None:
     return None if recipe.is_plain or (are_numbers and keep_missing) else recipe
 
 
-def _column(seen: ColumnContents, options: RecipeOptions) -> Column | str:
+def _column(contents: ColumnContents, options: RecipeOptions) -> Column | str:
     """Return what a column becomes, or why it is left out."""
-    name, what, is_missing = seen.name, seen.what(), bool(seen.absent)
+    name, what, is_missing = contents.name, contents.what(), bool(contents.absent)
     if what == "nothing":
         return "no values"
     if what == "text":
-        return _categories(seen, options)
-    measured = seen.measured_truth() if seen.is_truth else seen.measured
+        return _categories(contents, options)
+    measured = contents.measured_truth() if contents.is_truth else contents.measured
     if measured.least == measured.most and not is_missing:
         return "one value"
     if what == "times":
@@ -177,14 +177,14 @@ def _column(seen: ColumnContents, options: RecipeOptions) -> Column | str:
     return Numbers(name, measured.mean, is_missing)
 
 
-def _categories(seen: ColumnContents, options: RecipeOptions) -> Column | str:
-    name, is_missing = seen.name, bool(seen.absent)
-    if seen.has_too_many:
+def _categories(contents: ColumnContents, options: RecipeOptions) -> Column | str:
+    name, is_missing = contents.name, bool(contents.absent)
+    if contents.has_too_many:
         return f"text with more than {MOST_LEVELS:,} values, or of great length"
-    levels = seen.numbered_levels()
+    levels = contents.numbered_levels()
     ranked: Sequence[Any] = options.ordinal.get(name, ())
-    if not ranked and seen.is_ordered:
-        ranked = seen.ranked or ()
+    if not ranked and contents.is_ordered:
+        ranked = contents.ranked or ()
     if ranked:
         if isinstance(next(iter(levels)), float):
             ranked = [_number(name, level) for level in ranked]
@@ -194,12 +194,12 @@ def _categories(seen: ColumnContents, options: RecipeOptions) -> Column | str:
                 f"column {name!r} has {level_name(unknown[0])!r}, which its order "
                 f"({', '.join(map(level_name, ranked))}) does not name; name every category."
             )
-        mean = sum(places[level] * count for level, count in levels.items()) / seen.present
+        mean = sum(places[level] * count for level, count in levels.items()) / contents.present
         return Ordinal(name, tuple(ranked), float(mean), is_missing)
     if len(levels) == 1 and not is_missing:
         return "one value"
-    if len(levels) > max(options.max_levels, seen.present // 2):
-        return f"{len(levels):,} values in {seen.present:,} rows tell rows apart, not kinds"
+    if len(levels) > max(options.max_levels, contents.present // 2):
+        return f"{len(levels):,} values in {contents.present:,} rows tell rows apart, not kinds"
     pooled = len(levels) > options.max_levels
     if pooled:
         by_count = sorted(levels, key=lambda level: (-levels[level], level))
