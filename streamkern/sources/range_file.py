@@ -88,22 +88,10 @@ class RangeFile(io.RawIOBase):
         if failure is not None:
             raise DataError(f"{self.file} {failure}") from None
 
-    def seekable(self) -> bool:
-        """Say yes."""
-        return True
-
-    def readable(self) -> bool:
-        """Say yes."""
-        return True
-
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Go to a place, and return it."""
         begin = {io.SEEK_SET: 0, io.SEEK_CUR: self._position}.get(whence, self.file.size)
         self._position = begin + offset
-        return self._position
-
-    def tell(self) -> int:
-        """Return the place of the next byte."""
         return self._position
 
     def readinto(self, buffer: Any) -> int:
@@ -143,8 +131,8 @@ class RangeFile(io.RawIOBase):
         page = _page(self.file.target, self.file.size, number)
         return memoryview(page)[within : within + size]
 
-    def ask(self, pool: ThreadPoolExecutor, start: int, stop: int) -> None:
-        """Begin to fetch some bytes, and keep them until they are let go."""
+    def request(self, pool: ThreadPoolExecutor, start: int, stop: int) -> None:
+        """Begin to fetch some bytes, and keep them until they are released."""
         stop = min(stop, self.file.size)
         if start not in self._futures and start < stop:
             insort(self._starts, start)
@@ -212,7 +200,7 @@ class Fetch:
         while self._next < min(self._last, last) or (
             self._next < self._last and held < _AHEAD_BYTES
         ):
-            held += self._ask(self._next, min(self.until(self._next), self._last))
+            held += self._request(self._next, min(self.until(self._next), self._last))
         for piece in self._held:
             if piece.first < last:
                 try:
@@ -221,16 +209,16 @@ class Fetch:
                     what = f"rows {first:,} to {last:,}"
                     raise DataError(f"{self._raw.file}, {what}, {error}") from error
 
-    def _ask(self, first: int, last: int) -> int:
-        """Ask for what is stored of some rows and was not asked for, and return how many bytes."""
-        asked = 0
+    def _request(self, first: int, last: int) -> int:
+        """Request what is stored of some rows and was not requested, and return how many bytes."""
+        requested = 0
         for i, table in enumerate(self._tables):
             begin = max(first, self._requested_to[i])
             if begin < last:
                 self._requested_to[i] = table.ends(last)
                 for piece in requests(table.between(begin, last), _REQUEST_BYTES, _GAP_BYTES):
-                    self._raw.ask(self._pool, piece.start, piece.stop)
+                    self._raw.request(self._pool, piece.start, piece.stop)
                     self._held.append(piece)
-                    asked += piece.stop - piece.start
+                    requested += piece.stop - piece.start
         self._next = last
-        return asked
+        return requested
