@@ -6,6 +6,25 @@ import dask
 import h5py
 import numpy as np
 
+N, P = 5000, 7
+STORED = {
+    "contiguous": {},
+    "chunks": {"chunks": (512, P)},
+    "chunks of columns": {"chunks": (300, 3)},
+    "gzip": {"chunks": (512, P), "compression": "gzip", "shuffle": True},
+    "one chunk": {"chunks": (N, P)},
+    "many chunks": {"chunks": (16, P)},
+}
+
+
+def write(path, n=N, seed=0, libver="earliest", userblock=0, **stored):
+    """Write X (n, P), stored so, and y in chunks."""
+    X = np.random.default_rng(seed).standard_normal((n, P)).astype("f4")
+    with h5py.File(path, "w", libver=libver, userblock_size=userblock) as file:
+        file.create_dataset("X", data=X, **stored)
+        file.create_dataset("y", data=np.sin(X[:, 0]) + X[:, 1], chunks=(min(n, 700),))
+    return path
+
 
 def store(path, X, y=None, *, x_name="X", y_name="y", **options):
     with h5py.File(path, "w") as file:

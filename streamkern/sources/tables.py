@@ -10,6 +10,7 @@ import numpy as np
 from streamkern.errors import DataError
 from streamkern.errors.formatting import listed
 from streamkern.runtime.memory import available_bytes, in_words
+from streamkern.sources.preprocessing import discover
 from streamkern.sources.preprocessing.arrow import csv, pa
 from streamkern.sources.preprocessing.cells import SINGLE_EXACT, is_number
 from streamkern.sources.table_batches import (
@@ -18,6 +19,7 @@ from streamkern.sources.table_batches import (
     checked_ending,
     csv_opener,
     not_numbers,
+    open_batches,
     opened_parquet,
     reading,
 )
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from streamkern._typing import Array
+    from streamkern.sources.preprocessing import Recipe, RecipeOptions
 
 _PIECE_BYTES = 4 << 20
 
@@ -42,11 +45,31 @@ class Table(NamedTuple):
 def open_table(source: Path, targets: Sequence[str] | None) -> Table:
     """Open a file according to its ending; parameters as in `streamkern.convert`."""
     ending = checked_ending(source, _READERS)
-    check_targets(targets)
+    _check_targets(targets)
     return _READERS[ending](source, targets)
 
 
-def check_targets(targets: Sequence[str] | None) -> None:
+def discover_table(source: Path, targets: Sequence[str] | None, options: RecipeOptions) -> Recipe:
+    """Return the recipe of a table, from a pass over its rows."""
+    _check_targets(targets)
+    batches = open_batches(source, header=options.header)
+    names = [name for name in batches.schema.names if name not in options.drop]
+    for name in options.named():
+        if name not in batches.schema.names or name in (targets or ()):
+            what = "is a target" if name in (targets or ()) else "is no column"
+            raise DataError(
+                f"{name!r} {what} of {source}; its columns are {', '.join(names[:20])}."
+            )
+    split_columns(source, names, targets)
+    try:
+        return discover(
+            batches.schema, batches.read, targets or (), options, is_written=batches.is_written
+        )
+    except DataError as error:
+        raise DataError(f"{source}: {error}") from error
+
+
+def _check_targets(targets: Sequence[str] | None) -> None:
     """Raise DataError if a target is named twice."""
     if targets and len(set(targets)) < len(targets):
         raise DataError(f"--target names {', '.join(targets)}; name every target once.")

@@ -5,25 +5,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rows_read import STORED, N, P, write
 
 from streamkern.sources.chunks import ByteRange, StoredRows, requests, stored_rows
-
-N, P = 5000, 7
-STORED = {
-    "contiguous": {},
-    "chunks": {"chunks": (512, P)},
-    "chunks of columns": {"chunks": (300, 3)},
-    "gzip": {"chunks": (512, P), "compression": "gzip", "shuffle": True},
-    "one chunk": {"chunks": (N, P)},
-    "many chunks": {"chunks": (3, P)},
-}
-
-
-def write(path, libver="earliest", userblock=0, **stored):
-    values = np.random.default_rng(0).standard_normal((N, P)).astype("f4")
-    with h5py.File(path, "w", libver=libver, userblock_size=userblock) as file:
-        file.create_dataset("X", data=values, **stored)
-    return path
 
 
 def ranges(pieces):
@@ -47,7 +31,7 @@ def stored(X, first, last):
 @pytest.mark.parametrize("libver", ["earliest", "latest"])
 @pytest.mark.parametrize("name", STORED)
 def test_the_bytes_of_rows_are_those_that_hdf5_says(tmp_path, name, libver):
-    path = write(tmp_path / "a.h5", libver, userblock=512, **STORED[name])
+    path = write(tmp_path / "a.h5", libver=libver, userblock=512, **STORED[name])
     with h5py.File(path) as file:
         X = file["X"]
         for first, last in ((0, N), (1000, 1001), (1000, 2048), (4999, N)):

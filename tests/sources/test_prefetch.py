@@ -7,28 +7,12 @@ import time
 import h5py
 import numpy as np
 import pytest
+from rows_read import STORED, N, P, write
 
 from streamkern import open_hdf5
 from streamkern.sources import Shard, prefetch
 from streamkern.sources.chunks import StoredRows
 from streamkern.sources.prefetch import Prefetch
-
-N, P = 5000, 7
-STORED = {
-    "contiguous": {},
-    "chunks": {"chunks": (512, P)},
-    "chunks of columns": {"chunks": (300, 3)},
-    "gzip": {"chunks": (512, P), "compression": "gzip", "shuffle": True},
-    "one chunk": {"chunks": (N, P)},
-}
-
-
-def write(path, **stored):
-    rng = np.random.default_rng(0)
-    with h5py.File(path, "w") as file:
-        file.create_dataset("X", data=rng.standard_normal((N, P)).astype("f4"), **stored)
-        file.create_dataset("y", data=rng.standard_normal(N), chunks=(700,))
-    return path
 
 
 class SlowReads:

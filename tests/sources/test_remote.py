@@ -14,6 +14,7 @@ from threading import Thread
 import h5py
 import numpy as np
 import pytest
+from rows_read import STORED, N, P, write
 from rows_read import together as read_together
 from servers import (
     KEY,
@@ -30,16 +31,6 @@ from streamkern import open_hdf5
 from streamkern.errors import DataError, ParameterError
 from streamkern.parameters.plan import plan_fit
 from streamkern.sources import Shard, object_stores, range_file
-
-N, P = 6000, 7
-STORED = {
-    "contiguous": {},
-    "chunks": {"chunks": (512, P)},
-    "chunks of columns": {"chunks": (300, 3)},
-    "gzip": {"chunks": (512, P), "compression": "gzip", "shuffle": True},
-    "one chunk": {"chunks": (N, P)},
-    "many chunks": {"chunks": (16, P)},
-}
 
 
 @pytest.fixture(scope="module")
@@ -59,15 +50,6 @@ def small_pieces(monkeypatch):
     monkeypatch.setattr(range_file, "_STEP_BYTES", 8 << 10)
     monkeypatch.setattr(range_file, "_REQUEST_BYTES", 4 << 10)
     monkeypatch.setattr(range_file, "_AHEAD_BYTES", 32 << 10)
-
-
-def write(path, n=N, seed=0, libver="earliest", userblock=0, **stored):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, P)).astype("f4")
-    with h5py.File(path, "w", libver=libver, userblock_size=userblock) as file:
-        file.create_dataset("X", data=X, **stored)
-        file.create_dataset("y", data=np.sin(X[:, 0]) + X[:, 1], chunks=(min(n, 700),))
-    return path
 
 
 def together(source, shard_rows=2000, block_rows=999):
