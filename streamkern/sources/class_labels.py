@@ -1,4 +1,4 @@
-"""Labels of any kind, and the classes that they name."""
+"""Class labels of any kind, and the classes that they name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a dataset holds numbers, can be decoded and was written to its end, in all its files."""
+"""Checks of datasets: they hold numbers, can be decoded and were written to their end."""
 
 from __future__ import annotations
 

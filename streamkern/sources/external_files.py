@@ -1,4 +1,4 @@
-"""Other files that rows are read from, through links or virtual datasets, found before HDF5 looks.
+"""External links: other files that rows are read from, found before HDF5 looks for them.
 
 HDF5 opens whatever a link or a virtual dataset names, and waits for ever where that is a pipe.
 """

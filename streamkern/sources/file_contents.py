@@ -1,4 +1,4 @@
-"""What an HDF5 file holds, dataset by dataset, read from its headers alone."""
+"""Contents of an HDF5 file: its datasets, read from headers alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the headers of HDF5 files say, checked before any row is read."""
+"""Headers of HDF5 files: opened, and checked before any row is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows with labels, as targets of +1 and -1: one class against the rest."""
+"""One-vs-rest targets: labels of rows as +1 and -1."""
 
 from __future__ import annotations
 

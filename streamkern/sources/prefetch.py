@@ -1,4 +1,4 @@
-"""Bytes that are soon read, asked for side by side, where storage takes long to answer.
+"""Prefetching: coming bytes are requested in parallel where storage answers slowly.
 
 HDF5 reads one chunk after the other, and one at a time in a process.  Bytes that were read before
 are where the operating system keeps them, so that it need not wait for each.

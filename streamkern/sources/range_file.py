@@ -1,4 +1,4 @@
-"""Files in stores as HDF5 reads them: from bytes that were asked for before, and from pages.
+"""Range reads: HDF5 reads files in stores from bytes requested before, and from pages.
 
 HDF5 holds a lock on all files of the process while it waits for bytes.  So the stored bytes of rows
 are fetched without it, many requests side by side and well ahead of the rows in use, and HDF5 finds

@@ -1,4 +1,4 @@
-"""Reading on another thread, so that the next block is there when the present one is done."""
+"""Read-ahead: another thread reads the next block while the present one is in use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rows an error of a pass is about."""
+"""Rows in errors: which rows an error of a pass is about."""
 
 from __future__ import annotations
 

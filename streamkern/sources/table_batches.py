@@ -1,4 +1,4 @@
-"""CSV and Parquet files, a piece of rows at a time, whatever their columns hold."""
+"""Batches of rows of CSV and Parquet files, whatever their columns hold."""
 
 from __future__ import annotations
 

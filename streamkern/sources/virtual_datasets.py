@@ -1,4 +1,4 @@
-"""Which part of a virtual dataset is made of which part of another dataset."""
+"""Virtual datasets: which part is made of which part of another dataset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the cells of one column hold, gathered a piece of the table at a time."""
+"""Column statistics: what the cells of one column hold, for type inference."""
 
 from __future__ import annotations
 

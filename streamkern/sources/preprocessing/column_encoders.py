@@ -1,4 +1,4 @@
-"""What columns of a table become: numbers, categories one by one or in order, times."""
+"""Column encoders: numbers, one-hot and ordinal categories, times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A recipe found in a table: one pass over its rows, and rules."""
+"""Type inference: the recipe of a table, from one pass over its rows."""
 
 from __future__ import annotations
 

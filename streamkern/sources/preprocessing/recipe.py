@@ -1,4 +1,4 @@
-"""How the rows of a table become inputs and targets, as one value that a file can hold."""
+"""Recipe: how rows of a table become inputs and targets, as one value that a file can hold."""
 
 from __future__ import annotations
 
