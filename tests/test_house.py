@@ -51,6 +51,7 @@ ALLOWED = {
         "models/searching.py",
         "sources/arrays.py",
         "sources/label_columns.py",
+        "sources/labelled_source.py",
         "sources/lazy.py",
         "cli/compute_place.py",
     ),

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.sources.arrays import as_rows
-from streamkern.sources.lazy import is_dask_array, is_lazy, once
-from streamkern.sources.numeric import as_table
+from streamkern.sources.lazy import as_table, is_dask_array, is_lazy, once
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import DataError
-from streamkern.sources.numeric import as_table
+from streamkern.sources.lazy import as_table
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats

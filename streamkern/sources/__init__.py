@@ -3,7 +3,6 @@
 from streamkern.sources.arrays import ArraySource, as_source, labelled_rows
 from streamkern.sources.base import Block, Reader, Shard, Source
 from streamkern.sources.class_labels import Classes
-from streamkern.sources.derived_rows import DerivedSource
 from streamkern.sources.hdf5 import HDF5Source, open_hdf5
 from streamkern.sources.labelled_source import LabelledSource
 from streamkern.sources.read_ahead import reading_ahead
@@ -12,7 +11,6 @@ __all__ = [
     "ArraySource",
     "Block",
     "Classes",
-    "DerivedSource",
     "HDF5Source",
     "LabelledSource",
     "Reader",

@@ -1,4 +1,4 @@
-"""Shards, blocks, and what every source of rows offers."""
+"""Sources of rows: the interface, and the shards and blocks that rows are read in."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from streamkern._typing import Array, Floats
-    from streamkern.sources.label_columns import LabelColumn
 
 # As soon as no more than so many shards are left, these become smaller.
 _LAST_SHARDS = 4
@@ -50,21 +49,11 @@ class Segment(NamedTuple):
 
 @dataclass(frozen=True)
 class Block:
-    """Rows held in memory at once.
+    """Rows held in memory at once: X (rows, p), y (rows, q) and weights (rows,), or None for all 1.
 
-    Parameters
-    ----------
-    X : ndarray of shape (rows, p), real
-        May be overwritten once the block after the next is asked for, so that the next can be read
-        while this one is in use.
-    y : ndarray of shape (rows, q), float64
-        q is 0 where there is no target.
-    start : int
-        The place of the first row in the source.
-    weights : ndarray of shape (rows,), float64, optional
-        Sample weights, all 1 if there are none; a row of weight s counts as s equal rows.
-    rows : ndarray of shape (rows,), int, optional
-        The place of every row, where some were left out.
+    They start at row `start` of the source; `rows` has the place of every row where some were left
+    out.  X may be overwritten once the block after the next is asked for, so that the next can be
+    read while this one is in use.
     """
 
     X: Array
@@ -92,13 +81,7 @@ class Block:
         return finite
 
     def counting(self) -> Block:
-        """Return the rows that count, which are all but those of weight 0, whatever they hold.
-
-        Raises
-        ------
-        DataError
-            If a weight is negative.
-        """
+        """Return the rows that count, which are all but those of weight 0, whatever they hold."""
         if self.weights is None:
             return self
         negative = np.flatnonzero(self.weights < 0)
@@ -130,6 +113,34 @@ class Reader(ABC):
     @abstractmethod
     def blocks(self, n_rows: int) -> Iterator[Block]:
         """Yield the shard's rows in order, in blocks of `n_rows`."""
+
+
+class LabelReader(ABC):
+    """Reads the labels of one shard; small enough to be sent to a worker, and opened there."""
+
+    @abstractmethod
+    def parts(self) -> Iterator[Array]:
+        """Yield the shard's labels in order, some at a time."""
+
+
+class LabelColumn(ABC):
+    """One label a row, of any kind."""
+
+    @abstractmethod
+    def reader(self, shard: Shard) -> Any:
+        """Return a `LabelReader` of the shard, or a Dask task that makes one."""
+
+    def tolerant(self) -> LabelColumn:
+        """Return the same labels, with None for those that are stored but cannot be read."""
+        return self
+
+    def token(self) -> str | None:
+        """Return what stands for all values, or None where reading them all takes too long."""
+        return None
+
+    def describe(self) -> dict[str, Any]:
+        """Return where the labels are, as plain JSON values."""
+        return {}
 
 
 class Source(ABC):
@@ -196,13 +207,7 @@ class Source(ABC):
         return None
 
     def labelled(self) -> tuple[Source, LabelColumn]:
-        """Return the inputs without targets, and the targets as labels of classes.
-
-        Raises
-        ------
-        DataError
-            If there is nothing that could be one label a row.
-        """
+        """Return the inputs without targets, and the targets as labels of classes."""
         raise DataError(
             "a classifier needs labels, but these rows have none; give them with y, or open files "
             "with labels=True."

@@ -1,4 +1,4 @@
-"""Which bytes of a file hold which rows of a dataset, from an index that is read once."""
+"""Index of storage chunks: which bytes of a file hold which rows, read once in a process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _KEPT = 32
 
 
-class Stored(NamedTuple):
+class ByteRange(NamedTuple):
     """Bytes start to stop of a file, which hold rows first to last of a dataset, or parts of them.
 
     The row and the byte at the end are those after it.
@@ -31,18 +31,7 @@ class Stored(NamedTuple):
 
 
 class StoredRows(NamedTuple):
-    """Where the rows of a dataset are stored.
-
-    Parameters
-    ----------
-    tall : int
-        Rows that are stored, and read, together.
-    rows, starts, sizes : ndarray of shape (chunks,), int
-        Of every chunk the first row and the bytes, in the order of rows; empty where it is not
-        chunked.
-    origin, row_bytes : int
-        The first byte, and the bytes of a row, where it is not chunked.
-    """
+    """Where the rows of a dataset are stored."""
 
     tall: int
     rows: Array
@@ -72,15 +61,15 @@ class StoredRows(NamedTuple):
         """Return the end of the chunks that hold the row before this one."""
         return -(-row // self.tall) * self.tall
 
-    def between(self, first: int, last: int) -> Iterator[Stored]:
+    def between(self, first: int, last: int) -> Iterator[ByteRange]:
         """Yield what is stored of rows first to last, in the order of rows."""
         if self.row_bytes:
             start, stop = (self.origin + row * self.row_bytes for row in (first, last))
-            yield Stored(first, last, start, stop)
+            yield ByteRange(first, last, start, stop)
         begin, end = np.searchsorted(self.rows, (first - first % self.tall, last)).tolist()
         for i in range(begin, end):
             row, start, size = int(self.rows[i]), int(self.starts[i]), int(self.sizes[i])
-            yield Stored(row, row + self.tall, start, start + size)
+            yield ByteRange(row, row + self.tall, start, start + size)
 
 
 _known: dict[tuple[Hashable, str], StoredRows] = {}
@@ -98,22 +87,14 @@ def stored_rows(file: Hashable, dataset: h5py.Dataset) -> StoredRows:
     return found
 
 
-def requests(pieces: Iterator[Stored], most: int, gap: int) -> Iterator[Stored]:
-    """Yield the same bytes in pieces of at most so many, those close to each other together.
-
-    Parameters
-    ----------
-    pieces : iterator of Stored
-    most : int
-    gap : int
-        Bytes between two pieces that may be read along with them.
-    """
-    open_: Stored | None = None
+def requests(pieces: Iterator[ByteRange], most: int, gap: int) -> Iterator[ByteRange]:
+    """Yield the same bytes in pieces of at most so many, those close to each other together."""
+    open_: ByteRange | None = None
     for piece in sorted(pieces, key=lambda piece: piece.start):
         if open_ is not None:
             if 0 <= piece.start - open_.stop <= gap and piece.stop - open_.start <= most:
                 ends = min(open_.first, piece.first), max(open_.last, piece.last)
-                open_ = Stored(*ends, open_.start, piece.stop)
+                open_ = ByteRange(*ends, open_.start, piece.stop)
                 continue
             yield open_
             open_ = None

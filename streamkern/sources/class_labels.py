@@ -1,4 +1,4 @@
-"""Labels of any kind, and the classes that they name."""
+"""Class labels of any kind, and the classes that they name."""
 
 from __future__ import annotations
 
@@ -28,27 +28,15 @@ _NAMED = 5
 
 @dataclass(frozen=True)
 class Classes:
-    """Different labels in ascending order, as scikit-learn's `classes_`.
-
-    Parameters
-    ----------
-    values : ndarray of shape (K,)
-        Text, bytes, booleans, integers, or floats that are whole.
-    """
+    """Different labels in ascending order, as scikit-learn's `classes_`."""
 
     values: Array
 
     @classmethod
     def of(cls, labels: Any) -> Classes:
-        """Return the classes among labels (n,), those that are missing left out.
-
-        Raises
-        ------
-        DataError
-            If the labels are of no kind that names classes, or of too many different values.
-        """
+        """Return the classes among labels (n,), those that are missing left out."""
         values, missing = plain_labels(labels)
-        return cls(_few(np.unique(values[~missing])))
+        return cls(_check_count(np.unique(values[~missing])))
 
     def __len__(self) -> int:
         return len(self.values)
@@ -70,25 +58,20 @@ class Classes:
             return other
         if not len(other):
             return self
-        values = _alike(other.values, self.values)
-        return Classes(_few(np.union1d(self.values, values)))
+        values = _as_kind_of(other.values, self.values)
+        return Classes(_check_count(np.union1d(self.values, values)))
 
     def codes(self, labels: Any) -> Array:
         """Return the place of every label (n,) among the classes: (n,) int32.
 
         `MISSING` is that of a label that is not there, `UNKNOWN` that of one that is no class.
-
-        Raises
-        ------
-        DataError
-            If labels and classes are of different kinds.
         """
         values, missing = plain_labels(labels)
         codes = np.full(len(values), MISSING, dtype=np.int32)
         known = ~missing
         if not known.any():
             return codes
-        values = _alike(values[known], self.values)
+        values = _as_kind_of(values[known], self.values)
         places = np.minimum(np.searchsorted(self.values, values), len(self) - 1)
         codes[known] = np.where(self.values[places] == values, places, UNKNOWN)
         return codes
@@ -117,13 +100,7 @@ class Classes:
 
     @classmethod
     def from_dict(cls, described: dict[str, Any]) -> Classes:
-        """Return the classes that `as_dict` described.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            If that is no description of classes.
-        """
+        """Return the classes that `as_dict` described."""
         kind, values = described["kind"], described["values"]
         if kind == "bytes":
             values = [value.encode("latin-1") for value in values]
@@ -150,11 +127,6 @@ def plain_labels(labels: Any) -> tuple[Array, Array]:
     """Return labels (n,) in an array of a plain dtype, and which of them are missing.
 
     NaN, None and empty texts are missing.
-
-    Raises
-    ------
-    DataError
-        If labels are of no kind that names classes.
     """
     found = np.asarray(labels)
     if found.ndim != 1:
@@ -222,7 +194,7 @@ def _type_of(labels: list[Any]) -> str | None:
     )
 
 
-def _alike(values: Array, classes: Array) -> Array:
+def _as_kind_of(values: Array, classes: Array) -> Array:
     """Return labels as the kind of the classes, or raise DataError where that is another."""
     kinds = values.dtype.kind, classes.dtype.kind
     if kinds == ("S", "U"):
@@ -238,7 +210,7 @@ def _alike(values: Array, classes: Array) -> Array:
     return values
 
 
-def _few(values: Array) -> Array:
+def _check_count(values: Array) -> Array:
     if len(values) > MOST_CLASSES:
         raise DataError(
             f"there are more than {MOST_CLASSES:,} different labels, as {named(values[:3])}, and "

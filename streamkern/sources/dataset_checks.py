@@ -1,4 +1,4 @@
-"""Whether a dataset holds numbers, can be decoded and was written to its end, in all its files."""
+"""Checks of datasets: they hold numbers, can be decoded and were written to their end."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import h5py
 import numpy as np
 
 from streamkern.errors import DataError
-from streamkern.sources.external_files import Elsewhere
-from streamkern.sources.virtual_datasets import boxes, first_gap, is_endless, rows_of, volume
+from streamkern.sources.external_files import LinkedFiles
+from streamkern.sources.virtual_datasets import boxes, first_gap, is_unlimited, rows_of, volume
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,33 +39,18 @@ class _Whole(NamedTuple):
 
 
 class Tables:
-    """The datasets of an open file, checked before a value is read, and what they are made of.
-
-    Parameters
-    ----------
-    file : h5py.File
-    path : str
-        What errors call it.
-    rows : tuple of int, optional
-        The first row that is wanted, and the one after the last, of datasets known to be whole:
-        only what a virtual one has these rows from is looked at again.
-
-    Attributes
-    ----------
-    chunk_bytes : int
-        The decoded size of a row of storage chunks, added up over the datasets.
-    """
+    """The datasets of an open file, checked before a value is read, and what they are made of."""
 
     def __init__(self, file: h5py.File, path: str, rows: tuple[int, int] | None = None) -> None:
         self.chunk_bytes = 0
         self._file, self._path, self._rows = file, path, rows
-        self._elsewhere = Elsewhere(path)
+        self._linked = LinkedFiles(path)
         self._known: dict[tuple[str, str, str], _Whole] = {}
 
     @property
     def files(self) -> set[str]:
         """All other files that their values are in."""
-        return self._elsewhere.files
+        return self._linked.files
 
     def numbers(self, name: str, *, with_booleans: bool = True) -> h5py.Dataset:
         """Return a dataset of numbers that are all there, or raise DataError.
@@ -101,8 +86,8 @@ class Tables:
             raise DataError(
                 f"{self._path}: names of datasets must be UTF-8, but {name} is not; rename it."
             )
-        with _said_of(f"{self._path}:"):
-            found = self._elsewhere.dataset(self._file, name)
+        with _prefixed(f"{self._path}:"):
+            found = self._linked.dataset(self._file, name)
         if found is None:
             present: list[str] = []
             self._file.visititems(
@@ -117,17 +102,17 @@ class Tables:
 
     def check(self, dataset: h5py.Dataset, name: str) -> None:
         """Raise DataError unless a dataset can be decoded and is all there."""
-        with _said_of(f"{self._path}:"):
+        with _prefixed(f"{self._path}:"):
             self.chunk_bytes += self._whole(dataset, name, self._rows).chunk_bytes
 
     def _whole(
         self, dataset: h5py.Dataset, name: str, rows: tuple[int, int] | None, n_deep: int = 1
     ) -> _Whole:
-        _need_filters(dataset, name)
+        _check_filters(dataset, name)
         if dataset.is_virtual:
             return self._whole_parts(dataset, name, rows, n_deep)
         if rows is None and self._rows is None:
-            _need_values(dataset, name)
+            _check_written(dataset, name)
         chunk_rows = dataset.chunks[0] if dataset.chunks else 0
         shape = dataset.shape or ()
         row_bytes = math.prod(shape[1:]) * dataset.dtype.itemsize
@@ -167,7 +152,7 @@ class Tables:
         what = rows_of(part.vspace)
         # In both names HDF5 takes two signs for one.
         outer, inner = (each.replace("%%", "%") for each in (part.file_name, part.dset_name))
-        if is_endless(part.vspace) and not is_endless(part.src_space):
+        if is_unlimited(part.vspace) and not is_unlimited(part.src_space):
             raise DataError(
                 f"{what} of {name} are in a series of datasets without an end; write {name} again "
                 f"with a mapping for each of them."
@@ -175,10 +160,10 @@ class Tables:
         key = holder.filename, outer, inner
         if key not in self._known:
             with (
-                _said_of(f"{what} of {name} are made of {inner} in {outer}:"),
-                self._elsewhere.opened(outer, holder, "HDF5_VDS_PREFIX") as file,
+                _prefixed(f"{what} of {name} are made of {inner} in {outer}:"),
+                self._linked.opened(outer, holder, "HDF5_VDS_PREFIX") as file,
             ):
-                found = self._elsewhere.dataset(file, inner)
+                found = self._linked.dataset(file, inner)
                 if found is None:
                     raise DataError("it has no such dataset; put it back.")
                 self._known[key] = self._whole(found, inner, None, n_deep + 1)
@@ -186,7 +171,7 @@ class Tables:
 
 
 @contextmanager
-def _said_of(what: str) -> Iterator[None]:
+def _prefixed(what: str) -> Iterator[None]:
     """Say of what an error is."""
     try:
         yield
@@ -226,7 +211,7 @@ def type_of(dataset: h5py.Dataset) -> str:
     return f"{_CLASSES.get(stored.get_class(), 'values')} of {8 * stored.get_size()} bits"
 
 
-def _need_values(dataset: h5py.Dataset, name: str) -> None:
+def _check_written(dataset: h5py.Dataset, name: str) -> None:
     """Refuse a dataset that was not written to its end: HDF5 would read the rest as zeros.
 
     That also bounds what a header can claim by what is in the file.
@@ -238,7 +223,7 @@ def _need_values(dataset: h5py.Dataset, name: str) -> None:
     if dataset.chunks:
         expected = math.prod(-(-n // c) for n, c in zip(dataset.shape, dataset.chunks, strict=True))
         written, unit = dataset.id.get_num_chunks(), "chunks"
-        _need_size(dataset, name)
+        _check_chunk_sizes(dataset, name)
     else:
         expected, written, unit = dataset.nbytes, dataset.id.get_storage_size(), "bytes"
     if written < expected:
@@ -248,7 +233,7 @@ def _need_values(dataset: h5py.Dataset, name: str) -> None:
         )
 
 
-def _need_size(dataset: h5py.Dataset, name: str) -> None:
+def _check_chunk_sizes(dataset: h5py.Dataset, name: str) -> None:
     """Refuse chunks that take more in the file than in memory, which only a bomb would.
 
     And those that take less though nothing made them smaller: HDF5 would read on in memory.
@@ -276,7 +261,7 @@ def _need_size(dataset: h5py.Dataset, name: str) -> None:
         )
 
 
-def _need_filters(dataset: h5py.Dataset, name: str) -> None:
+def _check_filters(dataset: h5py.Dataset, name: str) -> None:
     """Register the plugins that a dataset's filters need, or say what is wrong with these."""
     filters = filters_of(dataset)
     compressing = [label for code, label in filters if code not in _PLAIN_FILTERS]
@@ -300,11 +285,6 @@ def _need_filters(dataset: h5py.Dataset, name: str) -> None:
                 f"{name} is compressed with the filter {label} ({code}), which is not available; "
                 f"install streamkern[compression]."
             )
-
-
-def is_encoded(dataset: h5py.Dataset) -> bool:
-    """Say whether what is stored passes through filters, such as decompression."""
-    return dataset.chunks is not None and dataset.id.get_create_plist().get_nfilters() > 0
 
 
 def filters_of(dataset: h5py.Dataset) -> list[tuple[int, str]]:

@@ -1,4 +1,4 @@
-"""Other files that rows are read from, through links or virtual datasets, found before HDF5 looks.
+"""External links: other files that rows are read from, found before HDF5 looks for them.
 
 HDF5 opens whatever a link or a virtual dataset names, and waits for ever where that is a pipe.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _MOST_LINKS = 16
 
 
-def need_plain_file(path: str | Path) -> None:
+def check_plain_file(path: str | Path, name: str | None = None) -> None:
     """Raise DataError if there is a pipe, a device or a socket, which nobody may ever answer."""
     try:
         mode = Path(path).stat().st_mode
@@ -31,36 +31,19 @@ def need_plain_file(path: str | Path) -> None:
         return  # who opens it says why that fails
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise DataError(
-            f"{path} is a pipe, a device or a socket; copy what it holds into a file first."
+            f"{name or path} is a pipe, a device or a socket; copy what it holds into a file first."
         )
 
 
-class Elsewhere:
-    """Opens the other files that datasets of one file are in, and remembers them.
-
-    Parameters
-    ----------
-    path : str
-        The file that they begin in.
-
-    Attributes
-    ----------
-    files : set of str
-        All that were opened.
-    """
+class LinkedFiles:
+    """Opens the other files that datasets of one file are in, and remembers them."""
 
     def __init__(self, path: str) -> None:
         self.files: set[str] = set()
         self._is_stored = isinstance(path, StoredFile)
 
     def dataset(self, file: h5py.File, name: str) -> h5py.Dataset | None:
-        """Return a dataset that groups and links lead to, or None where there is none.
-
-        Raises
-        ------
-        DataError
-            If it is in a file that cannot be opened.
-        """
+        """Return a dataset that groups and links lead to, or None where there is none."""
         return file[name] if self._leads_to_one(file, name, _MOST_LINKS) else None
 
     def _leads_to_one(self, group: h5py.Group, name: str, n_links: int) -> bool:
@@ -82,21 +65,7 @@ class Elsewhere:
 
     @contextmanager
     def opened(self, name: str, named_in: h5py.File, variable: str) -> Iterator[h5py.File]:
-        """Open the file that HDF5 would open for a name.
-
-        Parameters
-        ----------
-        name : str
-        named_in : h5py.File
-            Which is itself called a point.
-        variable : str
-            Of the environment, with folders where HDF5 looks first.
-
-        Raises
-        ------
-        DataError
-            If it cannot be opened, or is no file.
-        """
+        """Open the file that HDF5 would open for a name."""
         if self._is_stored:
             raise DataError(
                 "it is made of other files, which HDF5 finds in folders only; name these files "
@@ -108,7 +77,7 @@ class Elsewhere:
         where = _found(name, Path(named_in.filename).absolute().parent, variable)
         if where is None:
             raise DataError(f"{name} does not exist; put it back.")
-        need_plain_file(where)
+        check_plain_file(where)
         try:
             file = h5py.File(where, "r", locking="best-effort")
         except OSError as error:

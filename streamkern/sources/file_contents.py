@@ -1,4 +1,4 @@
-"""What an HDF5 file holds, dataset by dataset, read from its headers alone."""
+"""Contents of an HDF5 file: its datasets, read from headers alone."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import h5py
 
 from streamkern.errors import DataError
-from streamkern.sources.dataset_checks import Tables, is_text, kind_of, type_of
+from streamkern.sources.dataset_checks import Tables, filters_of, is_text, kind_of, type_of
 from streamkern.sources.headers import matching, opened, undamaged
-from streamkern.sources.virtual_datasets import is_endless
+from streamkern.sources.virtual_datasets import is_unlimited
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,21 +19,7 @@ if TYPE_CHECKING:
 
 
 class Contents(NamedTuple):
-    """One dataset.
-
-    Parameters
-    ----------
-    name : str
-        Its path in the file.
-    shape : tuple of int
-    dtype : str
-    chunks : tuple of int, optional
-        None where it is stored in one piece, or is virtual.
-    compression : str
-        The names of its filters; empty without.
-    bytes, stored_bytes : int
-        What its values take in memory, and in the file.
-    """
+    """One dataset."""
 
     name: str
     shape: tuple[int, ...]
@@ -45,16 +31,12 @@ class Contents(NamedTuple):
 
 
 def describe_file(path: str) -> list[Contents]:
-    """List the datasets of an HDF5 file, by name.
-
-    Raises
-    ------
-    DataError
-        If the file is missing, cannot be opened as HDF5, or has damaged headers.
-    """
+    """List the datasets of an HDF5 file, by name."""
     found: list[h5py.Dataset] = []
     with opened(path) as file, undamaged(path):
-        file.visititems(lambda _, item: _keep(item, found))
+        file.visititems(
+            lambda _, item: found.append(item) if isinstance(item, h5py.Dataset) else None
+        )
         tables = Tables(file, path)
         listed = (_contents(dataset, tables) for dataset in found)
         return sorted(listed, key=lambda item: item.name)
@@ -66,27 +48,24 @@ def describe_files(patterns: Iterable[str | Path]) -> dict[str, list[Contents]]:
     return {path: describe_file(path) for path in paths}
 
 
-def _keep(item: h5py.Group | h5py.Dataset, found: list[h5py.Dataset]) -> None:
-    if isinstance(item, h5py.Dataset):
-        found.append(item)
-
-
 def _contents(dataset: h5py.Dataset, tables: Tables) -> Contents:
     shape = _shape(dataset, tables)
+    is_known = kind_of(dataset) != "?"
+    item_bytes = dataset.dtype.itemsize if is_known else dataset.id.get_type().get_size()
     return Contents(
         name=os.fsdecode(dataset.name).lstrip("/"),  # bytes, where that is no UTF-8
         shape=shape or (),
         dtype="text" if is_text(dataset) else type_of(dataset),
         chunks=dataset.chunks,
         compression=_compression(dataset),
-        bytes=0 if shape is None else math.prod(shape) * _item_bytes(dataset),
+        bytes=0 if shape is None else math.prod(shape) * item_bytes,
         stored_bytes=dataset.id.get_storage_size(),
     )
 
 
 def _shape(dataset: h5py.Dataset, tables: Tables) -> tuple[int, ...] | None:
     """Return the shape, or None where there are no values."""
-    if dataset.is_virtual and any(is_endless(each.vspace) for each in dataset.virtual_sources()):
+    if dataset.is_virtual and any(is_unlimited(each.vspace) for each in dataset.virtual_sources()):
         try:  # HDF5 would look for it in files that may be pipes
             tables.check(dataset, str(dataset.name))
         except DataError:
@@ -95,15 +74,8 @@ def _shape(dataset: h5py.Dataset, tables: Tables) -> tuple[int, ...] | None:
     return shape
 
 
-def _item_bytes(dataset: h5py.Dataset) -> int:
-    known = kind_of(dataset) != "?"
-    return int(dataset.dtype.itemsize if known else dataset.id.get_type().get_size())
-
-
 def _compression(dataset: h5py.Dataset) -> str:
     if dataset.is_virtual:
         return "virtual"
-    properties = dataset.id.get_create_plist()
-    labels = [properties.get_filter(i)[3] for i in range(properties.get_nfilters())]
     # Some filters put an address after their name.
-    return " + ".join(label.decode(errors="replace").split(";")[0] for label in labels)
+    return " + ".join(label.split(";")[0] for _, label in filters_of(dataset))

@@ -1,4 +1,4 @@
-"""What the headers of HDF5 files say, checked before any row is read."""
+"""Headers of HDF5 files: opened, and checked before any row is read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import h5py
 from streamkern.errors import DataError
 from streamkern.errors.urls import is_url
 from streamkern.sources.dataset_checks import Tables, filters_of
-from streamkern.sources.external_files import need_plain_file
+from streamkern.sources.external_files import check_plain_file
 from streamkern.sources.object_stores import StoredFile, files_at
 from streamkern.sources.preprocessing import RECIPE, Recipe
 from streamkern.sources.range_file import RangeFile
@@ -94,10 +94,6 @@ def _size_and_time(path: str | Path) -> tuple[int, float]:
     return status.st_size, status.st_mtime
 
 
-def _size_and_version(path: str) -> tuple[int, float | str]:
-    return (path.size, path.version) if isinstance(path, StoredFile) else _size_and_time(path)
-
-
 def matching(pattern: str, storage_options: Mapping[str, Any] | None = None) -> list[str]:
     """Return the paths that a path, a URL or a glob pattern stands for, sorted."""
     protocol, mark, path = pattern.partition("://")
@@ -121,7 +117,7 @@ def opened(
     if isinstance(where, StoredFile):
         where = RangeFile(where)
     if isinstance(where, RangeFile):
-        with where, _opened_range(where, cache_bytes) as file:
+        with where, _open_range(where, cache_bytes) as file:
             yield file
         return
     path = Path(where)
@@ -130,11 +126,11 @@ def opened(
         if path.is_dir():
             raise DataError(f"{name or where} is a folder, not an HDF5 file; name the files in it.")
         path.stat()
-        need_plain_file(path)
+        check_plain_file(path, name)
         return h5py.File(path, "r", locking="best-effort", rdcc_nbytes=cache_bytes)
 
     try:
-        file = patiently(open_file, lambda error: error.errno in _PASSING)
+        file = with_retries(open_file, lambda error: error.errno in _PASSING)
     except OSError as error:
         why = _why_not_opened(error, lambda: h5py.is_hdf5(path))
         raise DataError(f"{name or where} {why}") from error
@@ -142,23 +138,18 @@ def opened(
         yield file
 
 
-@contextmanager
-def _opened_range(raw: RangeFile, cache_bytes: int) -> Iterator[h5py.File]:
-    why = None
+def _open_range(raw: RangeFile, cache_bytes: int) -> h5py.File:
     try:
-        file = h5py.File(raw, "r", rdcc_nbytes=cache_bytes)
+        return h5py.File(raw, "r", rdcc_nbytes=cache_bytes)
     except OSError as error:
         unsigned = "signature not found" in str(error)
         why = _why_not_opened(error, lambda: not unsigned)
         # What its frames hold would crash h5py 3.16 if it lived to the end of the program.
         clear_frames(error.__traceback__)
-    if why is not None:
-        raise DataError(f"{raw} {why}")
-    with file:
-        yield file
+    raise DataError(f"{raw} {why}")  # out of the handler, to take nothing along
 
 
-def patiently(read: Callable[[], T], passes: Callable[[OSError], bool]) -> T:
+def with_retries(read: Callable[[], T], passes: Callable[[OSError], bool]) -> T:
     """Return what a function reads, which is called again after errors that may pass."""
     for seconds in _WAITS:
         try:
@@ -204,7 +195,6 @@ def describe_rows(
     path: str, x: str, y: str | None, weights: str | None = None, labels: str | None = None
 ) -> FileRows:
     """Return what the header of a file says of its rows, or raise DataError if it has none."""
-    need_plain_file(path)  # which errors call as the user does
     whole = path if isinstance(path, StoredFile) else os.path.realpath(path)
     with opened(whole, name=path) as file, undamaged(path):
         tables = Tables(file, path)
@@ -239,8 +229,22 @@ def describe_rows(
                 )
         chunk_bytes = tables.chunk_bytes
         if labels is not None:
-            _check_labels(tables.labels(labels), path, labels, len(X))
-        size, modified = _size_and_version(path)
+            shape = tables.labels(labels).shape
+            if len(shape) not in (1, 2) or shape[1:] not in ((), (1,)):
+                raise DataError(
+                    f"{path}: {labels} must have shape (n,) to hold labels, but has {shape}; store "
+                    f"one label a row."
+                )
+            if shape[0] != len(X):
+                raise DataError(
+                    f"{path}: there are {len(X):,} rows but {labels} has {shape[0]:,}; they must "
+                    f"be equally long."
+                )
+        modified: float | str
+        if isinstance(path, StoredFile):
+            size, modified = path.size, path.version
+        else:
+            size, modified = _size_and_time(path)
         return FileRows(
             path=whole,
             n_rows=len(X),
@@ -254,19 +258,6 @@ def describe_rows(
             storage=_storage(X),
             parts=tuple((part, *_size_and_time(part)) for part in sorted(tables.files)),
             recipe=_recipe(file, X.shape[1]) if x == "X" else "",
-        )
-
-
-def _check_labels(labels: h5py.Dataset, path: str, name: str, n_rows: int) -> None:
-    if labels.ndim not in (1, 2) or labels.shape[1:] not in ((), (1,)):
-        raise DataError(
-            f"{path}: {name} must have shape (n,) to hold labels, but has {labels.shape}; store "
-            f"one label a row."
-        )
-    if len(labels) != n_rows:
-        raise DataError(
-            f"{path}: there are {n_rows:,} rows but {name} has {len(labels):,}; they must be "
-            f"equally long."
         )
 
 

@@ -1,4 +1,4 @@
-"""Rows with labels, as targets of +1 and -1: one class against the rest."""
+"""One-vs-rest targets: labels of rows as +1 and -1."""
 
 from __future__ import annotations
 
@@ -6,43 +6,27 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from dask.base import is_dask_collection
 
 from streamkern.errors import DataError
-from streamkern.sources.arrays import made_of
-from streamkern.sources.base import Reader
+from streamkern.sources.base import Reader, Source
 from streamkern.sources.class_labels import UNKNOWN, plain_labels
-from streamkern.sources.derived_rows import DerivedSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from streamkern._typing import Array, Floats
-    from streamkern.sources.base import Block, Shard, Source
+    from streamkern.sources.base import Block, LabelColumn, LabelReader, Segment, Shard
     from streamkern.sources.class_labels import Classes
-    from streamkern.sources.label_columns import LabelColumn, LabelReader
 
 
-class LabelledSource(DerivedSource):
-    """Rows with labels turned into targets where they are read.
+class LabelledSource(Source):
+    """Rows without targets, with labels turned into targets where they are read.
 
     Targets are (n, K), +1 for the class of a row and -1 for the others; for two classes (n,), +1
     for the second.  A row without a label has targets of NaN, and so is one that is not finite.
-
-    Parameters
-    ----------
-    rows : Source
-        Inputs without targets, with weights or without.
-    labels : LabelColumn
-        Of these rows.
-    classes : Classes
-        At least two, whether or not there are rows of each.
-    class_weight : ndarray of shape (K,), optional
-        What weights of rows are multiplied by, for each class.
-
-    Attributes
-    ----------
-    class_counts : ndarray of shape (K,), optional
-        Rows of each class, or their weight, where they were counted.
+    Weights of rows are multiplied by `class_weight` (K,).  `class_counts` (K,) are the rows of each
+    class, or their weight, where they were counted.
     """
 
     class_counts: Floats | None = None
@@ -54,7 +38,9 @@ class LabelledSource(DerivedSource):
         classes: Classes,
         class_weight: Floats | None = None,
     ) -> None:
-        super().__init__(rows)
+        for name in Source.__annotations__:
+            setattr(self, name, getattr(rows, name))
+        self.rows = rows
         self.labels = labels
         self.classes = classes
         self.class_weight = class_weight
@@ -63,31 +49,38 @@ class LabelledSource(DerivedSource):
         if class_weight is not None:
             self.weighted_by = rows.weighted_by or "class_weight"
 
-    def of(self, rows: Source) -> LabelledSource:
-        """Return other rows with these labels."""
-        return LabelledSource(rows, self.labels, self.classes, self.class_weight)
+    def segments(self) -> list[Segment]:
+        """Return where the rows may be cut."""
+        return self.rows.segments()
 
-    def weighted(self, class_weight: Floats | None) -> LabelledSource:
-        """Return the same rows and labels with other weights of classes."""
-        return LabelledSource(self.rows, self.labels, self.classes, class_weight)
+    def reader(self, shard: Shard) -> Any:
+        """Return a reader of the rows and their labels, or a Dask task that makes one."""
+        rows, labels = self.rows.reader(shard), self.labels.reader(shard)
+        make: Any = LabelledReader
+        if is_dask_collection(rows) or is_dask_collection(labels):
+            from dask import delayed  # noqa: PLC0415  slow, and whoever made a task imported it
+
+            make = delayed(make, traverse=False)
+        return make(rows, labels, self.classes, self.class_weight, shard.start, shard.n_rows)
 
     def tolerant(self) -> LabelledSource:
         """Return the same rows, with NaN in the place of what cannot be read."""
         rows, labels = self.rows.tolerant(), self.labels.tolerant()
         return LabelledSource(rows, labels, self.classes, self.class_weight)
 
-    def reader(self, shard: Shard) -> Any:
-        """Return a reader of the rows and their labels, or a Dask task that makes one."""
-        rows, labels = self.rows.reader(shard), self.labels.reader(shard)
-        return made_of(
-            LabelledReader, rows, labels, self.classes, self.class_weight, shard.start, shard.n_rows
-        )
+    def check_unchanged(self) -> None:
+        """Raise DataError if the rows are known not to be what they were."""
+        self.rows.check_unchanged()
 
-    def changes(self) -> dict[str, Any]:
-        """Return the classes and their weights, and where the labels are."""
+    def locate(self, row: int) -> str:
+        """Say in words where a row is."""
+        return self.rows.locate(row)
+
+    def describe(self) -> dict[str, Any]:
+        """Return where the rows and the labels are, the classes and their weights."""
         weights = None if self.class_weight is None else self.class_weight.tolist()
         described = {"classes": self.classes.as_dict(), "class_weight": weights}
-        return self.labels.describe() | described
+        return self.rows.describe() | self.labels.describe() | described
 
     def token(self) -> str | None:
         """Return what stands for all values, or None where reading them all takes too long."""
@@ -127,20 +120,14 @@ class LabelledReader(Reader):
         codes = self.codes()
         for block in self.rows.blocks(n_rows):
             mine = codes[block.places() - self.start]
-            yield replace(
-                block,
-                y=self.classes.targets(mine),
-                weights=class_weights(block.weights, mine, self.class_weight),
-            )
+            weights = block.weights
+            if self.class_weight is not None:  # 1 for a row without a label
+                weighed = np.where(mine >= 0, self.class_weight[mine], 1.0)
+                weights = weighed if weights is None else weights * weighed
+            yield replace(block, y=self.classes.targets(mine), weights=weights)
 
     def codes(self) -> Array:
-        """Return the place of every label of the shard among the classes, (rows,).
-
-        Raises
-        ------
-        DataError
-            If a label is none of the classes, or not every row has one.
-        """
+        """Return the place of every label of the shard among the classes, (rows,)."""
         found, done = [], self.start
         for labels in self.labels.parts():
             codes = self.classes.codes(labels)
@@ -161,13 +148,3 @@ class LabelledReader(Reader):
                 f"each row one."
             )
         return codes
-
-
-def class_weights(
-    weights: Floats | None, codes: Array, class_weight: Floats | None
-) -> Floats | None:
-    """Return the weights of rows times those of their classes, 1 for a row without a label."""
-    if class_weight is None:
-        return weights
-    mine = np.where(codes >= 0, class_weight[codes], 1.0)
-    return mine if weights is None else weights * mine

@@ -52,19 +52,7 @@ class _CutShortError(OSError):
 
 @dataclass(frozen=True)
 class Target:
-    """Where a file is, and as whom to ask for it; none of it is shown.
-
-    Parameters
-    ----------
-    url : str
-        Of its file system, as fsspec takes it.
-    options : mapping
-        For that file system.
-    path : str
-        Of the file in it.
-    opening : str
-        Two targets are equal if they are of the same file and the same opening of it.
-    """
+    """Where a file is, and as whom to ask for it; none of it is shown."""
 
     url: str = field(repr=False, compare=False)
     options: Mapping[str, Any] = field(repr=False, compare=False)
@@ -73,15 +61,7 @@ class Target:
 
 
 class StoredFile(str):
-    """The URL of a file in a store as it may be shown, with what it takes to read the file.
-
-    Attributes
-    ----------
-    target : Target
-    size : int
-    version : str
-        What the store says of the content: its tag, else the time of the last change, else nothing.
-    """
+    """The URL of a file in a store as it may be shown, with what it takes to read the file."""
 
     target: Target
     size: int
@@ -105,28 +85,22 @@ class StoredFile(str):
     def is_unchanged(self) -> bool:
         """Ask the store whether the file is still the same."""
         try:
-            now = _described(str(self), self.target, _asked(self.target, _info))
+            now = _described(str(self), self.target, _request(self.target, _info))
         except StoreError:
             return False
         return (now.size, now.version) == (self.size, self.version)
 
 
 def files_at(url: str, options: Mapping[str, Any]) -> list[StoredFile]:
-    """Return the file at a URL, or those that a pattern stands for, sorted by name.
-
-    Raises
-    ------
-    DataError
-        If there is none, or it cannot be read by ranges of bytes.
-    """
+    """Return the file at a URL, or those that a pattern stands for, sorted by name."""
     try:
         at = Target(url, options, "")
-        at = replace(at, path=_asked(at, lambda _, path: path))
+        at = replace(at, path=_request(at, lambda _, path: path))
         magic = "*[" if _protocol(url) in ("http", "https") else "*?["
-        listed = _asked(at, _listed) if any(sign in url for sign in magic) else []
+        listed = _request(at, _listed) if any(sign in url for sign in magic) else []
         found = [(name, replace(at, path=path), info) for name, path, info in listed]
         found.sort(key=lambda each: each[0])
-        return side_by_side(_found, found or [(shown(url), at, {})])
+        return in_threads(_found, found or [(shown(url), at, {})])
     except StoreError as error:
         message = f"{shown(url)} {error}"
     raise DataError(message)  # out of the handler, to take nothing along
@@ -145,13 +119,13 @@ def read(target: Target, start: int, stop: int) -> bytes:
             raise _CutShortError
         return found
 
-    found = _asked(target, ask)
+    found = _request(target, ask)
     if len(found) > stop - start:
         raise StoreError(_NO_PARTS)
     return found
 
 
-def side_by_side(function: Callable[..., T], arguments: Iterable[tuple[Any, ...]]) -> list[T]:
+def in_threads(function: Callable[..., T], arguments: Iterable[tuple[Any, ...]]) -> list[T]:
     """Return the values of a function that waits for answers, in order."""
     with ThreadPoolExecutor(AT_ONCE, "ask") as pool:
         return list(pool.map(lambda each: function(*each), arguments))
@@ -159,7 +133,7 @@ def side_by_side(function: Callable[..., T], arguments: Iterable[tuple[Any, ...]
 
 def _found(name: str, target: Target, info: Mapping[str, Any]) -> StoredFile:
     if info.get("size") is None:
-        info = _asked(target, _info)
+        info = _request(target, _info)
     if info.get("type") == "directory":
         raise StoreError("is a folder, not an HDF5 file; name the files in it.")
     if info.get("size") is None:
@@ -209,7 +183,7 @@ def _protocol(url: str) -> str:
     return url.rpartition("::")[2].partition("://")[0]
 
 
-def _asked(target: Target, ask: Callable[[Any, str], T]) -> T:
+def _request(target: Target, ask: Callable[[Any, str], T]) -> T:
     """Return what a file system answers, asked again after errors that may pass."""
     from fsspec.core import url_to_fs  # noqa: PLC0415  where there are URLs
 
@@ -219,14 +193,14 @@ def _asked(target: Target, ask: Callable[[Any, str], T]) -> T:
             fs, path = url_to_fs(target.url, **target.options)
             return ask(fs, target.path or path)
         except Exception as error:  # noqa: BLE001  each store has errors of its own
-            words, passes = _why(error, target)
+            words, passes = _reason(error, target)
         if wait is None or not passes:
             break
         time.sleep(wait)
     raise StoreError(words)  # out of the handler, to take nothing along
 
 
-def _why(error: BaseException, target: Target) -> tuple[str, bool]:
+def _reason(error: BaseException, target: Target) -> tuple[str, bool]:
     """Say in words what an error means, and whether to ask again."""
     status, cause, passes = _status(error), error.__cause__, False
     if status is None and isinstance(error, FileNotFoundError) and isinstance(cause, Exception):

@@ -1,4 +1,4 @@
-"""Files in stores as HDF5 reads them: from bytes that were asked for before, and from pages.
+"""Range reads: HDF5 reads files in stores from bytes requested before, and from pages.
 
 HDF5 holds a lock on all files of the process while it waits for bytes.  So the stored bytes of rows
 are fetched without it, many requests side by side and well ahead of the rows in use, and HDF5 finds
@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any, Self
 from streamkern.errors import DataError
 from streamkern.runtime import garbage_collector
 from streamkern.sources.chunks import requests, stored_rows
-from streamkern.sources.object_stores import AT_ONCE, StoreError, read, side_by_side
+from streamkern.sources.object_stores import AT_ONCE, StoreError, in_threads, read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import h5py
 
-    from streamkern.sources.chunks import Stored, StoredRows
+    from streamkern.sources.chunks import ByteRange, StoredRows
     from streamkern.sources.object_stores import StoredFile, Target
 
 _PAGE_BYTES, _PAGES = 256 << 10, 64
@@ -54,22 +54,17 @@ def fetch_fronts(files: Sequence[StoredFile]) -> None:
         with suppress(StoreError):  # whoever reads the file will meet it too
             _page(file.target, file.size, 0)
 
-    side_by_side(front, [(file,) for file in files])
+    in_threads(front, [(file,) for file in files])
 
 
 class RangeFile(io.RawIOBase):
-    """A file in a store, to be read by one thread.
-
-    Parameters
-    ----------
-    file : StoredFile
-    """
+    """A file in a store, to be read by one thread."""
 
     def __init__(self, file: StoredFile) -> None:
         self.file = file
-        self._at = 0
+        self._position = 0
         self._starts: list[int] = []
-        self._coming: dict[int, Future[bytes]] = {}
+        self._futures: dict[int, Future[bytes]] = {}
         self._failure: StoreError | None = None
 
     def __repr__(self) -> str:
@@ -93,33 +88,22 @@ class RangeFile(io.RawIOBase):
         if failure is not None:
             raise DataError(f"{self.file} {failure}") from None
 
-    def seekable(self) -> bool:
-        """Say yes."""
-        return True
-
-    def readable(self) -> bool:
-        """Say yes."""
-        return True
-
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Go to a place, and return it."""
-        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at}.get(whence, self.file.size)
-        return self._at
-
-    def tell(self) -> int:
-        """Return the place of the next byte."""
-        return self._at
+        begin = {io.SEEK_SET: 0, io.SEEK_CUR: self._position}.get(whence, self.file.size)
+        self._position = begin + offset
+        return self._position
 
     def readinto(self, buffer: Any) -> int:
         """Fill a buffer, with zeros beyond the end, because HDF5 does not look how much it got."""
         view = memoryview(buffer).cast("B")
-        done, there = 0, min(len(view), max(self.file.size - self._at, 0))
+        done, there = 0, min(len(view), max(self.file.size - self._position, 0))
         while done < there:
-            piece = self._piece(self._at + done, there - done)
+            piece = self._piece(self._position + done, there - done)
             view[done : done + len(piece)] = piece
             done += len(piece)
         view[done:] = bytes(len(view) - done)
-        self._at += len(view)
+        self._position += len(view)
         return len(view)
 
     def _piece(self, offset: int, size: int) -> memoryview:
@@ -136,7 +120,7 @@ class RangeFile(io.RawIOBase):
         place = bisect_right(self._starts, offset)
         if place:
             start = self._starts[place - 1]
-            found = memoryview(self._coming[start].result())[offset - start :][:size]
+            found = memoryview(self._futures[start].result())[offset - start :][:size]
             if found:
                 return found
         if place < len(self._starts):
@@ -147,35 +131,26 @@ class RangeFile(io.RawIOBase):
         page = _page(self.file.target, self.file.size, number)
         return memoryview(page)[within : within + size]
 
-    def ask(self, pool: ThreadPoolExecutor, start: int, stop: int) -> None:
-        """Begin to fetch some bytes, and keep them until they are let go."""
+    def request(self, pool: ThreadPoolExecutor, start: int, stop: int) -> None:
+        """Begin to fetch some bytes, and keep them until they are released."""
         stop = min(stop, self.file.size)
-        if start not in self._coming and start < stop:
+        if start not in self._futures and start < stop:
             insort(self._starts, start)
-            self._coming[start] = pool.submit(read, self.file.target, start, stop)
+            self._futures[start] = pool.submit(read, self.file.target, start, stop)
 
     def wait(self, start: int) -> None:
         """Wait for what was asked for from a place on, or raise StoreError."""
-        if start in self._coming:
-            self._coming[start].result()
+        if start in self._futures:
+            self._futures[start].result()
 
-    def let_go(self, start: int) -> None:
+    def release(self, start: int) -> None:
         """Forget what was asked for from a place on."""
-        if self._coming.pop(start, None) is not None:
+        if self._futures.pop(start, None) is not None:
             self._starts.remove(start)
 
 
 class Fetch:
-    """Fetches the stored bytes of coming rows, and waits for those of the next.
-
-    Parameters
-    ----------
-    raw : RangeFile
-    datasets : sequence of h5py.Dataset
-        Of this file, the one with the widest rows first.
-    first, last : int
-        The first row that is wanted, and the row after the last.
-    """
+    """Fetches the stored bytes of coming rows, and waits for those of the next."""
 
     def __init__(
         self, raw: RangeFile, datasets: Sequence[h5py.Dataset], first: int, last: int
@@ -187,11 +162,11 @@ class Fetch:
         for dataset in datasets:
             with suppress(OSError, RuntimeError, ValueError):  # HDF5 says what is damaged
                 self._tables.append(stored_rows(raw.file.target, dataset))
-        self._asked_to = [first] * len(self._tables)
+        self._requested_to = [first] * len(self._tables)
         row_bytes = sum(d.dtype.itemsize * math.prod(d.shape[1:]) for d in datasets)
         tall = datasets[0].chunks[0] if datasets[0].chunks else 1
         self._step: int = max(_STEP_BYTES // (tall * row_bytes), 1) * tall
-        self._held: list[Stored] = []
+        self._held: list[ByteRange] = []
         self._pool = ThreadPoolExecutor(AT_ONCE, "fetch")
 
     def __enter__(self) -> Self:
@@ -203,7 +178,7 @@ class Fetch:
         self._pool.shutdown(cancel_futures=True)
 
     @contextmanager
-    def left_alone(self) -> Iterator[None]:
+    def idle(self) -> Iterator[None]:
         """Let the garbage collector work while HDF5 does not."""
         garbage_collector.resume()
         try:
@@ -216,42 +191,34 @@ class Fetch:
         return row + self._step - row % self._step
 
     def ready(self, first: int, last: int) -> None:
-        """Wait until rows first to last are in memory, let go of those before, ask for more.
-
-        Raises
-        ------
-        DataError
-            If they do not come.
-        """
+        """Wait until rows first to last are in memory, let go of those before, ask for more."""
         for piece in self._held:
             if piece.last <= first:
-                self._raw.let_go(piece.start)
+                self._raw.release(piece.start)
         self._held = [piece for piece in self._held if piece.last > first]
         held = sum(piece.stop - piece.start for piece in self._held)
         while self._next < min(self._last, last) or (
             self._next < self._last and held < _AHEAD_BYTES
         ):
-            held += self._ask(self._next, min(self.until(self._next), self._last))
+            held += self._request(self._next, min(self.until(self._next), self._last))
         for piece in self._held:
             if piece.first < last:
-                self._wait(piece, f"rows {first:,} to {last:,}")
+                try:
+                    self._raw.wait(piece.start)
+                except StoreError as error:
+                    what = f"rows {first:,} to {last:,}"
+                    raise DataError(f"{self._raw.file}, {what}, {error}") from error
 
-    def _wait(self, piece: Stored, what: str) -> None:
-        try:
-            self._raw.wait(piece.start)
-        except StoreError as error:
-            raise DataError(f"{self._raw.file}, {what}, {error}") from error
-
-    def _ask(self, first: int, last: int) -> int:
-        """Ask for what is stored of some rows and was not asked for, and return how many bytes."""
-        asked = 0
+    def _request(self, first: int, last: int) -> int:
+        """Request what is stored of some rows and was not requested, and return how many bytes."""
+        requested = 0
         for i, table in enumerate(self._tables):
-            begin = max(first, self._asked_to[i])
+            begin = max(first, self._requested_to[i])
             if begin < last:
-                self._asked_to[i] = table.ends(last)
+                self._requested_to[i] = table.ends(last)
                 for piece in requests(table.between(begin, last), _REQUEST_BYTES, _GAP_BYTES):
-                    self._raw.ask(self._pool, piece.start, piece.stop)
+                    self._raw.request(self._pool, piece.start, piece.stop)
                     self._held.append(piece)
-                    asked += piece.stop - piece.start
+                    requested += piece.stop - piece.start
         self._next = last
-        return asked
+        return requested

@@ -1,10 +1,10 @@
-"""Reading on another thread, so that the next block is there when the present one is done."""
+"""Read-ahead: another thread reads the next block while the present one is in use."""
 
 from __future__ import annotations
 
 from collections.abc import Generator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from contextvars import copy_context
 from typing import TYPE_CHECKING
 
@@ -17,16 +17,6 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def _closed(blocks: Iterator[Block]) -> Iterator[None]:
-    """Close a generator, and with it the files it reads from, however it was left."""
-    try:
-        yield
-    finally:
-        if isinstance(blocks, Generator):
-            blocks.close()
-
-
-@contextmanager
 def reading_ahead(blocks: Iterable[Block]) -> Iterator[Iterator[Block]]:
     """Give the same blocks in order, each read while the one before it is in use.
 
@@ -34,7 +24,9 @@ def reading_ahead(blocks: Iterable[Block]) -> Iterator[Iterator[Block]]:
     What reading raises is raised where the block is asked for.
     """
     source, context = iter(blocks), copy_context()
-    with _closed(source), ThreadPoolExecutor(1, "read-ahead") as reader:
+    # A generator is closed, and with it the files it reads from, however it was left.
+    end = closing(source) if isinstance(source, Generator) else nullcontext()
+    with end, ThreadPoolExecutor(1, "read-ahead") as reader:
 
         def read() -> Block | None:
             with timed("reading"):

@@ -1,4 +1,4 @@
-"""Which rows an error of a pass is about."""
+"""Rows in errors: which rows an error of a pass is about."""
 
 from __future__ import annotations
 
@@ -15,15 +15,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def naming_rows(source: Source, shards: Sequence[Shard], name: str) -> Iterator[None]:
-    """Say where the rows are that workers died at, whose sums overflowed, or that are refused.
-
-    Parameters
-    ----------
-    source : Source
-    shards : sequence of Shard
-    name : str
-        What the keys of their tasks begin with; they end with the number of the shard.
-    """
+    """Say where the rows are that workers died at, whose sums overflowed, or that are refused."""
     try:
         yield
     except OverflowedError as error:

@@ -1,30 +1,35 @@
-"""The rows of one shard, read from its files where it runs."""
+"""The rows and the labels of one shard, read from its files where it runs."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import cycle
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from streamkern.errors import DataError
 from streamkern.runtime.timing import timed
-from streamkern.sources.base import Block, Reader
-from streamkern.sources.dataset_checks import Tables, is_encoded
-from streamkern.sources.headers import OUTAGES, opened, patiently, undamaged
+from streamkern.sources.base import Block, LabelColumn, LabelReader, Reader
+from streamkern.sources.dataset_checks import Tables, filters_of, is_text
+from streamkern.sources.headers import OUTAGES, opened, undamaged, with_retries
+from streamkern.sources.label_columns import LABELS_AT_ONCE
 from streamkern.sources.object_stores import StoredFile
 from streamkern.sources.prefetch import Prefetch
 from streamkern.sources.range_file import Fetch, RangeFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     import h5py
 
     from streamkern._typing import Array, Floats
+    from streamkern.sources.base import Shard
+
+T = TypeVar("T")
 
 
 class Piece(NamedTuple):
@@ -81,7 +86,7 @@ class HDF5Reader(Reader):
                 _coming(where, self._tables(file, piece), piece, n_rows) as coming,
             ):
                 datasets = [
-                    (each, "decoding" if is_encoded(each) else "reading")
+                    (each, "decoding" if filters_of(each) else "reading")
                     for each in coming.datasets
                 ]
                 row = piece.start
@@ -94,7 +99,7 @@ class HDF5Reader(Reader):
                             self._read(dataset, piece, slice(row, stop), into[part])
                     row, filled = stop, part.stop
                     if filled == n_rows:
-                        with coming.left_alone():
+                        with coming.idle():
                             yield held.block(filled, place)
                         place, filled = place + filled, 0
                         held = next(memory)
@@ -110,44 +115,127 @@ class HDF5Reader(Reader):
 
     def _tables(self, file: h5py.File, piece: Piece) -> list[h5py.Dataset]:
         """Return the datasets that are read, in the order of `_Held.parts`."""
-        columns = (self.x, self.n_features), (self.y, self.n_targets), (self.weights, 1)
         tables = Tables(file, piece.path, (piece.start, piece.stop))
-        return [_table(tables, piece, name, n_columns) for name, n_columns in columns if name]
+        columns = (self.x, self.n_features), (self.y, self.n_targets), (self.weights, 1)
+        with undamaged(piece.path):
+            found = [(tables.numbers(name), n_columns) for name, n_columns in columns if name]
+        for dataset, n_columns in found:
+            _check_unchanged(dataset, piece, n_columns)
+        return [dataset for dataset, _ in found]
 
     def _read(self, dataset: h5py.Dataset, piece: Piece, rows: slice, out: Array) -> None:
         out = out if dataset.ndim == 2 else out[:, 0]
-        try:
-            dataset.read_direct(out, rows)
-        except OSError:
-            # Chunk by chunk, for the error to name the one that is damaged and no others.
-            tall = dataset.chunks[0] if dataset.chunks else rows.stop - rows.start
-            for start in range(rows.start - rows.start % tall, rows.stop, tall):
-                part = slice(max(start, rows.start), min(start + tall, rows.stop))
-                into = out[part.start - rows.start : part.stop - rows.start]
-                try:
-                    patiently(partial(dataset.read_direct, into, part), lambda _: True)
-                except OSError as error:
-                    if not self.is_tolerant or error.errno in OUTAGES:
-                        raise DataError(
-                            f"{piece.path}: rows {part.start:,} to {part.stop:,} of "
-                            f"{dataset.name} cannot be read ({error}); copy the file again, or "
-                            f"give on_bad_rows 'skip' (--on-bad-rows skip) to leave them out."
-                        ) from error
-                    into[...] = np.nan
+
+        def read(part: slice) -> None:
+            dataset.read_direct(out[part.start - rows.start : part.stop - rows.start], part)
+
+        def leave_out(part: slice) -> None:
+            out[part.start - rows.start : part.stop - rows.start] = np.nan
+
+        _read_rows(dataset, piece, rows, read, leave_out if self.is_tolerant else None)
 
 
 def _coming(
-    where: str | RangeFile, datasets: Sequence[h5py.Dataset], piece: Piece, n_ahead: int
+    where: str | RangeFile, datasets: list[h5py.Dataset], piece: Piece, n_ahead: int
 ) -> Prefetch | Fetch:
     if isinstance(where, RangeFile):
         return Fetch(where, datasets, piece.start, piece.stop)
     return Prefetch(where, datasets, piece.stop, n_ahead)
 
 
-def _table(tables: Tables, piece: Piece, name: str, n_columns: int) -> h5py.Dataset:
-    with undamaged(piece.path):
-        found = tables.numbers(name)
+def _check_unchanged(dataset: h5py.Dataset, piece: Piece, n_columns: int = 1) -> None:
     # Beyond the end h5py would repeat a single row as often as needed.
-    if len(found) < piece.stop or math.prod(found.shape[1:]) != n_columns:
+    if len(dataset) < piece.stop or math.prod(dataset.shape[1:]) != n_columns:
         raise DataError(f"{piece.path} changed while it was in use; start again.")
+
+
+def _read_rows(  # noqa: PLR0917
+    dataset: h5py.Dataset,
+    piece: Piece,
+    rows: slice,
+    read: Callable[[slice], T],
+    leave_out: Callable[[slice], T] | None,
+    what: str = "rows",
+    remedy: str = "copy",
+) -> list[T]:
+    """Return what `read` gives, and `leave_out`, if there is one, for chunks that are damaged."""
+    with suppress(OSError, UnicodeDecodeError):
+        return [read(rows)]
+    # Chunk by chunk, for the error to name the one that is damaged and no others.
+    found = []
+    tall = dataset.chunks[0] if dataset.chunks else rows.stop - rows.start
+    for start in range(rows.start - rows.start % tall, rows.stop, tall):
+        part = slice(max(start, rows.start), min(start + tall, rows.stop))
+        try:
+            found.append(with_retries(partial(read, part), lambda _: True))
+        except (OSError, UnicodeDecodeError) as error:
+            if leave_out is None or getattr(error, "errno", None) in OUTAGES:
+                is_coded = isinstance(error, UnicodeDecodeError)
+                why = "are no text in UTF-8" if is_coded else f"cannot be read ({error})"
+                raise DataError(
+                    f"{piece.path}: {what} {part.start:,} to {part.stop:,} of {dataset.name} "
+                    f"{why}; {remedy} the file again, or give on_bad_rows 'skip' (--on-bad-rows "
+                    f"skip) to leave them out."
+                ) from error
+            found.append(leave_out(part))
     return found
+
+
+@dataclass(frozen=True)
+class HDF5LabelReader(LabelReader):
+    """Opens the files of one shard where it runs, and reads its labels."""
+
+    pieces: tuple[Piece, ...]
+    name: str
+    is_tolerant: bool = False
+
+    def parts(self) -> Iterator[Array]:
+        """Yield them some at a time, None for those that are left out."""
+        for piece in self.pieces:
+            with opened(piece.path) as file:
+                with undamaged(piece.path):
+                    tables = Tables(file, piece.path, (piece.start, piece.stop))
+                    dataset = tables.labels(self.name)
+                _check_unchanged(dataset, piece)
+                read, leave_out = (
+                    partial(_labels, dataset),
+                    _no_labels if self.is_tolerant else None,
+                )
+                for start in range(piece.start, piece.stop, LABELS_AT_ONCE):
+                    rows = slice(start, min(start + LABELS_AT_ONCE, piece.stop))
+                    yield from _read_rows(dataset, piece, rows, read, leave_out, "labels", "write")
+
+
+def _labels(dataset: h5py.Dataset, rows: slice) -> Array:
+    """Read some labels, texts of fixed or variable length as such."""
+    found: Array = np.asarray(dataset[rows]).reshape(rows.stop - rows.start)
+    if not is_text(dataset):
+        return found
+    if found.dtype.kind == "S":
+        return np.char.decode(found, "utf-8")
+    return np.array([label.decode() for label in found.tolist()], dtype=object)
+
+
+def _no_labels(rows: slice) -> Array:
+    return np.full(rows.stop - rows.start, None)
+
+
+@dataclass(frozen=True)
+class HDF5Labels(LabelColumn):
+    """Labels in a dataset (n,) or (n, 1) of the files of an `HDF5Source`."""
+
+    rows: Any
+    name: str
+    is_tolerant: bool = False
+
+    def reader(self, shard: Shard) -> HDF5LabelReader:
+        """Return the places of the shard's labels in the files."""
+        return HDF5LabelReader(self.rows.pieces_of(shard), self.name, self.is_tolerant)
+
+    def tolerant(self) -> HDF5Labels:
+        """Return the same labels, with None for those that are stored but cannot be read."""
+        return replace(self, is_tolerant=True)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the name of the dataset."""
+        return {"y": self.name}

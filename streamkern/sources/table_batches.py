@@ -1,4 +1,4 @@
-"""CSV and Parquet files, a piece of rows at a time, whatever their columns hold."""
+"""Batches of rows of CSV and Parquet files, whatever their columns hold."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamkern.errors import DataError, first_line
+from streamkern.sources.preprocessing.arrow import csv, pa, parquet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -33,16 +34,7 @@ class NotNumbersError(DataError):
 
 
 class Batches(NamedTuple):
-    """A table whose columns may hold anything, and whose rows have not been read yet.
-
-    Parameters
-    ----------
-    schema : pyarrow.Schema
-    read : callable
-        Takes the names of columns, and returns an iterator of record batches of these.
-    is_written : bool
-        Whether all columns are texts, as numbers and times are written.
-    """
+    """A table whose columns may hold anything, and whose rows have not been read yet."""
 
     schema: Any
     read: Callable[[list[str]], Iterator[Any]]
@@ -50,19 +42,7 @@ class Batches(NamedTuple):
 
 
 def open_batches(source: Path, *, header: bool = True) -> Batches:
-    """Open a CSV or Parquet file whose columns may hold anything.
-
-    Parameters
-    ----------
-    source : path
-    header : bool
-        Whether a CSV begins with the names of its columns; else they are called 0, 1, 2, ...
-
-    Raises
-    ------
-    DataError
-        If it cannot be read, now or while batches are, or two columns have the same name.
-    """
+    """Open a CSV or Parquet file whose columns may hold anything."""
     is_parquet = checked_ending(source, TABLES) == ".parquet"
     batches = _parquet_batches(source) if is_parquet else _csv_batches(source, header)
     names = batches.schema.names
@@ -114,8 +94,6 @@ def not_numbers(source: Path, column: str, found: str) -> NotNumbersError:
 
 
 def _unpacked(source: Path) -> Any:
-    import pyarrow as pa  # noqa: PLC0415  slow
-
     return pa.input_stream(str(source), "gzip" if source.name.lower().endswith(".gz") else None)
 
 
@@ -130,8 +108,6 @@ def _end_of(source: Path) -> bytes:
 
 def csv_opener(source: Path, piece_bytes: int, *, header: bool = True) -> Callable[..., Any]:
     """Return what opens a CSV, with options of how its columns are converted."""
-    from pyarrow import csv  # noqa: PLC0415  slow
-
     tabs = source.name.lower().removesuffix(".gz").endswith(".tsv")
     # Up to 32 blocks are read ahead; no line may be longer than one.
     read = csv.ReadOptions(
@@ -146,9 +122,6 @@ def csv_opener(source: Path, piece_bytes: int, *, header: bool = True) -> Callab
 
 
 def _csv_batches(source: Path, header: bool) -> Batches:
-    import pyarrow as pa  # noqa: PLC0415  slow
-    from pyarrow import csv  # noqa: PLC0415
-
     opened = csv_opener(source, _PIECE_BYTES, header=header)
     with reading(source):
         found = opened().schema.names
@@ -177,8 +150,6 @@ def _csv_batches(source: Path, header: bool) -> Batches:
 
 def opened_parquet(source: Path, piece_bytes: int) -> tuple[Any, int]:
     """Return a Parquet file, and how many of its rows to read at once."""
-    from pyarrow import parquet  # noqa: PLC0415  slow
-
     with reading(source):
         file = parquet.ParquetFile(
             source, buffer_size=piece_bytes, pre_buffer=False, page_checksum_verification=True
@@ -187,8 +158,6 @@ def opened_parquet(source: Path, piece_bytes: int) -> tuple[Any, int]:
 
 
 def _parquet_batches(source: Path) -> Batches:
-    import pyarrow as pa  # noqa: PLC0415  slow
-
     file, batch_rows = opened_parquet(source, _PIECE_BYTES)
 
     def read(wanted: list[str]) -> Iterator[Any]:

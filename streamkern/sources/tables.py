@@ -10,13 +10,16 @@ import numpy as np
 from streamkern.errors import DataError
 from streamkern.errors.formatting import listed
 from streamkern.runtime.memory import available_bytes, in_words
-from streamkern.sources.preprocessing.cells import is_number
+from streamkern.sources.preprocessing import discover
+from streamkern.sources.preprocessing.arrow import csv, pa
+from streamkern.sources.preprocessing.cells import SINGLE_EXACT, is_number
 from streamkern.sources.table_batches import (
     TABLES,
     UNNAMED_INDEX,
     checked_ending,
     csv_opener,
     not_numbers,
+    open_batches,
     opened_parquet,
     reading,
 )
@@ -26,20 +29,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from streamkern._typing import Array
+    from streamkern.sources.preprocessing import Recipe, RecipeOptions
 
 _PIECE_BYTES = 4 << 20
-_SINGLE_EXACT = {"bool", "int8", "uint8", "int16", "uint16", "halffloat", "float", "null"}
 
 
 class Table(NamedTuple):
-    """A table whose rows have not been read yet.
-
-    Parameters
-    ----------
-    feature_names, target_names : sequence of str
-        Empty where the file has none.
-    pieces : iterator of (ndarray of shape (rows, p), ndarray of shape (rows,) or (rows, q) or None)
-    """
+    """A table whose rows have not been read yet."""
 
     feature_names: Sequence[str]
     target_names: Sequence[str]
@@ -47,20 +43,33 @@ class Table(NamedTuple):
 
 
 def open_table(source: Path, targets: Sequence[str] | None) -> Table:
-    """Open a file according to its ending; parameters as in `streamkern.convert`.
-
-    Raises
-    ------
-    DataError
-        If it cannot be read, or its columns are not numbers or not there, now or while `pieces`
-        are read.
-    """
+    """Open a file according to its ending; parameters as in `streamkern.convert`."""
     ending = checked_ending(source, _READERS)
-    check_targets(targets)
+    _check_targets(targets)
     return _READERS[ending](source, targets)
 
 
-def check_targets(targets: Sequence[str] | None) -> None:
+def discover_table(source: Path, targets: Sequence[str] | None, options: RecipeOptions) -> Recipe:
+    """Return the recipe of a table, from a pass over its rows."""
+    _check_targets(targets)
+    batches = open_batches(source, header=options.header)
+    names = [name for name in batches.schema.names if name not in options.drop]
+    for name in options.named():
+        if name not in batches.schema.names or name in (targets or ()):
+            what = "is a target" if name in (targets or ()) else "is no column"
+            raise DataError(
+                f"{name!r} {what} of {source}; its columns are {', '.join(names[:20])}."
+            )
+    split_columns(source, names, targets)
+    try:
+        return discover(
+            batches.schema, batches.read, targets or (), options, is_written=batches.is_written
+        )
+    except DataError as error:
+        raise DataError(f"{source}: {error}") from error
+
+
+def _check_targets(targets: Sequence[str] | None) -> None:
     """Raise DataError if a target is named twice."""
     if targets and len(set(targets)) < len(targets):
         raise DataError(f"--target names {', '.join(targets)}; name every target once.")
@@ -94,7 +103,7 @@ def _arrow_table(source: Path, schema: Any, targets: Sequence[str] | None, batch
     features, wanted = split_columns(source, names, targets)
 
     def matrix(batch: Any, columns: list[int]) -> Array:
-        exact = all(str(schema.types[j]) in _SINGLE_EXACT for j in columns)
+        exact = all(str(schema.types[j]) in SINGLE_EXACT for j in columns)
         rows = np.empty((batch.num_rows, len(columns)), np.float32 if exact else np.float64)
         for place, j in enumerate(columns):
             column = batch.column(j).cast("float32" if exact else "float64", safe=False)
@@ -112,9 +121,6 @@ def _arrow_table(source: Path, schema: Any, targets: Sequence[str] | None, batch
 
 
 def _read_csv(source: Path, targets: Sequence[str] | None) -> Table:
-    import pyarrow as pa  # noqa: PLC0415  slow
-    from pyarrow import csv  # noqa: PLC0415
-
     opened = csv_opener(source, _PIECE_BYTES)
     with reading(source):
         guessed = opened().schema

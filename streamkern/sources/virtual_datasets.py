@@ -1,4 +1,4 @@
-"""Which part of a virtual dataset is made of which part of another dataset."""
+"""Virtual datasets: which part is made of which part of another dataset."""
 
 from __future__ import annotations
 
@@ -15,35 +15,24 @@ if TYPE_CHECKING:
 
     from streamkern._typing import Array
 
-_ENDLESS = h5py.h5s.UNLIMITED
+_UNLIMITED = h5py.h5s.UNLIMITED
 # Pieces that a virtual dataset may be put together of, and cells of a grid of them.
 _MOST_PIECES, _CELLS = 1_000_000, 10
 
 
-def is_endless(space: h5py.h5s.SpaceID) -> bool:
+def is_unlimited(space: h5py.h5s.SpaceID) -> bool:
     """Say whether a selection grows with its dataset."""
     return space.get_select_type() == h5py.h5s.SEL_HYPERSLABS and bool(
-        space.is_regular_hyperslab() and _ENDLESS in sum(space.get_regular_hyperslab()[2:], ())
+        space.is_regular_hyperslab() and _UNLIMITED in sum(space.get_regular_hyperslab()[2:], ())
     )
 
 
 def boxes(space: h5py.h5s.SpaceID, shape: tuple[int, ...]) -> Array:
-    """Return what a selection takes of a dataset.
-
-    Returns
-    -------
-    ndarray of shape (boxes, 2, dimensions)
-        Of every box the first place and the one after the last, in every dimension.
-
-    Raises
-    ------
-    DataError
-        If there are too many of them.
-    """
+    """Return what a selection takes of a dataset."""
     if space.get_select_type() == h5py.h5s.SEL_ALL:
         return np.array([[(0,) * len(shape), shape]])
-    if is_endless(space):
-        space = _ended(space, shape)
+    if is_unlimited(space):
+        space = _bounded(space, shape)
     if space.get_select_hyper_nblocks() > _MOST_PIECES:
         raise DataError(_too_many())
     found = np.asarray(space.get_select_hyper_blocklist(), dtype=np.int64)
@@ -51,12 +40,12 @@ def boxes(space: h5py.h5s.SpaceID, shape: tuple[int, ...]) -> Array:
     return np.minimum(found, shape)
 
 
-def _ended(space: h5py.h5s.SpaceID, shape: tuple[int, ...]) -> h5py.h5s.SpaceID:
+def _bounded(space: h5py.h5s.SpaceID, shape: tuple[int, ...]) -> h5py.h5s.SpaceID:
     """Return a selection up to the end of a dataset of this shape, or a little further."""
     start, stride, count, block = space.get_regular_hyperslab()
     room = np.maximum(np.subtract(shape, start, dtype=np.int64), 0)
-    count = np.where(np.equal(count, _ENDLESS), -(-room // stride), count).tolist()
-    block = np.where(np.equal(block, _ENDLESS), room, block).tolist()
+    count = np.where(np.equal(count, _UNLIMITED), -(-room // stride), count).tolist()
+    block = np.where(np.equal(block, _UNLIMITED), room, block).tolist()
     ended = h5py.h5s.create_simple(shape)
     ended.select_hyperslab(start, tuple(count), stride, tuple(block))
     return ended
@@ -90,7 +79,7 @@ def rows_of(space: h5py.h5s.SpaceID) -> str:
     """Return which rows a selection takes, in words."""
     if space.get_select_type() == h5py.h5s.SEL_ALL:
         return "all rows"
-    if is_endless(space):
+    if is_unlimited(space):
         return f"rows from {space.get_regular_hyperslab()[0][0]:,}"
     first, last = space.get_select_bounds()
     return f"rows {first[0]:,} to {last[0] + 1:,}"

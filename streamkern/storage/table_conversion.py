@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamkern.errors import DataError, OutputError, ParameterError
 from streamkern.errors.formatting import listed
-from streamkern.sources.preprocessing import RECIPE, Recipe, RecipeOptions, discover
-from streamkern.sources.preprocessing.column_encoders import Numbers
-from streamkern.sources.preprocessing.unexpected_cells import Tally
+from streamkern.sources.preprocessing import RECIPE, Recipe, RecipeOptions
+from streamkern.sources.preprocessing.column_encoders import Numbers, Tally
 from streamkern.sources.table_batches import NotNumbersError, is_table, open_batches
-from streamkern.sources.tables import check_targets, open_table, split_columns
+from streamkern.sources.tables import discover_table, open_table
 from streamkern.storage import RowWriter, check_format, check_output, local_path, read_recipe
 from streamkern.storage.outputs import temporary_path
 
@@ -25,16 +24,11 @@ if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
     from streamkern.sources.tables import Table
 
+    # X, y and weights of some rows.
+    Rows = tuple[Array, Array | None, Floats | None]
+
 # Of the inputs that are made at once.
 _PIECE_BYTES = 16 << 20
-
-
-class _Rows(NamedTuple):
-    """Some rows as they are written; without targets or weights where there are none."""
-
-    X: Array
-    y: Array | None = None
-    weights: Floats | None = None
 
 
 def convert(
@@ -144,7 +138,7 @@ def convert(
             return _write_plain(source, dst, table, force=force)
         except NotNumbersError:  # so there is more in it than numbers, or less
             pass
-    recipe = _discovered(source, targets, options) if like is None else read_recipe(like)
+    recipe = discover_table(source, targets, options) if like is None else read_recipe(like)
     tally = Tally()
     result = write_encoded(source, dst, recipe, tally, targets is not None, force)
     return result if like is None else result | tally.as_dict()
@@ -172,19 +166,25 @@ def write_encoded(  # noqa: PLR0917
     unlabelled = 0
     step = max(_PIECE_BYTES // (recipe.dtype.itemsize * len(recipe.feature_names)), 1)
 
-    def pieces() -> Iterator[_Rows]:
+    def pieces() -> Iterator[Rows]:
         nonlocal unlabelled
         n_rows = 0
         for batch in batches.read(list(dict.fromkeys(needed))):
             for start in range(0, batch.num_rows, step):
-                rows = _encoded(source, recipe, batch.slice(start, step), with_targets, tally)
-                n_rows += len(rows.X)
-                if rows.y is not None and rows.y.dtype.kind == "S":
-                    kept = rows.y != b""
+                part = batch.slice(start, step)
+                try:
+                    X = recipe.transform(part, tally)
+                    y = recipe.read_targets(part) if with_targets else None
+                    weights = recipe.read_weights(part) if with_targets else None
+                except DataError as error:
+                    raise DataError(f"{source}: {error}") from error
+                n_rows += len(X)
+                if y is not None and y.dtype.kind == "S":
+                    kept = y != b""
                     unlabelled += int((~kept).sum())
-                    weights = None if rows.weights is None else rows.weights[kept]
-                    rows = _Rows(rows.X[kept], rows.y[kept], weights)
-                yield rows
+                    X, y = X[kept], y[kept]
+                    weights = None if weights is None else weights[kept]
+                yield X, y, weights
         if unlabelled and unlabelled == n_rows:
             raise DataError(
                 f"none of the {n_rows:,} rows of {source} has a label in {recipe.targets[0]!r}; "
@@ -192,22 +192,12 @@ def write_encoded(  # noqa: PLR0917
             )
 
     with RowWriter.create(dst, force=force) as writer:
-        result = _write(source, dst, writer, pieces())
-        _note(writer, source, recipe.feature_names, recipe.targets if with_targets else ())
+        targets = recipe.targets if with_targets else ()
+        result = _write(source, dst, writer, pieces(), recipe.feature_names, targets)
         writer.store(RECIPE, recipe.to_json())
     if recipe.is_plain:
         return result
     return {**result, "columns": dict(recipe.in_words()), "unlabelled_rows": unlabelled}
-
-
-def _encoded(source: Path, recipe: Recipe, batch: Any, with_targets: bool, tally: Tally) -> _Rows:
-    try:
-        X = recipe.transform(batch, tally)
-        if not with_targets:
-            return _Rows(X)
-        return _Rows(X, recipe.read_targets(batch), recipe.read_weights(batch))
-    except DataError as error:
-        raise DataError(f"{source}: {error}") from error
 
 
 @contextmanager
@@ -218,21 +208,6 @@ def encoded_tables(
 
     Beside them it gives how many rows have no label and are left out, and counts of what the
     recipe did not expect of the others, which it also warns of.
-
-    Parameters
-    ----------
-    tables : sequence of path
-    recipe : Recipe
-    folder : path
-        Where they are for that time; workers on other machines must see it too.
-    with_targets : bool
-
-    Raises
-    ------
-    DataError
-        If a table cannot be read, or has other columns than the recipe.
-    OutputError
-        If the files cannot be written there.
     """
     with ExitStack() as kept:
         try:
@@ -260,32 +235,18 @@ def encoded_tables(
             raise DataError(said) from error
 
 
-def _discovered(source: Path, targets: Sequence[str] | None, options: RecipeOptions) -> Recipe:
-    """Return the recipe of a table, from a pass over its rows."""
-    check_targets(targets)
-    batches = open_batches(source, header=options.header)
-    names = [name for name in batches.schema.names if name not in options.drop]
-    for name in options.named():
-        if name not in batches.schema.names or name in (targets or ()):
-            what = "is a target" if name in (targets or ()) else "is no column"
-            raise DataError(
-                f"{name!r} {what} of {source}; its columns are {', '.join(names[:20])}."
-            )
-    split_columns(source, names, targets)
-    try:
-        return discover(
-            batches.schema, batches.read, targets or (), options, is_written=batches.is_written
-        )
-    except DataError as error:
-        raise DataError(f"{source}: {error}") from error
-
-
 def _write_plain(source: Path, dst: str | Path, table: Table, *, force: bool) -> dict[str, Any]:
     """Write a table of numbers alone."""
     features, targets = table.feature_names, table.target_names
+
+    def pieces() -> Iterator[Rows]:
+        for X, y in table.pieces:
+            if is_table(source) and np.isnan(X).any():
+                raise NotNumbersError(f"{source} has missing cells; give it a recipe.")
+            yield X, y, None
+
     with RowWriter.create(dst, force=force) as writer:
-        result = _write(source, dst, writer, _numbers_alone(source, table))
-        _note(writer, source, features, targets)
+        result = _write(source, dst, writer, pieces(), features, targets)
         names = [*features, *targets]
         if is_table(source) and len(set(names)) == len(names):
             single = writer.file["X"].dtype == np.float32
@@ -294,17 +255,15 @@ def _write_plain(source: Path, dst: str | Path, table: Table, *, force: bool) ->
     return result
 
 
-def _numbers_alone(source: Path, table: Table) -> Iterator[_Rows]:
-    for X, y in table.pieces:
-        if is_table(source) and np.isnan(X).any():
-            raise NotNumbersError(f"{source} has missing cells; give it a recipe.")
-        yield _Rows(X, y)
-
-
-def _write(
-    source: Path, dst: str | Path, writer: RowWriter, pieces: Iterator[_Rows]
+def _write(  # noqa: PLR0917
+    source: Path,
+    dst: str | Path,
+    writer: RowWriter,
+    pieces: Iterator[Rows],
+    features: Sequence[str],
+    targets: Sequence[str],
 ) -> dict[str, Any]:
-    """Append rows to their datasets, and count them."""
+    """Append rows to their datasets, count them, and note where they come from."""
     rows = missing = 0
     for X, y, weights in pieces:
         if not len(X):  # the first rows decide the size of chunks
@@ -323,6 +282,10 @@ def _write(
         missing += int(incomplete.sum())
     if not rows:
         raise DataError(f"{source} has no rows; at least one is needed.")
+    writer.note("source", source.name)
+    for name, columns in (("feature_names", features), ("target_names", targets)):
+        if columns:
+            writer.note(name, json.dumps(list(columns)))
     return {
         "rows": rows,
         "n_features": writer.file["X"].shape[1],
@@ -330,10 +293,3 @@ def _write(
         "missing_rows": missing,
         "output": str(dst),
     }
-
-
-def _note(writer: RowWriter, source: Path, features: Sequence[str], targets: Sequence[str]) -> None:
-    writer.note("source", source.name)
-    for name, columns in (("feature_names", features), ("target_names", targets)):
-        if columns:
-            writer.note(name, json.dumps(list(columns)))

@@ -5,47 +5,42 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rows_read import STORED, N, P, write
 
-from streamkern.sources.chunks import Stored, StoredRows, requests, stored_rows
-from streamkern.sources.prefetch import byte_ranges
-
-N, P = 5000, 7
-STORED = {
-    "contiguous": {},
-    "chunks": {"chunks": (512, P)},
-    "chunks of columns": {"chunks": (300, 3)},
-    "gzip": {"chunks": (512, P), "compression": "gzip", "shuffle": True},
-    "one chunk": {"chunks": (N, P)},
-    "many chunks": {"chunks": (3, P)},
-}
-
-
-def write(path, libver="earliest", userblock=0, **stored):
-    values = np.random.default_rng(0).standard_normal((N, P)).astype("f4")
-    with h5py.File(path, "w", libver=libver, userblock_size=userblock) as file:
-        file.create_dataset("X", data=values, **stored)
-    return path
+from streamkern.sources.chunks import ByteRange, StoredRows, requests, stored_rows
 
 
 def ranges(pieces):
     return sorted((piece.start, piece.stop) for piece in pieces)
 
 
+def stored(X, first, last):
+    """Every chunk that holds some of these rows, as HDF5 finds it by its coordinates."""
+    if X.chunks is None:
+        origin, row_bytes = X.id.get_offset(), 4 * P
+        return [(origin + first * row_bytes, origin + last * row_bytes)]
+    tall, wide = X.chunks
+    found = [
+        X.id.get_chunk_info_by_coord((row, column))
+        for row in range(first - first % tall, last, tall)
+        for column in range(0, P, wide)
+    ]
+    return sorted((chunk.byte_offset, chunk.byte_offset + chunk.size) for chunk in found)
+
+
 @pytest.mark.parametrize("libver", ["earliest", "latest"])
 @pytest.mark.parametrize("name", STORED)
 def test_the_bytes_of_rows_are_those_that_hdf5_says(tmp_path, name, libver):
-    path = write(tmp_path / "a.h5", libver, **STORED[name])
+    path = write(tmp_path / "a.h5", libver=libver, userblock=512, **STORED[name])
     with h5py.File(path) as file:
         X = file["X"]
         for first, last in ((0, N), (1000, 1001), (1000, 2048), (4999, N)):
-            expected = [(a, a + size) for a, size in byte_ranges(X, first, last)]
-            assert ranges(StoredRows.of(X).between(first, last)) == sorted(expected)
+            assert ranges(StoredRows.of(X).between(first, last)) == stored(X, first, last)
 
 
-@pytest.mark.parametrize("userblock", [0, 512, 4096])
 @pytest.mark.parametrize("name", ["contiguous", "chunks"])
-def test_the_bytes_are_the_rows_whatever_is_before_them(tmp_path, name, userblock):
-    path = write(tmp_path / "a.h5", userblock=userblock, **STORED[name])
+def test_the_bytes_are_the_rows_whatever_is_before_them(tmp_path, name):
+    path = write(tmp_path / "a.h5", userblock=4096, **STORED[name])
     whole = path.read_bytes()
     with h5py.File(path) as file:
         pieces = list(StoredRows.of(file["X"]).between(0, N))
@@ -72,12 +67,16 @@ def test_an_index_is_read_once_in_a_process(tmp_path):
         assert stored_rows("one", file["X"]) is not stored_rows("another", file["X"])
 
 
-def test_a_dataset_without_values_has_no_bytes(tmp_path):
+def test_rows_that_were_never_written_or_are_elsewhere_have_no_bytes(tmp_path):
+    layout = h5py.VirtualLayout((N, P), "f4")
+    layout[:] = h5py.VirtualSource(str(write(tmp_path / "b.h5")), "X", (N, P), "f4")
     with h5py.File(tmp_path / "a.h5", "w") as file:
-        empty = file.create_dataset("X", (N, P), "f4")
-        assert list(StoredRows.of(empty).between(0, N)) == []
-        empty = file.create_dataset("Y", (N, P), "f4", chunks=(10, P))
-        assert list(StoredRows.of(empty).between(0, N)) == []
+        for empty in (
+            file.create_dataset("X", (N, P), "f4"),
+            file.create_dataset("Y", (N, P), "f4", chunks=(10, P)),
+            file.create_virtual_dataset("virtual", layout),
+        ):
+            assert list(StoredRows.of(empty).between(0, N)) == []
 
 
 PIECES = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 90)), min_size=1, max_size=12)
@@ -88,7 +87,7 @@ PIECES = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 90)), min_size=1,
 def test_requests_ask_for_every_byte_once(gaps_and_sizes, most, gap):
     pieces, at = [], 0
     for row, (space, size) in enumerate(gaps_and_sizes):
-        pieces.append(Stored(row, row + 1, at + space, at + space + size))
+        pieces.append(ByteRange(row, row + 1, at + space, at + space + size))
         at += space + size
     asked = list(requests(iter(reversed(pieces)), most, gap))
     wanted = [byte for piece in pieces for byte in range(piece.start, piece.stop)]

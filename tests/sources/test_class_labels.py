@@ -8,8 +8,10 @@ from datetime import date
 import numpy as np
 import pandas as pd
 import pytest
+from rows_read import together
 
 from streamkern.errors import DataError
+from streamkern.sources import LabelledSource, labelled_rows
 from streamkern.sources.class_labels import MISSING, MOST_CLASSES, UNKNOWN, Classes
 
 LABELS = {
@@ -103,3 +105,11 @@ def test_labels_of_another_kind_than_the_classes_are_told():
 def test_a_description_that_was_tampered_with_is_refused(described):
     with pytest.raises((KeyError, TypeError, ValueError)):
         Classes.from_dict(described)
+
+
+def test_a_row_without_a_label_weighs_one_whatever_the_classes_do():
+    rows, labels = labelled_rows(np.zeros((3, 1)), np.array(["a", "b", ""]))
+    classes = Classes.of(np.array(["a", "b"]))
+    _, y, weights = together(LabelledSource(rows, labels, classes, np.array([2.0, 0.0])))
+    np.testing.assert_array_equal(y[:, 0], [-1, 1, np.nan])
+    np.testing.assert_array_equal(weights, [2, 0, 1])

@@ -18,11 +18,11 @@ PROGRAM = """
 import asyncio, gc, sys, threading
 import fsspec.asyn, h5py
 from streamkern import open_hdf5
-from streamkern.sources import Shard, ranges, stores
+from streamkern.sources import Shard, object_stores, range_file
 
 url, other = sys.argv[1:]
 file = h5py.File(other)
-asked = stores._asked
+asked = object_stores._request
 
 async def make_objects():
     return [[] for _ in range(2000)]
@@ -36,8 +36,8 @@ def ask(*arguments):
     return asked(*arguments)
 
 source = open_hdf5(url)
-stores._asked = ask
-ranges._page.cache_clear()
+object_stores._request = ask
+range_file._page.cache_clear()
 gc.set_threshold(100)
 were_on = [gc.isenabled() for block in source.reader(Shard(0, 0, 3000)).blocks(100)]
 print(len(were_on), all(were_on), gc.isenabled())

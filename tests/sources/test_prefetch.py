@@ -7,27 +7,12 @@ import time
 import h5py
 import numpy as np
 import pytest
+from rows_read import STORED, N, P, write
 
 from streamkern import open_hdf5
 from streamkern.sources import Shard, prefetch
-from streamkern.sources.prefetch import Prefetch, byte_ranges
-
-N, P = 5000, 7
-STORED = {
-    "contiguous": {},
-    "chunks": {"chunks": (512, P)},
-    "chunks of columns": {"chunks": (300, 3)},
-    "gzip": {"chunks": (512, P), "compression": "gzip", "shuffle": True},
-    "one chunk": {"chunks": (N, P)},
-}
-
-
-def write(path, **stored):
-    rng = np.random.default_rng(0)
-    with h5py.File(path, "w") as file:
-        file.create_dataset("X", data=rng.standard_normal((N, P)).astype("f4"), **stored)
-        file.create_dataset("y", data=rng.standard_normal(N), chunks=(700,))
-    return path
+from streamkern.sources.chunks import StoredRows
+from streamkern.sources.prefetch import Prefetch
 
 
 class SlowReads:
@@ -56,43 +41,15 @@ def slow_reads(monkeypatch, seconds):
     return reads
 
 
-@pytest.mark.parametrize("name", ["contiguous", "chunks", "one chunk"])
-def test_the_bytes_of_rows_are_the_rows(tmp_path, name):
-    path = write(tmp_path / "a.h5", **STORED[name])
+def stored(path, first, last):
+    """What is stored of rows of both datasets, as offsets and sizes of at most 1 MiB."""
     with h5py.File(path) as file:
-        X = file["X"]
-        ranges = list(byte_ranges(X, 0, N))
-        stored = b"".join(path.read_bytes()[a : a + size] for a, size in ranges)
-        assert np.array_equal(np.frombuffer(stored, "f4")[: N * P].reshape(N, P), X[:])
-
-
-@pytest.mark.parametrize("name", STORED)
-def test_ranges_cover_all_that_is_stored_of_some_rows_and_not_the_rest(tmp_path, name):
-    path = write(tmp_path / "a.h5", **STORED[name])
-    with h5py.File(path) as file:
-        X = file["X"]
-        every, some = list(byte_ranges(X, 0, N)), list(byte_ranges(X, 1000, 1500))
-        assert sum(size for _, size in every) == X.id.get_storage_size()
-        assert set(some) <= set(every) or name == "contiguous"
-        assert sum(size for _, size in some) < X.id.get_storage_size() or name == "one chunk"
-
-
-def test_large_chunks_are_asked_for_in_pieces(tmp_path):
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        X = file.create_dataset("X", data=np.zeros((3000, 200)), chunks=(3000, 200))
-        ranges = list(byte_ranges(X, 0, 10))
-    assert max(size for _, size in ranges) == 1 << 20
-    assert sum(size for _, size in ranges) == 3000 * 200 * 8
-
-
-def test_rows_that_were_never_written_or_are_elsewhere_have_no_bytes(tmp_path):
-    path = write(tmp_path / "a.h5")
-    with h5py.File(tmp_path / "b.h5", "w") as file:
-        empty = file.create_dataset("empty", (N, P), "f4", chunks=(100, P))
-        layout = h5py.VirtualLayout((N, P), "f4")
-        layout[:] = h5py.VirtualSource(str(path), "X", (N, P), "f4")
-        assert list(byte_ranges(empty, 0, N)) == []
-        assert list(byte_ranges(file.create_virtual_dataset("virtual", layout), 0, N)) == []
+        return [
+            (start, min(1 << 20, piece.stop - start))
+            for dataset in (file["X"], file["y"])
+            for piece in StoredRows.of(dataset).between(first, last)
+            for start in range(piece.start, piece.stop, 1 << 20)
+        ]
 
 
 @pytest.mark.parametrize("name", STORED)
@@ -101,8 +58,7 @@ def test_slow_rows_are_asked_for_once_and_side_by_side(tmp_path, monkeypatch, na
     source = open_hdf5(path)
     with h5py.File(path) as file:
         X, y = file["X"][:], file["y"][:]
-        expected = [r for d in (file["X"], file["y"]) for r in byte_ranges(d, 1000, 4000)]
-    reads = slow_reads(monkeypatch, 0.01)
+    expected, reads = stored(path, 1000, 4000), slow_reads(monkeypatch, 0.01)
     blocks = [
         (block.X.copy(), block.y.copy())
         for block in source.reader(Shard(0, 1000, 4000)).blocks(999)
@@ -132,13 +88,20 @@ def test_no_more_is_asked_for_than_two_blocks_and_the_end_of_the_shard(tmp_path,
     blocks = source.reader(Shard(0, 0, 2000)).blocks(500)
     next(blocks)
     time.sleep(0.2)
-    with h5py.File(path) as file:
-        ahead = list(byte_ranges(file["X"], 0, 1000)) + list(byte_ranges(file["y"], 0, 1000))
-        whole = list(byte_ranges(file["X"], 0, 2000)) + list(byte_ranges(file["y"], 0, 2000))
-    assert set(reads.asked) == set(ahead)
+    assert set(reads.asked) == set(stored(path, 0, 1000))
     list(blocks)
     time.sleep(0.2)
-    assert set(reads.asked) <= set(whole)
+    assert set(reads.asked) <= set(stored(path, 0, 2000))
+
+
+def test_large_chunks_are_asked_for_in_pieces(tmp_path, monkeypatch):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("X", data=np.zeros((3000, 200)), chunks=(3000, 200))
+    reads = slow_reads(monkeypatch, 0.01)
+    source = open_hdf5(tmp_path / "a.h5", y=None)
+    list(source.reader(Shard(0, 0, 3000)).blocks(1500))
+    sizes = [size for _, size in set(reads.asked)]
+    assert (max(sizes), sum(sizes)) == (1 << 20, 3000 * 200 * 8)
 
 
 def test_what_cannot_be_read_ahead_is_no_error_here(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -13,6 +14,8 @@ from threading import Thread
 import h5py
 import numpy as np
 import pytest
+from rows_read import STORED, N, P, write
+from rows_read import together as read_together
 from servers import (
     KEY,
     SECRET,
@@ -28,16 +31,6 @@ from streamkern import open_hdf5
 from streamkern.errors import DataError, ParameterError
 from streamkern.parameters.plan import plan_fit
 from streamkern.sources import Shard, object_stores, range_file
-
-N, P = 6000, 7
-STORED = {
-    "contiguous": {},
-    "chunks": {"chunks": (512, P)},
-    "chunks of columns": {"chunks": (300, 3)},
-    "gzip": {"chunks": (512, P), "compression": "gzip", "shuffle": True},
-    "one chunk": {"chunks": (N, P)},
-    "many chunks": {"chunks": (16, P)},
-}
 
 
 @pytest.fixture(scope="module")
@@ -59,22 +52,8 @@ def small_pieces(monkeypatch):
     monkeypatch.setattr(range_file, "_AHEAD_BYTES", 32 << 10)
 
 
-def write(path, n=N, seed=0, libver="earliest", userblock=0, **stored):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, P)).astype("f4")
-    with h5py.File(path, "w", libver=libver, userblock_size=userblock) as file:
-        file.create_dataset("X", data=X, **stored)
-        file.create_dataset("y", data=np.sin(X[:, 0]) + X[:, 1], chunks=(min(n, 700),))
-    return path
-
-
 def together(source, shard_rows=2000, block_rows=999):
-    blocks = [
-        (block.X.copy(), block.y.copy())
-        for shard in source.shards(shard_rows)
-        for block in source.reader(shard).blocks(block_rows)
-    ]
-    return [np.concatenate(part) for part in zip(*blocks, strict=True)]
+    return read_together(source, shard_rows, block_rows)[:2]
 
 
 def equal(first, second):
@@ -91,43 +70,31 @@ def test_rows_in_a_store_are_the_rows_of_the_file(tmp_path, bucket, small_pieces
     source.check_unchanged()
 
 
-@pytest.mark.parametrize("userblock", [512, 8192])
-def test_what_is_before_the_rows_does_not_matter(tmp_path, bucket, small_pieces, userblock):
-    path = write(tmp_path / "a.h5", userblock=userblock, chunks=(512, P))
+def test_what_is_before_the_rows_does_not_matter(tmp_path, bucket, small_pieces):
+    path = write(tmp_path / "a.h5", userblock=8192, chunks=(512, P))
     with path.open("r+b") as raw:
         raw.write(b"#!/bin/sh\n")
     source = open_hdf5(bucket.put(path), storage_options=bucket.options)
     assert equal(together(source), together(open_hdf5(path)))
 
 
-def test_a_fit_and_predictions_have_the_bits_of_those_from_the_file(tmp_path, bucket):
-    path = write(tmp_path / "a.h5", chunks=(512, P))
-    source = open_hdf5(bucket.put(path), storage_options=bucket.options)
-    model, same = (
-        streamkern.RandomFeatureRidge(n_components=32).fit(rows)
-        for rows in (source, open_hdf5(path))
-    )
-    assert np.array_equal(model.coef_, same.coef_)
-    model.predict_to_hdf5(source, tmp_path / "a.out")
-    same.predict_to_hdf5(open_hdf5(path), tmp_path / "b.out")
-    with h5py.File(tmp_path / "a.out") as first, h5py.File(tmp_path / "b.out") as second:
-        assert np.array_equal(first["y_pred"][:], second["y_pred"][:])
-
-
-def test_weights_in_a_store_are_those_of_the_file(tmp_path, bucket, small_pieces):
+def test_a_fit_and_predictions_have_the_bits_of_those_from_the_file(tmp_path, bucket, small_pieces):
     path = write(tmp_path / "a.h5", chunks=(512, P))
     with h5py.File(path, "a") as file:
         file.create_dataset("w", data=np.arange(N) % 3, chunks=(1000,), compression="gzip")
     source = open_hdf5(bucket.put(path), weights="w", storage_options=bucket.options)
-    assert equal(together(source), together(open_hdf5(path)))
-    blocks = [b for shard in source.shards(2000) for b in source.reader(shard).blocks(999)]
-    assert [len(block) for block in blocks] == [len(block.weights) for block in blocks]
+    here = open_hdf5(path, weights="w")
+    assert np.array_equal(read_together(source, 2000, 999)[2], np.arange(N) % 3)
     model, same = (
         streamkern.RandomFeatureRidge(n_components=32, alpha=1.0).fit(rows)
-        for rows in (source, open_hdf5(path, weights="w"))
+        for rows in (source, here)
     )
     assert np.array_equal(model.coef_, same.coef_)
     assert model.report_["weight"] == (np.arange(N) % 3).sum()
+    model.predict_to_hdf5(source, tmp_path / "a.out")
+    same.predict_to_hdf5(here, tmp_path / "b.out")
+    with h5py.File(tmp_path / "a.out") as first, h5py.File(tmp_path / "b.out") as second:
+        assert np.array_equal(first["y_pred"][:], second["y_pred"][:])
 
 
 def test_a_pattern_is_the_files_sorted_by_name(tmp_path, bucket):
@@ -139,8 +106,6 @@ def test_a_pattern_is_the_files_sorted_by_name(tmp_path, bucket):
         f"s3://rows/part-{i}.h5" for i in ("1", "10", "2")
     ]
     assert equal(together(source), together(open_hdf5(str(tmp_path / "part-*.h5"))))
-    with pytest.raises(DataError, match=r"s3://rows/none-\*\.h5 does not exist"):
-        open_hdf5("s3://rows/none-*.h5", storage_options=bucket.options)
 
 
 def test_a_name_with_brackets_is_a_file_where_there_is_one(tmp_path, bucket):
@@ -242,7 +207,7 @@ def test_what_a_reader_holds_is_bounded_and_in_the_plan(tmp_path, bucket, small_
 
     def ready(fetch, first, last):
         usual(fetch, first, last)
-        held = [future.result() for future in fetch._raw._coming.values()]
+        held = [future.result() for future in fetch._raw._futures.values()]
         most[0] = max(most[0], sum(map(len, held)))
 
     with pytest.MonkeyPatch.context() as patched:
@@ -257,21 +222,21 @@ def test_what_a_reader_holds_is_bounded_and_in_the_plan(tmp_path, bucket, small_
 # What goes wrong.
 
 
-def test_answers_that_fail_now_and_then_are_asked_for_again(tmp_path, bucket, small_pieces):
-    path = write(tmp_path / "a.h5", chunks=(256, P))
-    url, log = bucket.put(path), tmp_path / "log"
-    troubles = ("--seconds", 0, "--errors", 0.1, "--drops", 0.1, "--log", log)
-    with late_proxy(bucket.server, *troubles) as (proxy, _):
-        source = open_hdf5(url, storage_options=bucket.options_at(proxy))
-        assert equal(together(source), together(open_hdf5(path)))
-    assert sum(status == "503" for *_, status in requests_in(log)) > 1
-
-
-def test_a_web_server_that_fails_now_and_then_is_asked_again(tmp_path, small_pieces):
+@pytest.mark.parametrize("kind", ["store", "web server"])
+def test_answers_that_fail_now_and_then_are_asked_for_again(tmp_path, bucket, small_pieces, kind):
     path, log = write(tmp_path / "a.h5", chunks=(256, P)), tmp_path / "log"
-    troubles = ("--seconds", 0, "--errors", 0.1, "--drops", 0.1, "--log", log)
-    with web_server(tmp_path) as server, late_proxy(server, *troubles) as (proxy, _):
-        source = open_hdf5(f"http://{proxy}/a.h5")
+    url, troubles = bucket.put(path), ("--seconds", 0, "--errors", 0.1, "--drops", 0.1)
+    with (
+        web_server(tmp_path) as server,
+        late_proxy(bucket.server if kind == "store" else server, *troubles, "--log", log) as (
+            proxy,
+            _,
+        ),
+    ):
+        if kind == "store":
+            source = open_hdf5(url, storage_options=bucket.options_at(proxy))
+        else:
+            source = open_hdf5(f"http://{proxy}/a.h5")
         assert equal(together(source), together(open_hdf5(path)))
     assert sum(status == "503" for *_, status in requests_in(log)) > 1
 
@@ -371,23 +336,23 @@ def test_a_signed_url_is_used_and_not_shown(tmp_path, bucket):
     assert source.files[0].path == f"http://{bucket.server}/rows/a.h5?..."
 
 
-def test_what_is_not_in_a_store_is_refused(bucket):
-    for url in ("s3://rows/none.h5", "s3://no-bucket/a.h5"):
-        with pytest.raises(DataError, match=f"^{url} does not exist; check the URL.$"):
+def test_what_is_not_in_a_store_or_no_hdf5_is_refused(tmp_path, bucket):
+    whole = write(tmp_path / "a.h5").read_bytes()
+    for name, content in (("cut", whole[:100_000]), ("text", b"a,b\n"), ("empty", b"")):
+        (tmp_path / name).write_bytes(content)
+        bucket.put(tmp_path / name)
+    bucket.put(tmp_path / "a.h5", "folder/a.h5")
+    for url, why in (
+        ("s3://rows/none.h5", "does not exist; check the URL.$"),
+        ("s3://rows/none-*.h5", "does not exist; check the URL.$"),
+        ("s3://no-bucket/a.h5", "does not exist; check the URL.$"),
+        ("s3://rows/folder", "is a folder, not an HDF5 file"),
+        ("s3://rows/cut", "is a truncated HDF5 file"),
+        ("s3://rows/text", "is not an HDF5 file"),
+        ("s3://rows/empty", "is not an HDF5 file"),
+    ):
+        with pytest.raises(DataError, match=f"^{re.escape(url)} {why}"):
             open_hdf5(url, storage_options=bucket.options)
-
-
-def test_a_folder_is_refused(tmp_path, bucket):
-    bucket.put(write(tmp_path / "a.h5", 10), "folder/a.h5")
-    with pytest.raises(DataError, match="s3://rows/folder is a folder, not an HDF5 file"):
-        open_hdf5("s3://rows/folder", storage_options=bucket.options)
-
-
-@pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n", b"\x00" * 5000])
-def test_an_object_that_is_not_hdf5_is_refused(tmp_path, bucket, content):
-    (tmp_path / "a.csv").write_bytes(content)
-    with pytest.raises(DataError, match=r"s3://rows/a\.csv is not an HDF5 file"):
-        open_hdf5(bucket.put(tmp_path / "a.csv"), storage_options=bucket.options)
 
 
 def test_a_program_that_ends_with_such_an_error_does_not_crash(tmp_path, bucket):
@@ -408,13 +373,6 @@ def test_a_program_that_ends_with_such_an_error_does_not_crash(tmp_path, bucket)
     )
     assert done.stderr.splitlines()[-1].startswith("streamkern.errors.DataError: s3://rows/a.csv")
     assert done.returncode == 1
-
-
-def test_an_object_cut_short_is_refused(tmp_path, bucket):
-    path = write(tmp_path / "a.h5")
-    path.write_bytes(path.read_bytes()[:100_000])
-    with pytest.raises(DataError, match=r"s3://rows/a\.h5 is a truncated HDF5 file"):
-        open_hdf5(bucket.put(path), storage_options=bucket.options)
 
 
 def test_damage_inside_a_chunk_is_an_error_that_names_the_rows(tmp_path, bucket):
@@ -474,6 +432,8 @@ def test_an_unknown_option_is_refused_without_its_value(bucket):
     with pytest.raises(DataError, match=r"s3://rows/a\.h5 cannot be asked for \(") as error:
         open_hdf5("s3://rows/a.h5", storage_options=options)
     assert "hunter2" not in str(error.value)
+    with pytest.raises(DataError, match=r"^what://a\.h5 cannot be asked for \(ValueError\)"):
+        open_hdf5("what://a.h5")
 
 
 def test_options_without_a_url_are_refused(tmp_path):
@@ -499,8 +459,3 @@ def test_a_package_that_is_not_installed_is_named(monkeypatch, url, package, rem
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(DataError, match=f"needs a package that is not installed; .*{remedy}"):
         open_hdf5(url)
-
-
-def test_an_unknown_protocol_is_refused():
-    with pytest.raises(DataError, match=r"^what://a\.h5 cannot be asked for \(ValueError\)"):
-        open_hdf5("what://a.h5")

@@ -5,6 +5,7 @@ import shutil
 import h5py
 import numpy as np
 import pytest
+from rows_read import store, together
 
 import streamkern
 from streamkern.errors import DataError
@@ -28,20 +29,8 @@ def folder(tmp_path, rows):
     return tmp_path
 
 
-def store(path, X, y, **options):
-    with h5py.File(path, "w") as file:
-        file.create_dataset("X", data=X, **options)
-        file["y"] = y
-    return path
-
-
 def virtual(path, *mapped, fill=None):
-    """Write a virtual dataset X of parts, and y in the file itself.
-
-    Parameters
-    ----------
-    mapped : tuples of a file, the dataset in it, its shape, and where it goes
-    """
+    """Write y, and a virtual dataset X of parts: a file, a dataset, its shape, where it goes."""
     layout = h5py.VirtualLayout((N, 3), "f8")
     for name, dataset, shape, where in mapped:
         layout[where] = h5py.VirtualSource(name, dataset, shape)
@@ -62,9 +51,7 @@ A, B = ("a.h5", "X", (40, 3), np.s_[:40]), ("b.h5", "X", (20, 3), np.s_[40:])
 
 
 def read(path):
-    source = streamkern.open_hdf5(path)
-    (shard,) = source.shards(1000)
-    return np.concatenate([block.X.copy() for block in source.reader(shard).blocks(1000)])
+    return together(streamkern.open_hdf5(path))[0]
 
 
 def refused(path):
@@ -112,6 +99,7 @@ def test_columns_that_no_mapping_names_are_refused(folder):
 def test_a_part_whose_dataset_is_smaller_now_is_refused(folder, rows):
     path = virtual(folder / "v.h5", A, B)
     np.testing.assert_array_equal(read(path), rows[0])
+    assert streamkern.open_hdf5(path).describe()["files"][0]["storage"] == "virtual"
     store(folder / "b.h5", np.ones((19, 3)), np.ones(19))
     assert "rows 40 to 60 of X are not as many as X in b.h5 has with its shape" in refused(path)
 

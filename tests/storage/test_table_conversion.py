@@ -88,17 +88,14 @@ def test_a_table_is_the_same_numbers_bit_for_bit(table_file, tmp_path):
     }
 
 
-def test_a_table_in_many_pieces_is_the_same(table_file, tmp_path, small_pieces):
+def test_a_table_in_many_pieces_is_the_same_and_opens_as_a_source(
+    table_file, tmp_path, small_pieces
+):
     table = frame(1000)
-    result = convert(table_file(table), tmp_path / "o.h5", targets=["price"])
-    np.testing.assert_array_equal(read(tmp_path / "o.h5")["X"], table[["a", "b", "c"]].to_numpy())
-    assert result["rows"] == 1000
-
-
-def test_what_is_written_opens_as_a_source(table_file, tmp_path):
-    convert(table_file(frame()), tmp_path / "o.h5", targets=["price"])
+    convert(table_file(table), tmp_path / "o.h5", targets=["price"])
     source = open_hdf5(tmp_path / "o.h5")
-    assert (source.n_samples, source.n_features, source.n_targets) == (40, 3, 1)
+    assert (source.n_samples, source.n_features, source.n_targets) == (1000, 3, 1)
+    np.testing.assert_array_equal(read(tmp_path / "o.h5")["X"], table[["a", "b", "c"]].to_numpy())
     with h5py.File(tmp_path / "o.h5") as file:
         assert file["X"].chunks
         assert file.attrs["source"].startswith("t.")
@@ -153,42 +150,27 @@ def test_a_column_may_turn_from_whole_to_fractional_late(table_file, tmp_path, s
     )
 
 
-def test_a_target_that_is_not_there_is_refused_with_the_columns(table_file, tmp_path):
-    with pytest.raises(DataError, match="no column 'cost'; its columns are a, b, price, c"):
-        convert(table_file(frame()), tmp_path / "o.h5", targets=["cost"])
+def test_targets_that_do_not_fit_the_columns_are_refused(table_file, tmp_path):
+    many = pd.DataFrame(np.zeros((2, 50)), columns=[f"x{j}" for j in range(50)])
+    for table, targets, why in (
+        (frame(), ["cost"], "no column 'cost'; its columns are a, b, price, c"),
+        (frame(), (), r"needs a target; .*--target, of: a, b, price, c"),
+        (many, ["cost"], r"x0, .*x19 and 30 more"),
+        (frame(), ["c", "c"], "name every target once"),
+        (frame(), ["a", "b", "c", "price"], "no columns but targets"),
+        (frame(0), ["price"], "has no rows; at least one is needed"),
+    ):
+        with pytest.raises(DataError, match=why):
+            convert(table_file(table), tmp_path / "o.h5", targets=targets)
+        assert not (tmp_path / "o.h5").exists()
 
 
-def test_a_table_without_a_target_is_refused_with_the_columns(table_file, tmp_path):
-    with pytest.raises(DataError, match=r"needs a target; .*--target, of: a, b, price, c"):
-        convert(table_file(frame()), tmp_path / "o.h5")
-
-
-def test_a_long_list_of_columns_is_cut(table_file, tmp_path):
-    table = pd.DataFrame(np.zeros((2, 50)), columns=[f"x{j}" for j in range(50)])
-    with pytest.raises(DataError, match=r"x0, .*x19 and 30 more"):
-        convert(table_file(table), tmp_path / "o.h5", targets=["cost"])
-
-
-def test_a_target_named_twice_is_refused(table_file, tmp_path):
-    with pytest.raises(DataError, match="name every target once"):
-        convert(table_file(frame()), tmp_path / "o.h5", targets=["c", "c"])
-
-
-def test_a_table_of_targets_alone_is_refused(table_file, tmp_path):
-    with pytest.raises(DataError, match="no columns but targets"):
-        convert(table_file(frame()), tmp_path / "o.h5", targets=["a", "b", "c", "price"])
-
-
-def test_a_table_without_rows_is_refused(table_file, tmp_path):
-    with pytest.raises(DataError, match="has no rows; at least one is needed"):
-        convert(table_file(frame(0)), tmp_path / "o.h5", targets=["price"])
-    assert not (tmp_path / "o.h5").exists()
-
-
-def test_thousands_of_columns_keep_their_names(table_file, tmp_path):
+@pytest.mark.parametrize("name", ["t.tsv.gz", "t.parquet"])
+def test_thousands_of_columns_keep_their_names(tmp_path, name):
     columns = [f"a column with a long name {j}" for j in range(4000)]
-    path = table_file(pd.DataFrame(np.arange(8000.0).reshape(2, 4000), columns=columns))
-    convert(path, tmp_path / "o.h5", targets=[columns[0]])
+    table = pd.DataFrame(np.arange(8000.0).reshape(2, 4000), columns=columns)
+    WRITERS[name](table, tmp_path / name)
+    convert(tmp_path / name, tmp_path / "o.h5", targets=[columns[0]])
     with h5py.File(tmp_path / "o.h5") as file:
         assert json.loads(file["feature_names"].asstr()[()]) == columns[1:]
         np.testing.assert_array_equal(file["X"][1], np.arange(4001.0, 8000))
@@ -245,18 +227,14 @@ def test_text_that_is_not_a_table_is_refused(tmp_path, content):
         convert(tmp_path / "t.csv", tmp_path / "o.h5", targets=["a"])
 
 
-def test_a_gzip_file_cut_short_is_refused_and_leaves_nothing(tmp_path):
-    whole = gzip.compress(b"a,b\n" + b"1.25,2.5\n" * 10_000)
+@pytest.mark.parametrize(
+    "whole", [gzip.compress(b"a,b\n" + b"1.25,2.5\n" * 10_000), b"a,b\n1,2\n" * 2]
+)
+def test_a_gzip_file_that_is_cut_short_or_none_is_refused_and_leaves_nothing(tmp_path, whole):
     (tmp_path / "t.csv.gz").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(DataError, match=r"t\.csv\.gz cannot be read \(.*[Tt]runcated"):
+    with pytest.raises(DataError, match=r"t\.csv\.gz cannot be read \("):
         convert(tmp_path / "t.csv.gz", tmp_path / "o.h5", targets=["a"])
     assert inside(tmp_path) == ["t.csv.gz"]
-
-
-def test_a_plain_file_called_gz_is_refused(tmp_path):
-    (tmp_path / "t.csv.gz").write_bytes(b"a,b\n1,2\n")
-    with pytest.raises(DataError, match=r"t\.csv\.gz cannot be read"):
-        convert(tmp_path / "t.csv.gz", tmp_path / "o.h5", targets=["a"])
 
 
 # Parquet alone.
@@ -303,15 +281,6 @@ def test_columns_of_which_no_numbers_can_be_made_are_refused(tmp_path, values):
     parquet.write_table(table, tmp_path / "t.parquet")
     with pytest.raises(DataError, match=r"column 'a' must hold .*, but has type .*; leave it out"):
         convert(tmp_path / "t.parquet", tmp_path / "o.h5", targets=["y"])
-
-
-@pytest.mark.parametrize("tenth", range(10))
-def test_a_parquet_file_cut_short_is_refused(tmp_path, tenth):
-    frame().to_parquet(tmp_path / "t.parquet")
-    whole = (tmp_path / "t.parquet").read_bytes()
-    (tmp_path / "t.parquet").write_bytes(whole[: len(whole) * tenth // 10])
-    with pytest.raises(DataError, match=r"t\.parquet cannot be read"):
-        convert(tmp_path / "t.parquet", tmp_path / "o.h5", targets=["price"])
 
 
 def test_damage_in_a_page_with_a_checksum_is_found(tmp_path):
@@ -401,42 +370,59 @@ def test_pickles_called_numpy_are_refused_and_never_run(tmp_path, monkeypatch, n
     assert inside(tmp_path) == [name]
 
 
+TABLE = np.zeros((5, 4))
+
+
 @pytest.mark.parametrize(
-    ("arrays", "why"),
+    ("held", "targets", "why"),
     [
-        ({"Z": np.zeros((3, 2))}, r"needs an array X \(n, p\), but holds: Z"),
-        ({"X": np.zeros(3)}, "X must be a table"),
-        ({"X": np.zeros((3, 0))}, "X must be a table"),
-        ({"X": np.zeros((0, 3))}, "has no rows"),
-        ({"X": np.zeros((3, 2), complex)}, "X must hold numbers, not complex128"),
-        ({"X": np.full((3, 2), "a")}, "X must hold numbers, not <U1"),
-        ({"X": np.zeros((3, 2)), "y": np.zeros(4)}, "X has 3 rows, but y has 4"),
-        ({"X": np.zeros((3, 2)), "y": np.zeros(())}, "y must be a table"),
-        ({"X": np.zeros((3, 2)), "y": np.zeros((3, 1, 1))}, "y must be a table"),
-        ({"X": np.zeros((3, 2)), "y": np.full(3, "a")}, "y must hold numbers"),
+        ({"Z": TABLE}, (), r"needs an array X \(n, p\), but holds: Z"),
+        ({"X": np.zeros(3)}, (), "X must be a table"),
+        ({"X": np.zeros((3, 0))}, (), "X must be a table"),
+        ({"X": np.zeros((0, 3))}, (), "has no rows"),
+        ({"X": TABLE.astype(complex)}, (), "X must hold numbers, not complex128"),
+        ({"X": np.full((3, 2), "a")}, (), "X must hold numbers, not <U1"),
+        ({"X": TABLE, "y": np.zeros(4)}, (), "X has 5 rows, but y has 4"),
+        ({"X": TABLE, "y": np.zeros(())}, (), "y must be a table"),
+        ({"X": TABLE, "y": np.zeros((5, 1, 1))}, (), "y must be a table"),
+        ({"X": TABLE, "y": np.full(5, "a")}, (), "y must hold numbers"),
+        ({"X": TABLE, "y": np.zeros(5)}, ["y"], "as the array y; give no --target"),
+        (np.zeros(5), (), "must be a table, not of shape"),
+        (np.zeros((5, 0)), (), "must be a table, not of shape"),
+        (np.zeros((0, 4)), (), "has no rows"),
+        (np.zeros((5, 4), "M8[s]"), (), "must hold numbers"),
+        (np.zeros(5, [("a", "f4")]), (), "must hold numbers"),
+        (np.array([[1, "a"]], object), (), "holds Python objects"),
+        (TABLE, ["3", "-1"], "name every target once"),
+        *((TABLE, [name], f"has columns 0 to 3, but --target is {name}") for name in ("4", "-5")),
+        *((TABLE, [name], f"but --target is {name}") for name in ("price", "1.0", "")),
     ],
 )
-def test_npz_arrays_that_are_no_table_are_refused(tmp_path, arrays, why):
-    np.savez(tmp_path / "t.npz", **arrays)
+def test_arrays_that_are_no_table_of_rows_are_refused(tmp_path, held, targets, why):
+    path = tmp_path / ("t.npz" if isinstance(held, dict) else "t.npy")
+    np.savez(path, **held) if isinstance(held, dict) else np.save(path, held)
     with pytest.raises(DataError, match=why):
-        convert(tmp_path / "t.npz", tmp_path / "o.h5")
-    assert inside(tmp_path) == ["t.npz"]
+        convert(path, tmp_path / "o.h5", targets=targets)
+    assert inside(tmp_path) == [path.name]
 
 
-def test_a_target_of_an_npz_is_not_to_be_named(tmp_path):
-    np.savez(tmp_path / "t.npz", X=np.zeros((3, 2)), y=np.zeros(3))
-    with pytest.raises(DataError, match="as the array y; give no --target"):
-        convert(tmp_path / "t.npz", tmp_path / "o.h5", targets=["y"])
+SAVED = {
+    "t.npz": lambda path, X: np.savez(path, X=X, y=X[:, 0]),
+    "t.compressed.npz": lambda path, X: np.savez_compressed(path, X=X, y=X[:, 0]),
+    "t.npy": np.save,
+    "t.parquet": lambda path, X: frame(len(X)).to_parquet(path),
+}
 
 
-@pytest.mark.parametrize("tenth", range(10))
-@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
-def test_an_npz_cut_short_is_refused(tmp_path, save, tenth):
-    save(tmp_path / "t.npz", X=np.random.default_rng(0).random((100, 2)), y=np.zeros(100))
-    whole = (tmp_path / "t.npz").read_bytes()
-    (tmp_path / "t.npz").write_bytes(whole[: len(whole) * tenth // 10])
-    with pytest.raises(DataError, match=r"t\.npz cannot be read"):
-        convert(tmp_path / "t.npz", tmp_path / "o.h5")
+@pytest.mark.parametrize("name", SAVED)
+def test_a_file_cut_short_is_refused(tmp_path, name):
+    path = tmp_path / name
+    SAVED[name](path, np.random.default_rng(0).random((100, 4)))
+    whole = path.read_bytes()
+    for tenth in range(10):
+        path.write_bytes(whole[: len(whole) * tenth // 10])
+        with pytest.raises(DataError, match=f"{name} cannot be read"):
+            convert(path, tmp_path / "o.h5", targets=["price"] if "parquet" in name else ())
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
@@ -470,46 +456,6 @@ def test_an_npy_without_targets_is_inputs_alone(tmp_path):
     np.testing.assert_array_equal(read(tmp_path / "o.h5")["X"], table)
 
 
-@pytest.mark.parametrize("target", ["4", "-5", "price", "1.0", ""])
-def test_a_column_number_that_is_none_is_refused(tmp_path, target):
-    np.save(tmp_path / "t.npy", np.zeros((5, 4)))
-    with pytest.raises(DataError, match=f"has columns 0 to 3, but --target is {target}"):
-        convert(tmp_path / "t.npy", tmp_path / "o.h5", targets=[target])
-
-
-def test_one_column_counted_from_both_ends_is_one_target_too_many(tmp_path):
-    np.save(tmp_path / "t.npy", np.zeros((5, 4)))
-    with pytest.raises(DataError, match="name every target once"):
-        convert(tmp_path / "t.npy", tmp_path / "o.h5", targets=["3", "-1"])
-
-
-@pytest.mark.parametrize(
-    ("array", "why"),
-    [
-        (np.zeros(5), "must be a table, not of shape"),
-        (np.zeros((5, 0)), "must be a table, not of shape"),
-        (np.zeros((0, 4)), "has no rows"),
-        (np.zeros((5, 4), "M8[s]"), "must hold numbers"),
-        (np.zeros(5, [("a", "f4")]), "must hold numbers"),
-        (np.array([[1, "a"]], object), "holds Python objects"),
-    ],
-)
-def test_an_npy_that_is_no_table_is_refused(tmp_path, array, why):
-    np.save(tmp_path / "t.npy", array)
-    with pytest.raises(DataError, match=why):
-        convert(tmp_path / "t.npy", tmp_path / "o.h5")
-    assert inside(tmp_path) == ["t.npy"]
-
-
-@pytest.mark.parametrize("tenth", range(10))
-def test_an_npy_cut_short_is_refused(tmp_path, tenth):
-    np.save(tmp_path / "t.npy", np.zeros((100, 4)))
-    whole = (tmp_path / "t.npy").read_bytes()
-    (tmp_path / "t.npy").write_bytes(whole[: len(whole) * tenth // 10])
-    with pytest.raises(DataError, match=r"t\.npy cannot be read"):
-        convert(tmp_path / "t.npy", tmp_path / "o.h5")
-
-
 def test_an_npy_with_a_damaged_header_is_refused(tmp_path):
     np.save(tmp_path / "t.npy", np.zeros((100, 4)))
     for brackets in (b"}", b")", b"{"):
@@ -531,18 +477,15 @@ def test_one_numpy_format_called_the_other_is_refused(tmp_path, named, is_really
 # Any format.
 
 
-@pytest.mark.parametrize("name", ["t.xls", "t", "t.h5", "csv"])
-def test_an_unknown_ending_is_refused_with_those_known(tmp_path, name):
-    (tmp_path / name).touch()
-    with pytest.raises(DataError, match=r"must end in \.csv, .*\.npy; export it"):
-        convert(tmp_path / name, tmp_path / "o.h5")
-
-
-@pytest.mark.parametrize("name", ["none.csv", "none.parquet", "none.npz", "folder.csv"])
-def test_a_missing_file_or_a_folder_is_refused(tmp_path, name):
+def test_what_is_no_table_by_its_name_is_refused(tmp_path):
     (tmp_path / "folder.csv").mkdir()
-    with pytest.raises(DataError, match="does not exist or is not a file; check the path"):
-        convert(tmp_path / name, tmp_path / "o.h5", targets=["a"])
+    for name in ("t.xls", "t", "t.h5", "csv"):
+        (tmp_path / name).touch()
+        with pytest.raises(DataError, match=r"must end in \.csv, .*\.npy; export it"):
+            convert(tmp_path / name, tmp_path / "o.h5")
+    for name in ("none.csv", "none.parquet", "none.npz", "folder.csv"):
+        with pytest.raises(DataError, match="does not exist or is not a file; check the path"):
+            convert(tmp_path / name, tmp_path / "o.h5", targets=["a"])
 
 
 def test_an_existing_output_is_kept_unless_forced(table_file, tmp_path):
@@ -594,12 +537,12 @@ def test_memory_does_not_grow_with_the_file(tmp_path, kind):
     if kind == "csv":
         text = table.to_pandas().to_csv(index=False)
         small.write_text(text)
-        large.write_text(text + text[text.index("\n") + 1 :] * 39)
+        large.write_text(text + text[text.index("\n") + 1 :] * 19)
     else:
         parquet.write_table(table, small)
         options = {"use_dictionary": False, "compression": "none"}
         parquet.write_table(
-            pa.concat_tables([table] * 100), large, row_group_size=1 << 20, **options
+            pa.concat_tables([table] * 50), large, row_group_size=1 << 20, **options
         )
     done = subprocess.run(
         [sys.executable, "-c", BOUNDED, small, large, tmp_path / "o.h5"],
@@ -610,9 +553,9 @@ def test_memory_does_not_grow_with_the_file(tmp_path, kind):
     )
     rows, grown = map(int, done.stdout.split())
     size = large.stat().st_size
-    assert rows == (800_000 if kind == "csv" else 2_000_000)
-    assert size > 140e6
-    assert grown < size / 3, (size, grown)
+    assert rows == (400_000 if kind == "csv" else 1_000_000)
+    assert size > 70e6
+    assert grown < size / 2, (size, grown)
 
 
 def test_line_breaks_in_quotes_are_part_of_a_cell(tmp_path):

@@ -14,11 +14,10 @@ from streamkern.errors.formatting import listed
 from streamkern.kernels import as_kernel
 from streamkern.kernels.parameter_names import split_names
 from streamkern.sources import Source
-from streamkern.sources.lazy import is_dask_frame, is_lazy
-from streamkern.sources.numeric import as_numbers
+from streamkern.sources.lazy import as_numbers, is_dask_frame, is_lazy
+from streamkern.sources.preprocessing.column_encoders import Tally
 from streamkern.sources.preprocessing.column_names import bad_columns
 from streamkern.sources.preprocessing.discovery import is_frame
-from streamkern.sources.preprocessing.unexpected_cells import Tally
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

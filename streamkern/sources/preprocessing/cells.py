@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.errors import DataError
+from streamkern.sources.preprocessing.arrow import compute, pa, types
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +23,8 @@ MISSING = (
     *("?", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
     *("N/A", "NA", "NULL", "NaN", "n/a", "nan", "null"),
 )
+# Types of Arrow whose values a float32 holds.
+SINGLE_EXACT = {"bool", "int8", "uint8", "int16", "uint16", "halffloat", "float", "null"}
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?(?i:inf|infinity)$"
 TIME = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}(:?\d{2})?)?)?$"
 _ZONE = r"(Z|[+-]\d{2}(:?\d{2})?)$"
@@ -31,8 +34,6 @@ _MICROSECONDS = 1e6
 
 def is_text(kind: Any) -> bool:
     """Say whether a type of Arrow is of texts, or of texts by their numbers in a dictionary."""
-    from pyarrow import types  # noqa: PLC0415  slow
-
     if types.is_dictionary(kind):
         return is_text(kind.value_type)
     return bool(types.is_string(kind) or types.is_large_string(kind) or str(kind) == "string_view")
@@ -40,39 +41,24 @@ def is_text(kind: Any) -> bool:
 
 def is_number(kind: Any) -> bool:
     """Say whether a type of Arrow is of numbers, truth values among them."""
-    from pyarrow import types  # noqa: PLC0415  slow
-
     tests = types.is_integer, types.is_floating, types.is_boolean, types.is_decimal
     return any(test(kind) for test in tests)
 
 
 def is_time(kind: Any) -> bool:
     """Say whether a type of Arrow is of dates, or of dates with a time of the day."""
-    from pyarrow import types  # noqa: PLC0415  slow
-
     return bool(types.is_date(kind) or types.is_timestamp(kind))
 
 
 def texts(column: Any, missing: Sequence[str]) -> Any:
     """Return texts without the spaces around them, and null where they mean missing."""
-    import pyarrow as pa  # noqa: PLC0415  slow
-    from pyarrow import compute  # noqa: PLC0415
-
     trimmed = compute.utf8_trim_whitespace(column.cast(pa.string()))
     absent = compute.is_in(trimmed, value_set=pa.array(["", *missing], pa.string()))
     return compute.if_else(absent, pa.scalar(None, pa.string()), trimmed)
 
 
 def numbers(name: str, column: Any, missing: Sequence[str]) -> Floats:
-    """Return a column as numbers (rows,), NaN where they are missing; true is 1 and false 0.
-
-    Raises
-    ------
-    DataError
-        If there is anything else.
-    """
-    import pyarrow as pa  # noqa: PLC0415  slow
-
+    """Return a column as numbers (rows,), NaN where they are missing; true is 1 and false 0."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if is_text(column.type):
@@ -82,21 +68,18 @@ def numbers(name: str, column: Any, missing: Sequence[str]) -> Floats:
         except pa.ArrowInvalid:
             column = _truth_values(name, column)
     elif not is_number(column.type) and not pa.types.is_null(column.type):
-        raise _unlike(name, "numbers", column)
+        raise _other_kind(name, "numbers", column)
     found: Floats = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return found
 
 
 def _truth_values(name: str, column: Any) -> Any:
     """Return texts that say true and false as truth values."""
-    import pyarrow as pa  # noqa: PLC0415  slow
-    from pyarrow import compute  # noqa: PLC0415
-
     said = compute.utf8_lower(column)
     others = compute.invert(compute.is_in(said, value_set=pa.array(["true", "false"])))
     if compute.any(compute.and_(others, column.is_valid())).as_py():
         odd = compute.invert(compute.match_substring_regex(column, NUMBER))
-        raise _unlike(name, "numbers", column.filter(odd.fill_null(False)))
+        raise _other_kind(name, "numbers", column.filter(odd.fill_null(False)))
     return compute.equal(said, "true")
 
 
@@ -104,15 +87,7 @@ def seconds(name: str, column: Any, missing: Sequence[str]) -> Floats:
     """Return dates and times as seconds since the start of 1970 (rows,), NaN where missing.
 
     Times without a zone are taken as they stand, others in UTC; texts are those of ISO 8601.
-
-    Raises
-    ------
-    DataError
-        If there is anything else.
     """
-    import pyarrow as pa  # noqa: PLC0415  slow
-    from pyarrow import compute  # noqa: PLC0415
-
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if is_text(column.type):
@@ -128,10 +103,10 @@ def seconds(name: str, column: Any, missing: Sequence[str]) -> Floats:
         except pa.ArrowInvalid as error:
             odd = compute.invert(compute.match_substring_regex(column, TIME)).fill_null(False)
             unlike = column.filter(odd) if compute.any(odd).as_py() else column.drop_null()
-            raise _unlike(name, "dates or times", unlike) from error
+            raise _other_kind(name, "dates or times", unlike) from error
         column = compute.coalesce(plain, exact.cast(pa.timestamp("us")))
     elif not is_time(column.type) and not pa.types.is_null(column.type):
-        raise _unlike(name, "dates or times", column)
+        raise _other_kind(name, "dates or times", column)
     ticks = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
     found = ticks.cast(pa.float64(), safe=False)  # far from 1970 not to the microsecond
     since: Floats = found.to_numpy(zero_copy_only=False) / _MICROSECONDS
@@ -139,21 +114,7 @@ def seconds(name: str, column: Any, missing: Sequence[str]) -> Floats:
 
 
 def places(name: str, column: Any, levels: Sequence[Any], missing: Sequence[str]) -> Array:
-    """Return the place of every cell among levels (rows,), -1 for others, -2 where missing.
-
-    Parameters
-    ----------
-    levels : sequence of str, or of float
-        Cells are read as texts, or as numbers.
-
-    Raises
-    ------
-    DataError
-        If the column has a type that cannot be read so.
-    """
-    import pyarrow as pa  # noqa: PLC0415  slow
-    from pyarrow import compute  # noqa: PLC0415
-
+    """Return the place of every cell among levels (rows,), -1 for others, -2 where missing."""
     if isinstance(levels[0], float):
         cells = numbers(name, column, missing)
         known = np.asarray(levels)
@@ -162,14 +123,14 @@ def places(name: str, column: Any, levels: Sequence[Any], missing: Sequence[str]
         nearest = rising[np.minimum(above, len(known) - 1)]
         return np.where(np.isnan(cells), -2, np.where(known[nearest] == cells, nearest, -1))
     if not is_text(column.type) and not pa.types.is_null(column.type):
-        raise _unlike(name, "text", column)
+        raise _other_kind(name, "text", column)
     cells = texts(column, missing)
     found = compute.index_in(cells, value_set=pa.array(levels, pa.string())).fill_null(-1)
     result: Array = compute.if_else(cells.is_valid(), found, -2).to_numpy(zero_copy_only=False)
     return result
 
 
-def _unlike(name: str, expected: str, column: Any) -> DataError:
+def _other_kind(name: str, expected: str, column: Any) -> DataError:
     """Return the error that says what else a column holds."""
     given = column.drop_null()
     found = f"has others, of type {column.type}"

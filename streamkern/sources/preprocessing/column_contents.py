@@ -1,4 +1,4 @@
-"""What the cells of one column hold, gathered a piece of the table at a time."""
+"""Column statistics: what the cells of one column hold, for type inference."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamkern.errors import DataError
+from streamkern.sources.preprocessing.arrow import compute, pa, types
 from streamkern.sources.preprocessing.cells import (
     NUMBER,
     TIME,
@@ -32,20 +33,8 @@ _LEVEL_BYTES = 1 << 20
 _TRUTH = {"true", "false"}
 
 
-class Seen:
-    """Counts of a column's cells, in memory that does not grow with the rows.
-
-    Parameters
-    ----------
-    name : str
-    kind : pyarrow.DataType
-    missing : sequence of str
-        Texts that mean missing.
-    as_categories : bool
-        Whether cells are categories, whatever they look like.
-    is_written : bool
-        Whether texts are how numbers and times are written, as in a CSV, and not texts by type.
-    """
+class ColumnContents:
+    """Counts of a column's cells, in memory that does not grow with the rows."""
 
     def __init__(
         self,
@@ -63,6 +52,8 @@ class Seen:
         is_coded = hasattr(kind, "index_type") and (self.is_text or is_number(values))
         self.as_categories = as_categories or is_coded
         self.is_written = is_written and self.is_text
+        # Texts may be how numbers and times are written.
+        self._is_open = self.is_written and not self.as_categories
         self.is_time = is_time(kind)
         self.is_ordered = is_coded and bool(kind.ordered)
         self.ranked: list[Any] | None = None
@@ -71,7 +62,7 @@ class Seen:
         self.level_bytes = 0
         self.has_too_many = False
         self.examples: dict[str, str] = {}
-        self.measured = _Measured()
+        self.measured = _Summary()
         is_known = self.is_text or self.is_time or is_number(kind) or is_coded
         if not is_known and str(kind) != "null":
             raise DataError(
@@ -97,12 +88,9 @@ class Seen:
             self._update_texts(texts(cells, self.missing))
 
     def _update_texts(self, cells: Any) -> None:
-        import pyarrow as pa  # noqa: PLC0415  slow
-
         self.absent += cells.null_count
         present = cells.drop_null()
-        is_open = self.is_written and not self.as_categories
-        if is_open and not self.levels and "times" not in self.examples:
+        if self._is_open and not self.levels and "times" not in self.examples:
             try:  # most columns of most tables
                 found = present.cast(pa.float64())
             except pa.ArrowInvalid:
@@ -112,7 +100,7 @@ class Seen:
                 return
         counted = present.value_counts()
         values, counts = counted.field("values"), counted.field("counts")
-        if is_open:
+        if self._is_open:
             is_number_, is_time_ = _matches(values, NUMBER), _matches(values, TIME)
             rest = ~(is_number_ | is_time_)
             for what, chosen, read in (
@@ -152,8 +140,6 @@ class Seen:
 
     def _note_order(self, cells: Any) -> None:
         """Keep the order of an ordered dictionary, as long as all pieces have the same."""
-        from pyarrow import types  # noqa: PLC0415  slow
-
         if not types.is_dictionary(cells.type):
             self.is_ordered = False
             return
@@ -170,12 +156,11 @@ class Seen:
     @property
     def is_truth(self) -> bool:
         """Whether all texts say true or false."""
-        is_open = self.is_written and not self.as_categories
-        return is_open and bool(self.levels) and {w.lower() for w in self.levels} <= _TRUTH
+        return self._is_open and bool(self.levels) and {w.lower() for w in self.levels} <= _TRUTH
 
-    def measured_truth(self) -> _Measured:
+    def measured_truth(self) -> _Summary:
         """Return the measures of texts that say true and false, as 1 and 0."""
-        measured = _Measured()
+        measured = _Summary()
         values = [float(level.lower() == "true") for level in self.levels]
         measured.update(np.array(values), np.array(list(self.levels.values()), dtype=float))
         return measured
@@ -190,13 +175,7 @@ class Seen:
         return dict(counts)
 
     def what(self) -> str:
-        """Return what the column holds: nothing, numbers, times or text.
-
-        Raises
-        ------
-        DataError
-            If it is written like more than one of these.
-        """
+        """Return what the column holds: nothing, numbers, times or text."""
         if not self.present:
             return "nothing"
         if self.as_categories or not self.is_written:
@@ -212,7 +191,7 @@ class Seen:
         return "numbers" if self.is_truth else what
 
 
-class _Measured:
+class _Summary:
     """Mean and range of numbers, by counts; of times also whether they differ within days."""
 
     def __init__(self) -> None:
@@ -246,6 +225,4 @@ def _is_finite_number(text: str) -> bool:
 
 
 def _matches(values: Any, pattern: str) -> Any:
-    from pyarrow import compute  # noqa: PLC0415  slow
-
     return compute.match_substring_regex(values, pattern).to_numpy(zero_copy_only=False)

@@ -1,13 +1,17 @@
-"""What columns of a table become: numbers, categories one by one or in order, times."""
+"""Column encoders: numbers, one-hot and ordinal categories, times."""
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
+from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from streamkern.errors import StreamkernWarning
+from streamkern.errors.formatting import listed
 from streamkern.sources.preprocessing.cells import numbers, places, seconds
 
 if TYPE_CHECKING:
@@ -17,20 +21,14 @@ if TYPE_CHECKING:
 
 # Seconds; a year is that of the Gregorian calendar, on average.
 PERIODS = {"day": 86_400.0, "week": 604_800.0, "year": 31_556_952.0}
+# Unexpected categories that are remembered by name, and how many are named.
+_KNOWN, _NAMED = 1_000, 5
 # The first of January 1970 was a Thursday, and weeks begin on Monday.
 _STARTS = {"day": 0.0, "week": -3 * 86_400.0, "year": 0.0}
 
 
 class Column(ABC):
-    """How one column of a table becomes inputs.
-
-    Attributes
-    ----------
-    kind : str
-        Its name in a file.
-    name : str
-        Of the column in the table.
-    """
+    """How one column of a table becomes inputs."""
 
     kind: ClassVar[str]
     name: str
@@ -44,11 +42,6 @@ class Column(ABC):
         """Write the inputs of some cells, an array of Arrow, to `out` (rows, inputs).
 
         Returns which of them were not expected.
-
-        Raises
-        ------
-        DataError
-            If the cells are of another kind.
         """
 
     @abstractmethod
@@ -77,6 +70,43 @@ class Unexpected(NamedTuple):
     categories: Sequence[str] = ()
 
 
+class Tally:
+    """Counts of categories that are new and of cells that are missing."""
+
+    def __init__(self) -> None:
+        self._counts = {"unseen_categories": 0, "imputed_cells": 0}
+        self._categories: Counter[str] = Counter()
+        self._columns: Counter[str] = Counter()
+
+    def add(self, name: str, found: Unexpected) -> None:
+        """Count cells of a column."""
+        self._counts["unseen_categories"] += len(found.categories)
+        self._counts["imputed_cells"] += found.n_missing
+        self._columns += Counter({name: found.n_missing})
+        for category in found.categories:
+            called = f"{name}={category}"
+            if called in self._categories or len(self._categories) < _KNOWN:
+                self._categories[called] += 1
+
+    def as_dict(self) -> dict[str, int]:
+        """Return the counts, none where all are 0."""
+        return dict(self._counts) if any(self._counts.values()) else {}
+
+    def warn(self, stacklevel: int = 2) -> None:
+        """Warn of what was counted, in one sentence, unless that is nothing."""
+        whats = "hold categories that the fit had not", "are missing and were imputed"
+        said = [
+            f"{what}: {n:,}, {listed((f'{of} ({k:,})' for of, k in each.most_common()), _NAMED)}"
+            for what, n, each in zip(
+                whats, self._counts.values(), (self._categories, self._columns), strict=True
+            )
+            if n
+        ]
+        if said:
+            text = f"the table has cells that {'; and that '.join(said)}."
+            warnings.warn(text, StreamkernWarning, stacklevel=stacklevel + 1)
+
+
 def _unseen(cells: Any, found: Array) -> list[str]:
     """Return the categories that have no place, as texts."""
     return [str(cells[int(j)].as_py()).strip() for j in np.flatnonzero(found == -1)]
@@ -91,24 +121,24 @@ def _filled(values: Floats, column: Numbers | Ordinal | Times, out: Array) -> in
     return int(absent.sum()) if column.fill is not None else 0
 
 
-def _need(condition: bool, what: str) -> None:
+def _require(condition: bool, what: str) -> None:
     if not condition:
         raise ValueError(what)
 
 
 def _check_common(column: Column, fill: Any, indicator: Any) -> None:
-    _need(isinstance(column.name, str), "a column without a name")
-    _need(isinstance(indicator, bool), f"indicator {indicator!r} of {column.name!r}")
+    _require(isinstance(column.name, str), "a column without a name")
+    _require(isinstance(indicator, bool), f"indicator {indicator!r} of {column.name!r}")
     is_finite = isinstance(fill, float) and np.isfinite(fill)
-    _need(fill is None or bool(is_finite), f"fill {fill!r} of {column.name!r}")
+    _require(fill is None or bool(is_finite), f"fill {fill!r} of {column.name!r}")
 
 
 def _check_levels(column: Categories | Ordinal) -> None:
     levels = column.levels
     kinds = {type(level) for level in levels} if isinstance(levels, tuple) else set()
-    _need(kinds in ({str}, {float}), f"levels of {column.name!r}")
-    _need(len(set(levels)) == len(levels), f"levels of {column.name!r} that repeat")
-    _need(kinds == {str} or bool(np.isfinite(levels).all()), f"levels of {column.name!r}")
+    _require(kinds in ({str}, {float}), f"levels of {column.name!r}")
+    _require(len(set(levels)) == len(levels), f"levels of {column.name!r} that repeat")
+    _require(kinds == {str} or bool(np.isfinite(levels).all()), f"levels of {column.name!r}")
 
 
 def level_name(level: str | float) -> str:
@@ -120,16 +150,7 @@ def level_name(level: str | float) -> str:
 
 @dataclass(frozen=True)
 class Numbers(Column):
-    """Numbers as they are.
-
-    Parameters
-    ----------
-    name : str
-    fill : float, optional
-        What missing ones are taken for; None leaves NaN.
-    indicator : bool
-        Whether one more input is 1 where the number is missing, else 0.
-    """
+    """Numbers as they are."""
 
     kind: ClassVar[str] = "numbers"
     name: str
@@ -155,19 +176,7 @@ class Numbers(Column):
 
 @dataclass(frozen=True)
 class Categories(Column):
-    """Categories, an input each: 1 for the rows that have it, else 0.
-
-    Parameters
-    ----------
-    name : str
-    levels : tuple of str or of float
-        In rising order.
-    pooled : bool
-        Whether one more input is 1 for all levels that are not among these, else such rows have 0
-        everywhere.
-    indicator : bool
-        Whether one more input is 1 where the cell is missing.
-    """
+    """Categories, an input each: 1 for the rows that have it, else 0."""
 
     kind: ClassVar[str] = "categories"
     name: str
@@ -197,9 +206,9 @@ class Categories(Column):
     def check(self) -> None:
         """Raise ValueError unless all values are such as a recipe has."""
         _check_common(self, None, self.indicator)
-        _need(isinstance(self.pooled, bool), f"pooled {self.pooled!r} of {self.name!r}")
+        _require(isinstance(self.pooled, bool), f"pooled {self.pooled!r} of {self.name!r}")
         _check_levels(self)
-        _need(list(self.levels) == sorted(self.levels), f"levels of {self.name!r} out of order")
+        _require(list(self.levels) == sorted(self.levels), f"levels of {self.name!r} out of order")
 
     def in_words(self) -> str:
         """Say what the column becomes."""
@@ -208,18 +217,7 @@ class Categories(Column):
 
 @dataclass(frozen=True)
 class Ordinal(Column):
-    """Categories in an order, as their places in it: 0, 1, 2, ...
-
-    Parameters
-    ----------
-    name : str
-    levels : tuple of str or of float
-        From the least.
-    fill : float
-        The place that missing and unknown ones are taken for.
-    indicator : bool
-        Whether one more input is 1 for these.
-    """
+    """Categories in an order, as their places in it: 0, 1, 2, ..."""
 
     kind: ClassVar[str] = "ordinal"
     name: str
@@ -240,7 +238,7 @@ class Ordinal(Column):
     def check(self) -> None:
         """Raise ValueError unless all values are such as a recipe has."""
         _check_common(self, self.fill, self.indicator)
-        _need(self.fill is not None, f"no fill of {self.name!r}")
+        _require(self.fill is not None, f"no fill of {self.name!r}")
         _check_levels(self)
 
     def in_words(self) -> str:
@@ -251,19 +249,7 @@ class Ordinal(Column):
 
 @dataclass(frozen=True)
 class Times(Column):
-    """Dates and times as seconds since the start of 1970, and where they are in some periods.
-
-    Parameters
-    ----------
-    name : str
-    fill : float
-        What missing ones are taken for, in seconds.
-    periods : tuple of str
-        Of day, week and year.  Each has two inputs, the sine and the cosine of the part of it that
-        has passed, so that its end is next to its beginning; both are 0 where the time is missing.
-    indicator : bool
-        Whether one more input is 1 where the time is missing.
-    """
+    """Dates and times as seconds since the start of 1970, and where they are in some periods."""
 
     kind: ClassVar[str] = "times"
     name: str
@@ -288,9 +274,9 @@ class Times(Column):
     def check(self) -> None:
         """Raise ValueError unless all values are such as a recipe has."""
         _check_common(self, self.fill, self.indicator)
-        _need(self.fill is not None, f"no fill of {self.name!r}")
+        _require(self.fill is not None, f"no fill of {self.name!r}")
         known = isinstance(self.periods, tuple) and set(self.periods) <= set(PERIODS)
-        _need(known and len(set(self.periods)) == len(self.periods), f"periods of {self.name!r}")
+        _require(known and len(set(self.periods)) == len(self.periods), f"periods of {self.name!r}")
 
     def in_words(self) -> str:
         """Say what the column becomes."""

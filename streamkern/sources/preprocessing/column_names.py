@@ -1,4 +1,4 @@
-"""What inputs and targets are called, as a report or a source says."""
+"""Names of inputs and targets, from a report or a source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A recipe found in a table: one pass over its rows, and rules."""
+"""Type inference: the recipe of a table, from one pass over its rows."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import DataError, ParameterError
 from streamkern.errors.formatting import listed
-from streamkern.sources.preprocessing.cells import MISSING, is_number
-from streamkern.sources.preprocessing.column_contents import MOST_LEVELS, Seen
+from streamkern.sources.preprocessing.cells import MISSING, SINGLE_EXACT, is_number
+from streamkern.sources.preprocessing.column_contents import MOST_LEVELS, ColumnContents
 from streamkern.sources.preprocessing.column_encoders import (
     Categories,
     Column,
@@ -26,32 +26,11 @@ MAX_LEVELS = 64
 _FRAMES = {"pandas.DataFrame", "polars.DataFrame", "pyarrow.Table", "pyarrow.RecordBatch"}
 # A target of text.
 _MOST_LABELS = 1_000
-_SINGLE_EXACT = {"bool", "int8", "uint8", "int16", "uint16", "halffloat", "float", "null"}
 
 
 @dataclass(frozen=True)
 class RecipeOptions:
-    """What a user says of a table, beside its targets.
-
-    Parameters
-    ----------
-    categorical : sequence of str
-        Columns that are categories, though they hold whole numbers.
-    ordinal : mapping of str to sequence of str
-        Columns whose categories have an order, and that order, from the least.
-    missing : sequence of str, optional
-        Texts that mean missing, in place of those that are usual; an empty one always does.
-    drop : sequence of str
-        Columns to leave out.
-    weights : str, optional
-        The column of weights of rows.
-    max_levels : int
-        How many inputs a column of categories may become.
-    impute : bool
-        Fill missing values of other rows too where these are all numbers and have none.
-    header : bool
-        Whether a CSV begins with the names of its columns.
-    """
+    """What a user says of a table, beside its targets."""
 
     categorical: Sequence[str] = ()
     ordinal: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -71,7 +50,7 @@ class RecipeOptions:
                     f"the order of {name!r} must name two categories or more, each once, not "
                     f"{', '.join(levels) or 'none'}; name them from the least."
                 )
-        named = [*self.categorical, *self.ordinal, *self.drop, *filter(None, [self.weights])]
+        named = self.named()
         if twice := {name for name in named if named.count(name) > 1}:
             raise ParameterError(
                 f"{min(twice)!r} is named for two things; a column is either categorical, or "
@@ -103,53 +82,35 @@ def discover(
 ) -> Recipe:
     """Return the recipe of a table, from one pass over its rows.
 
-    Numbers stay numbers, and true and false are 1 and 0.  Text becomes an input a category; beyond
-    `max_levels` inputs, the rarest categories share one.  Categories with an order, of the type or
-    of `options`, become their places in it.  Dates and times become seconds since 1970, and a sine
-    and a cosine of the day, the week and the year where they go through it at least twice.  What is
-    missing is filled with the mean, and has an input of its own that says so, where any was missing
-    in these rows.  Columns with one value, and text that differs in more than half of the rows, are
-    left out.  Where all are numbers and no input is missing they stay as they are, unless options
-    say more.
-
-    Parameters
-    ----------
-    schema : pyarrow.Schema
-    batches : callable
-        Takes the names of columns, and yields pieces of these.
-    targets : sequence of str
-    options : RecipeOptions
-    is_written : bool
-        Whether texts are how numbers and times are written, as in a CSV.
-
-    Raises
-    ------
-    DataError
-        If a column holds what has no rule, or nothing is left.
+    The rules are those that `streamkern.convert` lists.  `batches` takes the names of columns, and
+    yields pieces of these; texts are how numbers and times are written where `is_written`, as in a
+    CSV.
     """
     missing = MISSING if options.missing is None else tuple(options.missing)
-    seen: dict[str, Seen] = {}
+    contents: dict[str, ColumnContents] = {}
     for name, kind in zip(schema.names, schema.types, strict=True):
         if name in options.drop or name == options.weights:
             continue
         chosen = name in options.categorical or name in options.ordinal
-        seen[name] = Seen(name, kind, missing, as_categories=chosen, is_written=is_written)
-    for batch in batches(list(seen)):
-        for name, column in seen.items():
+        contents[name] = ColumnContents(
+            name, kind, missing, as_categories=chosen, is_written=is_written
+        )
+    for batch in batches(list(contents)):
+        for name, column in contents.items():
             column.update(batch.column(name))
     is_mixed = options.encodes or any(
         column.what() in ("text", "times") or (column.absent and name not in targets)
-        for name, column in seen.items()
+        for name, column in contents.items()
     )
     columns: list[Column] = []
     left_out = dict.fromkeys(options.drop, "dropped")
     single = True
-    for name, column in seen.items():
+    for name, column in contents.items():
         if name in targets:
             continue
         if not is_mixed:
             columns.append(Numbers(name))
-            single &= str(schema.field(name).type) in _SINGLE_EXACT
+            single &= str(schema.field(name).type) in SINGLE_EXACT
             continue
         found = _column(column, options)
         if isinstance(found, str):
@@ -157,14 +118,14 @@ def discover(
             continue
         columns.append(found)
         is_small = isinstance(found, (Categories, Ordinal)) or column.is_truth
-        single &= is_small or str(schema.field(name).type) in _SINGLE_EXACT
+        single &= is_small or str(schema.field(name).type) in SINGLE_EXACT
     if not columns:
         said = listed(f"{name}: {why}" for name, why in left_out.items())
         raise DataError(f"no column is left to be an input ({said}); inputs are needed.")
     return Recipe(
         columns=tuple(columns),
         targets=tuple(targets),
-        labels=_labels([seen[name] for name in targets]),
+        labels=_labels([contents[name] for name in targets]),
         weights=options.weights,
         left_out=left_out,
         missing=missing,
@@ -184,11 +145,6 @@ def recipe_of_frame(frame: Any, *, keep_missing: bool = False) -> Recipe | None:
 
     Returns None where all cells are numbers or truth values, and none is missing; with
     `keep_missing`, also where some are.
-
-    Raises
-    ------
-    DataError
-        If a column holds what has no rule, or nothing is left.
     """
     kinds = {getattr(kind, "kind", "O") for kind in getattr(frame, "dtypes", [None])}
     are_numbers = hasattr(frame, "isna") and kinds <= set("fiub")
@@ -206,14 +162,14 @@ def recipe_of_frame(frame: Any, *, keep_missing: bool = False) -> Recipe | None:
     return None if recipe.is_plain or (are_numbers and keep_missing) else recipe
 
 
-def _column(seen: Seen, options: RecipeOptions) -> Column | str:
+def _column(contents: ColumnContents, options: RecipeOptions) -> Column | str:
     """Return what a column becomes, or why it is left out."""
-    name, what, is_missing = seen.name, seen.what(), bool(seen.absent)
+    name, what, is_missing = contents.name, contents.what(), bool(contents.absent)
     if what == "nothing":
         return "no values"
     if what == "text":
-        return _categories(seen, options)
-    measured = seen.measured_truth() if seen.is_truth else seen.measured
+        return _categories(contents, options)
+    measured = contents.measured_truth() if contents.is_truth else contents.measured
     if measured.least == measured.most and not is_missing:
         return "one value"
     if what == "times":
@@ -221,14 +177,14 @@ def _column(seen: Seen, options: RecipeOptions) -> Column | str:
     return Numbers(name, measured.mean, is_missing)
 
 
-def _categories(seen: Seen, options: RecipeOptions) -> Column | str:
-    name, is_missing = seen.name, bool(seen.absent)
-    if seen.has_too_many:
+def _categories(contents: ColumnContents, options: RecipeOptions) -> Column | str:
+    name, is_missing = contents.name, bool(contents.absent)
+    if contents.has_too_many:
         return f"text with more than {MOST_LEVELS:,} values, or of great length"
-    levels = seen.numbered_levels()
+    levels = contents.numbered_levels()
     ranked: Sequence[Any] = options.ordinal.get(name, ())
-    if not ranked and seen.is_ordered:
-        ranked = seen.ranked or ()
+    if not ranked and contents.is_ordered:
+        ranked = contents.ranked or ()
     if ranked:
         if isinstance(next(iter(levels)), float):
             ranked = [_number(name, level) for level in ranked]
@@ -238,12 +194,12 @@ def _categories(seen: Seen, options: RecipeOptions) -> Column | str:
                 f"column {name!r} has {level_name(unknown[0])!r}, which its order "
                 f"({', '.join(map(level_name, ranked))}) does not name; name every category."
             )
-        mean = sum(places[level] * count for level, count in levels.items()) / seen.present
+        mean = sum(places[level] * count for level, count in levels.items()) / contents.present
         return Ordinal(name, tuple(ranked), float(mean), is_missing)
     if len(levels) == 1 and not is_missing:
         return "one value"
-    if len(levels) > max(options.max_levels, seen.present // 2):
-        return f"{len(levels):,} values in {seen.present:,} rows tell rows apart, not kinds"
+    if len(levels) > max(options.max_levels, contents.present // 2):
+        return f"{len(levels):,} values in {contents.present:,} rows tell rows apart, not kinds"
     pooled = len(levels) > options.max_levels
     if pooled:
         by_count = sorted(levels, key=lambda level: (-levels[level], level))
@@ -260,7 +216,7 @@ def _number(name: str, level: str) -> float:
         ) from error
 
 
-def _labels(targets: Sequence[Seen]) -> tuple[str, ...] | None:
+def _labels(targets: Sequence[ColumnContents]) -> tuple[str, ...] | None:
     """Return the labels of a target of text, None where targets are numbers."""
     kinds = {column.name: column.what() for column in targets}
     for name, what in kinds.items():

@@ -1,4 +1,4 @@
-"""How the rows of a table become inputs and targets, as one value that a file can hold."""
+"""Recipe: how rows of a table become inputs and targets, as one value that a file can hold."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import numpy as np
 
 from streamkern.errors import DataError, first_line
 from streamkern.errors.formatting import listed
+from streamkern.sources.preprocessing.arrow import pa
 from streamkern.sources.preprocessing.cells import MISSING, numbers, places
 from streamkern.sources.preprocessing.column_encoders import KINDS, Column, Numbers
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
-    from streamkern.sources.preprocessing.unexpected_cells import Tally
+    from streamkern.sources.preprocessing.column_encoders import Tally
 
 # The dataset of a file that holds its JSON.
 RECIPE = "streamkern-recipe"
@@ -154,13 +155,7 @@ class Recipe:
         return np.array([label.encode() for label in labels] + [b"", b""])[found]
 
     def read_weights(self, frame: Any) -> Floats | None:
-        """Return the weights of rows (n,), None where the recipe has none.
-
-        Raises
-        ------
-        DataError
-            If the column is not there, or holds anything but numbers that are not negative.
-        """
+        """Return the weights of rows (n,), None where the recipe has none."""
         if self.weights is None:
             return None
         found = numbers(self.weights, _Cells(frame).of(self.weights), self.missing)
@@ -200,13 +195,7 @@ class Recipe:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Return the recipe that `to_json` wrote.
-
-        Raises
-        ------
-        ValueError
-            If the text is anything else.
-        """
+        """Return the recipe that `to_json` wrote."""
         try:
             return cls.from_dict(json.loads(text))
         except RecursionError as error:
@@ -214,13 +203,7 @@ class Recipe:
 
     @classmethod
     def from_dict(cls, values: Any) -> Self:
-        """Return the recipe that `as_dict` returned.
-
-        Raises
-        ------
-        ValueError
-            If the values are those of anything else.
-        """
+        """Return the recipe that `as_dict` returned."""
         if not isinstance(values, dict):
             raise ValueError(f"a recipe that is {type(values).__name__}")  # noqa: TRY004  damage
         given = dict(values)
@@ -260,13 +243,7 @@ class Recipe:
 
 
 def recipe_of(report: dict[str, Any]) -> Recipe | None:
-    """Return the recipe in a report of a fit, None where the rows had none.
-
-    Raises
-    ------
-    ValueError
-        If it is damaged.
-    """
+    """Return the recipe in a report of a fit, None where the rows had none."""
     values = report.get("data", {}).get("recipe")
     return None if values is None else Recipe.from_dict(values)
 
@@ -280,8 +257,6 @@ def _column(values: Any) -> Column:
 
 def arrow_table(frame: Any) -> Any:
     """Return a table as one of Arrow, without an index, or raise DataError if it is none."""
-    import pyarrow as pa  # noqa: PLC0415  slow
-
     try:
         if hasattr(frame, "reset_index"):
             return pa.Table.from_pandas(frame, preserve_index=False)
@@ -301,14 +276,10 @@ class _Cells:
     """The columns of a table by name, as arrays of Arrow."""
 
     def __init__(self, frame: Any) -> None:
-        import pyarrow as pa  # noqa: PLC0415  slow
-
         self.table = frame if isinstance(frame, pa.RecordBatch) else arrow_table(frame)
         self.n_rows = self.table.num_rows
 
     def of(self, name: str) -> Any:
-        import pyarrow as pa  # noqa: PLC0415  slow
-
         schema = self.table.schema
         places = schema.get_all_field_indices(name)
         if len(places) != 1:
