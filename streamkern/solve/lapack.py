@@ -1,4 +1,4 @@
-"""Routines of LAPACK without the interpreter's lock, as SciPy offers them to Cython."""
+"""LAPACK routines that run without the interpreter's lock, from SciPy's interface for Cython."""
 
 from __future__ import annotations
 
@@ -35,14 +35,9 @@ def has_c_integers() -> bool:
 def routine(name: str) -> Callable[..., None]:
     """Return a routine of double precision, such as "dstedc".
 
-    It takes what the documentation of LAPACK says but for `info`, an error there being raised:
-    arrays stand for the addresses of their first numbers, in memory by columns; numbers and letters
-    are passed on by address.
-
-    Raises
-    ------
-    LinAlgError
-        When it is called, if it says that it failed.
+    It takes the arguments of LAPACK's documentation but for `info`, where a failure is raised as a
+    LinAlgError.  Arrays are passed by the address of their first number, in memory by columns;
+    numbers and letters by their own.
     """
     capsule = _capsule(name)
     signature = _NAME_OF(capsule)
@@ -54,8 +49,8 @@ def routine(name: str) -> Callable[..., None]:
 
     def call(*arguments: Any) -> None:
         info = ctypes.c_int(0)
-        told = [ctypes.byref(info)] * (n_arguments - len(arguments))
-        function(*map(_address, arguments), *told)
+        last = [ctypes.byref(info)] * (n_arguments - len(arguments))
+        function(*map(_address, arguments), *last)
         if info.value:
             raise np.linalg.LinAlgError(f"{name} failed with code {info.value}.")
 

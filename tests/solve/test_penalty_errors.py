@@ -12,8 +12,7 @@ from tolerances import assert_close
 from streamkern.features import RandomFourierFeatures
 from streamkern.kernels import Gaussian
 from streamkern.solve import Eigenbasis, penalty_errors
-from streamkern.solve.penalty_errors import PenaltyErrors
-from streamkern.solve.penalty_models import PenaltyModels
+from streamkern.solve.penalty_errors import PenaltyErrors, PenaltyModels
 from streamkern.statistics import Moments
 
 N, P, D, Q = 40, 3, 14, 3

@@ -11,7 +11,7 @@ import pytest
 from streamkern.errors import CheckpointError, StreamkernWarning
 from streamkern.storage import (
     SavedPass,
-    nested_values,
+    codec,
     opened_checkpoint,
     remove_checkpoint,
     replacing,
@@ -178,7 +178,7 @@ def test_sums_that_cannot_be_read_now_are_not_removed(tmp_path, monkeypatch, err
         raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(nested_values.h5py, "File", fail)
+        patch.setattr(codec.h5py, "File", fail)
         with pytest.raises((CheckpointError, MemoryError)), opened_checkpoint(tmp_path, JOB):
             pytest.fail("what could not be read was taken")
     with opened_checkpoint(tmp_path, JOB) as checkpoint:

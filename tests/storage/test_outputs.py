@@ -310,8 +310,9 @@ import os, resource, signal, sys
 import numpy as np
 from streamkern.errors import OutputError
 from streamkern.features import Identity
+from streamkern.models.model_files import ModelFile, write_model
 from streamkern.predict.predictor import Predictor
-from streamkern.storage import ModelFile, RowWriter, write_model
+from streamkern.storage import RowWriter
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
