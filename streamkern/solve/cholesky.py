@@ -63,6 +63,13 @@ class Cholesky:
                     strip.result()
         return cls(matrix.panels, blocks, n_threads)
 
+    @classmethod
+    def of_shifted(cls, gram: Triangle, alpha: float, n_threads: int | None = None) -> Cholesky:
+        """Factorise G + alpha I in a copy of G."""
+        shifted = gram.astype(np.float64)
+        shifted.add_diagonal(float(alpha))
+        return cls.of(shifted, n_threads)
+
     @property
     def order(self) -> int:
         """D."""

@@ -193,10 +193,8 @@ def _by_factors(training: CentredMoments, alphas: Floats, n_threads: int, cross:
         return _by_eigenvectors(training, alphas, n_threads)(cross)
     coef = np.empty((len(cross), len(alphas), cross.shape[1]))
     for a, alpha in enumerate(alphas):
-        shifted = training.gram.astype(np.float64)
-        shifted.add_diagonal(alpha)
         try:
-            coef[:, a] = Cholesky.of(shifted, n_threads).solve(cross)
+            coef[:, a] = Cholesky.of_shifted(training.gram, alpha, n_threads).solve(cross)
         except np.linalg.LinAlgError:  # noise of single precision makes G indefinite
             return _by_eigenvectors(training, alphas, n_threads)(cross)
     return coef

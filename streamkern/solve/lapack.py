@@ -20,15 +20,13 @@ _ADDRESS_IN = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char
 )
 
 
-def _capsule(name: str) -> Any:
-    routines = cython_lapack.__pyx_capi__ | cython_blas.__pyx_capi__
-    return routines[name]
+_ROUTINES: dict[str, Any] = cython_lapack.__pyx_capi__ | cython_blas.__pyx_capi__
 
 
 @cache
 def has_c_integers() -> bool:
     """Say whether the routines take plain C integers, as they do up to SciPy 1.17 at least."""
-    return b" int *" in _NAME_OF(_capsule("dstedc"))
+    return b" int *" in _NAME_OF(_ROUTINES["dstedc"])
 
 
 @cache
@@ -39,7 +37,7 @@ def routine(name: str) -> Callable[..., None]:
     LinAlgError.  Arrays are passed by the address of their first number, in memory by columns;
     numbers and letters by their own.
     """
-    capsule = _capsule(name)
+    capsule = _ROUTINES[name]
     signature = _NAME_OF(capsule)
     n_arguments = signature.count(b",") + 1
     # A function made this way gives up the interpreter's lock while it runs.

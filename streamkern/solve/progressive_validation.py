@@ -44,10 +44,8 @@ def progressive_error(
         return None
     best = np.full(len(spread), np.inf)
     for alpha in np.array(_ALPHAS) * past.weight:
-        shifted = past.gram.astype(np.float64)
-        shifted.add_diagonal(float(alpha))
         try:
-            coef = Cholesky.of(shifted, 1).solve(past.cross)
+            coef = Cholesky.of_shifted(past.gram, alpha, 1).solve(past.cross)
         except np.linalg.LinAlgError:  # noise of single precision makes G indefinite
             continue
         gap = held.target_mean - past.target_mean - (held.feature_mean - past.feature_mean) @ coef

@@ -140,14 +140,6 @@ def test_units_and_constant_targets_do_not_matter(method):
     assert chosen(0.0, Phi * np.logspace(-4, 4, D), y) == chosen(0.0, Phi, y)
 
 
-@every_method
-def test_features_that_explain_a_target_are_found(method):
-    Phi, _ = table()
-    y = Phi[:, [3, 8]] @ [[2.0], [-1.0]]
-    (support,) = supports(moments(Phi, y), 1e-6, [2], method)
-    assert support.tolist() == [3, 8]
-
-
 def test_where_pursuit_ends_early_forward_selection_goes_on():
     Phi, _ = table()
     y = Phi[:, [3, 8]] @ [[2.0], [-1.0]]
