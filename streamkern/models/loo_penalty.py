@@ -19,8 +19,7 @@ from streamkern.engine.scheduler import task
 from streamkern.errors import DataError
 from streamkern.parameters.plan import cut
 from streamkern.solve.penalty_curve import PenaltyCurve
-from streamkern.solve.penalty_errors import PenaltyErrors
-from streamkern.solve.penalty_models import PenaltyModels
+from streamkern.solve.penalty_errors import PenaltyErrors, PenaltyModels
 
 if TYPE_CHECKING:
     from streamkern._typing import Floats

@@ -14,40 +14,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from streamkern.statistics import ByFold, ListedFolds, Moments, RowIndex
 from streamkern.statistics.triangle import Triangle
-from streamkern.storage.cards import MOMENTS, opened_card, restored_map, write_card
-from streamkern.storage.disk import new_hdf5
-from streamkern.storage.untrusted import finite_array, mark
+from streamkern.storage.codec import MOMENTS, map_card, opened_card, restored_map, write_card
+from streamkern.storage.untrusted import finite_array, finite_arrays, mark
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import h5py
 
-    from streamkern._typing import Floats
-
 _SHIFTS = ("feature_shift", "target_shift", "target_unit")
 _MOST_FOLDS = 1 << 20
-_SUMS = ("cross", "target", "target_sum", "weight", "n_rows")
+_SUMS = ("gram", "cross", "target", "target_sum", "weight", "n_rows")
 
 
 @dataclass(frozen=True)
 class MomentsFile:
     """What a moments file holds.
 
-    Parameters
-    ----------
-    folds : ByFold
-        Of `Moments` that are about the same shifts.
-    index : RowIndex
-        Of the rows in them with their folds, in order.
-    card : dict
-        Options, kernel, report and versions, as plain JSON values.
+    Folds are `Moments` about the same shifts, the index is of the rows in them, in order, and the
+    card has options, kernel, report and versions.
     """
 
     folds: ByFold
@@ -56,89 +47,59 @@ class MomentsFile:
 
 
 def write_moments(path: str | Path, moments: MomentsFile, *, force: bool = False) -> None:
-    """Write a moments file, whole or not at all.
-
-    Raises
-    ------
-    OutputError
-        If the file exists and `force` is not given, or cannot be written.
-    """
+    """Write a moments file, whole or not at all."""
     empty: Any = moments.folds.empty
-    parts: dict[int, Any] = dict(moments.folds.parts)
-    card = {
-        **moments.card,
-        "precision": empty.precision,
-        "n_targets": empty.n_targets,
-        "n_folds": moments.folds.rule.n_folds,
+    K = moments.folds.rule.n_folds
+    card = {**moments.card, "n_targets": empty.n_targets, "n_folds": K}
+    card |= map_card(empty.feature_map, empty.precision)
+    arrays = {
+        "map": empty.feature_map.arrays(),
+        "shifts": {name: getattr(empty, name) for name in _SHIFTS},
+        "folds": {
+            str(fold): {name: getattr(part, name) for name in _SUMS}
+            for fold, part in sorted(moments.folds.parts.items())
+        },
+        "index": {"hashes": moments.index.hashes, "folds": moments.index.labels},
     }
-    with new_hdf5(path, force=force) as (file, disk):
-        write_card(file, MOMENTS, card, empty.feature_map)
-        for name in _SHIFTS:
-            file[f"shifts/{name}"] = getattr(empty, name)
-        for fold, part in sorted(parts.items()):
-            group = file.create_group(f"folds/{fold}")
-            group["gram"] = part.gram.packed()
-            for name in _SUMS:
-                group[name] = getattr(part, name)
-            file.flush()
-            disk.check()
-        file["index/hashes"] = moments.index.hashes
-        file["index/folds"] = moments.index.labels
+    write_card(path, MOMENTS, card, arrays, force=force)
 
 
 def read_moments(path: str | Path, *, with_folds: bool = True) -> MomentsFile:
     """Read a moments file, without its folds and their rows if they are not wanted.
 
-    Raises
-    ------
-    ModelFileError
-        If there is none, or it is not a moments file, or damaged, or from a newer format.
+    Raises ModelFileError if there is none, or it is not a moments file, or damaged, or from a newer
+    format.
     """
     with opened_card(path, MOMENTS) as (file, card):
         K, q, feature_map = card["n_folds"], card["n_targets"], restored_map(file, card)
         if not (isinstance(K, int) and isinstance(q, int) and 0 < K <= _MOST_FOLDS and q > 0):
             raise ValueError(f"{K!r} folds of {q!r} targets")
         shapes = zip(_SHIFTS, ((feature_map.n_components,), (q,), (q,)), strict=True)
-        shifts = {name: finite_array(file["shifts"], name, shape, "f") for name, shape in shapes}
+        shifts: dict[str, Any] = finite_arrays(file["shifts"], dict(shapes), "f")
         if not (shifts["target_unit"] > 0).all():
             raise ValueError("units of targets that are not positive")
-        folds = ByFold(
-            ListedFolds(K, np.empty(0, dtype=np.int64)),
-            Moments(
-                feature_map,
-                q,
-                precision=card["precision"],
-                feature_shift=shifts["feature_shift"],
-                target_shift=shifts["target_shift"],
-                target_unit=shifts["target_unit"],
-            ),
-        )
+        empty = Moments(feature_map, q, precision=card["precision"], **shifts)
+        folds = ByFold(ListedFolds(K, np.empty(0, dtype=np.int64)), empty)
         if not with_folds:
             return MomentsFile(folds, RowIndex(folds.rule), card)
         for name, group in file["folds"].items():
-            folds.parts[int(name)] = _read_part(group, folds.empty)
+            folds.parts[int(name)] = _read_part(group, empty)
         return MomentsFile(folds, _read_index(file["index"], folds), card)
 
 
-def _read_part(group: h5py.Group, empty: Any) -> Moments:
-    part: Moments = empty.zero()
+def _read_part(group: h5py.Group, empty: Moments) -> Moments:
+    part = empty.zero()
     D, q = part.feature_map.n_components, part.n_targets
-    part.gram = Triangle.unpacked(finite_array(group, "gram", (D * (D + 1) // 2,), "f"))
-    part.cross = finite_array(group, "cross", (D, q + 1), "f")
-    part.target = _squares(group, q)
-    part.target_sum = finite_array(group, "target_sum", (q,), "f")
-    part.weight = float(finite_array(group, "weight", (), "f"))
+    all_products = mark(group.file, "format_version") == 1
+    shapes = {"gram": (D * (D + 1) // 2,), "cross": (D, q + 1), "target_sum": (q,), "weight": ()}
+    found = finite_arrays(group, shapes | {"target": (q, q) if all_products else (q,)}, "f")
+    part.gram, part.weight = Triangle.unpacked(found["gram"]), float(found["weight"])
+    part.cross, part.target_sum = found["cross"], found["target_sum"]
+    part.target = np.diagonal(found["target"]).copy() if all_products else found["target"]
     part.n_rows = int(finite_array(group, "n_rows", (), "iu"))
     if part.weight < 0 or part.n_rows < 0:
         raise ValueError(f"{part.n_rows:,} rows that weigh {part.weight:g}")
     return part
-
-
-def _squares(group: h5py.Group, q: int) -> Floats:
-    """Read the sums of squares of the targets, which version 1 has among all their products."""
-    if mark(group.file, "format_version") == 1:
-        return np.diagonal(finite_array(group, "target", (q, q), "f")).copy()
-    return finite_array(group, "target", (q,), "f")
 
 
 def _read_index(group: h5py.Group, folds: ByFold) -> RowIndex:
@@ -147,11 +108,11 @@ def _read_index(group: h5py.Group, folds: ByFold) -> RowIndex:
     labels = finite_array(group, "folds", hashes.shape, "u")
     if hashes.dtype != np.uint64 or hashes.ndim != 1 or (hashes[1:] < hashes[:-1]).any():
         raise ValueError("hashes of rows that are not in order")
-    if len(labels) and labels.max() >= folds.rule.n_folds:
-        raise ValueError(f"fold {labels.max()} of {folds.rule.n_folds}")
-    counted = np.bincount(labels, minlength=folds.rule.n_folds)
-    parts: dict[int, Any] = dict(folds.parts)
-    stored = [parts[fold].n_rows if fold in parts else 0 for fold in range(len(counted))]
-    if not parts or min(parts) < 0 or max(parts) >= folds.rule.n_folds or any(counted != stored):
+    K, parts = folds.rule.n_folds, cast("dict[int, Moments]", folds.parts)
+    if len(labels) and labels.max() >= K:
+        raise ValueError(f"fold {labels.max()} of {K}")
+    stored = [parts[fold].n_rows if fold in parts else 0 for fold in range(K)]
+    known = parts and min(parts) >= 0 and max(parts) < K
+    if not known or (np.bincount(labels, minlength=K) != stored).any():
         raise ValueError("folds that do not hold the rows of the index")
     return RowIndex.of(hashes, labels, folds.rule)

@@ -1,15 +1,15 @@
-"""The error on rows left out, from moments: K-fold cross-validation without reading again.
+"""K-fold cross-validation from moments, without reading the rows again.
 
-A model trained on all folds but one is scored on that one: with the held-out moments about their
-own means, SSE = S - 2 w^T C + w^T G w + N (ybar - mu - phibar^T w)^2.  That is exact, at any
-penalty, for the map that all rows gave.
+A model of all folds but one is scored on that one: with the held-out moments about their own means,
+SSE = S - 2 w^T C + w^T G w + N (ybar - mu - phibar^T w)^2.  That is exact, at any penalty, for the
+map that all rows gave.
 
-The training systems of the folds differ little from the whole one, so the eigendecomposition of the
-whole, made once, preconditions conjugate gradients for every fold and all penalties at once; each
-iteration is three products of D x D with D x A matrices.  What has not converged after some, small
-penalties mostly, is factorised on its own, and so is everything where there are many targets, or
-rows are hardly more than features.  Where they are fewer, the few eigenvectors that the rows can
-span carry a small problem instead.  Many targets are scored in the eigenbasis, too.
+The systems of the folds differ little from that of all rows, whose eigendecomposition therefore
+preconditions conjugate gradients for every fold and all penalties at once; an iteration is three
+products of D x D with D x A matrices.  Penalties that have not converged after some iterations,
+mostly small ones, are solved by factors of their own.  So are all where there are many targets, or
+hardly more rows than features.  With fewer rows, the problem is solved in the eigenvectors that the
+rows can span.  Many targets are scored in the eigenbasis, too.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # Relative to the right-hand side, in the preconditioned norm: below what the sums are good for.
 _TOLERANCE = {"single": 1e-7, "double": 1e-11}
 _MOST_ITERATIONS = 60
-# After so many, so many more foretold take longer than a decomposition: they slow down later.
+# If more than the second number are expected after the first, a decomposition takes less time.
 _TRIAL, _HOPELESS = 8, 27
 # So many Cholesky factorisations take less than an eigendecomposition.
 _FEW = 5
@@ -49,20 +49,11 @@ _FEW_ROWS = 1.5
 
 
 class HeldOut(NamedTuple):
-    """The errors of one fold.
+    """The errors of one fold."""
 
-    Parameters
-    ----------
-    weight : float
-        N of the fold.
-    sse : ndarray of shape (A, q)
-        The sum of squared errors at every penalty, of every target; never less than what rounding
-        makes of the squares of the targets, so that the smallest penalty is the best of those that
-        leave nothing.
-    n_rows : int
-    """
-
-    weight: float
+    weight: float  # N of the fold
+    # Sums of squared errors (A, q), never less than the rounding of the squared targets: so the
+    # smallest is the best of all penalties that leave no error.
     sse: Floats
     n_rows: int
 
@@ -70,18 +61,9 @@ class HeldOut(NamedTuple):
 def held_out_errors(
     basis: Eigenbasis, total: Moments, fold: Moments, alphas: Floats, n_threads: int = 1
 ) -> HeldOut:
-    """Score on one fold the models that are trained on all the others.
+    """Score on one fold the models of all the others, at positive penalties (A,).
 
-    Parameters
-    ----------
-    basis : Eigenbasis
-        Of the total.
-    total, fold : Moments
-        Of all rows, and of those left out.
-    alphas : ndarray of shape (A,)
-        Positive.
-    n_threads : int
-        Threads for what is factorised; no bit depends on it.
+    The basis is that of the total.  No bit depends on the number of threads.
     """
     intercept = basis.spectrum.intercept
     training = total.without(fold).centred(intercept=intercept)
@@ -90,7 +72,7 @@ def held_out_errors(
     held = fold.centred()
     if isinstance(solutions, _InEigenbasis) and len(alphas) * q > _MANY_COLUMNS * D:
         sse = solutions.squared_errors(training, held)
-        return HeldOut(held.weight, _told(sse, held), fold.n_rows)
+        return HeldOut(held.weight, _at_least_rounding(sse, held), fold.n_rows)
     sse = np.empty((len(alphas), q))
     step = max(int(_AT_ONCE * D) // len(alphas), 1)
     for start in range(0, q, step):
@@ -101,28 +83,20 @@ def held_out_errors(
         products = np.einsum("daq,dq->aq", coef, held.cross[:, part])
         intercepts = training.target_mean[part] - np.tensordot(training.feature_mean, coef, 1)
         gap = held.target_mean[part] - intercepts - np.tensordot(held.feature_mean, coef, 1)
-        spread = held.target[part]
-        sse[:, part] = spread - 2.0 * products + squares + held.weight * gap**2
-    return HeldOut(held.weight, _told(sse, held), fold.n_rows)
+        sse[:, part] = held.target[part] - 2.0 * products + squares + held.weight * gap**2
+    return HeldOut(held.weight, _at_least_rounding(sse, held), fold.n_rows)
 
 
 def squared_errors(held: CentredMoments, solution: RidgeSolution) -> Floats:
-    """Return the sum of squared errors that a solution makes on other rows, (q,).
-
-    Parameters
-    ----------
-    held : CentredMoments
-        Of those rows, about their own means, and of the features of the solution.
-    solution : RidgeSolution
-    """
+    """Return the sums of squared errors of a solution on other rows with centred moments, (q,)."""
     coef = solution.coef
     products = np.einsum("dq,dq->q", coef, held.gram @ coef - 2.0 * held.cross)
     gap = held.target_mean - solution.intercept - held.feature_mean @ coef
     errors: Floats = held.target + products + held.weight * gap**2
-    return _told(errors, held)
+    return _at_least_rounding(errors, held)
 
 
-def _told(errors: Floats, held: CentredMoments) -> Floats:
+def _at_least_rounding(errors: Floats, held: CentredMoments) -> Floats:
     """Return sums of squared errors (..., q), but no less than the rounding of their terms."""
     return np.maximum(errors, relative_rounding(held.precision) * np.maximum(held.target, 0.0))
 
@@ -132,10 +106,7 @@ def _solutions(
 ) -> Callable[[Floats], Floats] | _InEigenbasis:
     """Return what solves (G + alpha I) w = C at every penalty: (D, q) to (D, A, q).
 
-    Parameters
-    ----------
-    freedom : int
-        The rank that the rows of all folds allow, or more.
+    `freedom` is the rank that the rows of all folds allow, or more.
     """
     D, q = training.cross.shape
     if freedom < _LOW_RANK * D:
@@ -148,41 +119,33 @@ def _solutions(
 
 
 class _InEigenbasis(NamedTuple):
-    """Solutions (G + alpha I)^-1 C at every penalty, for G = V diag(d) V^T.
+    """Solutions (G + alpha I)^-1 C at every penalty, for G = V diag(d) V^T."""
 
-    Parameters
-    ----------
-    vectors : ndarray of shape (D, r)
-        V.
-    inverse : ndarray of shape (r, A)
-        1 / (d + alpha), and 0 where an eigenvalue is left out.
-    """
-
-    vectors: Floats
-    inverse: Floats
+    vectors: Floats  # V (D, r)
+    inverse: Floats  # 1 / (d + alpha), and 0 where an eigenvalue is left out, (r, A)
 
     def __call__(self, cross: Floats) -> Floats:
         """Return w (D, A, q) for C (D, q)."""
         along = (self.vectors.T @ cross)[:, None, :] * self.inverse[:, :, None]
-        found = self.vectors @ along.reshape(len(along), -1)
-        return found.reshape(len(cross), *along.shape[1:])
+        coef = self.vectors @ along.reshape(len(along), -1)
+        return coef.reshape(len(cross), *along.shape[1:])
 
     def squared_errors(self, training: CentredMoments, held: CentredMoments) -> Floats:
-        """Return the sums of squared errors (A, q) on rows that are held out.
+        """Return the sums of squared errors (A, q) on held-out rows.
 
-        All is turned into the eigenbasis, which saves a product for every target and penalty.
+        In the eigenbasis they take a product less for every target and penalty.
         """
         V, (r, A) = self.vectors, self.inverse.shape
-        gram, seen = V.T @ (held.gram @ V), V.T @ training.cross
+        gram, cross = V.T @ (held.gram @ V), V.T @ training.cross
         between = (held.feature_mean - training.feature_mean) @ V
         gap = held.target_mean - training.target_mean
-        gap = gap - self.inverse.T @ (between[:, None] * seen)
+        gap = gap - self.inverse.T @ (between[:, None] * cross)
         sse: Floats = held.target + held.weight * gap**2
-        sse -= 2.0 * (self.inverse.T @ (seen * (V.T @ held.cross)))
+        sse -= 2.0 * (self.inverse.T @ (cross * (V.T @ held.cross)))
         step = max(int(_AT_ONCE * r) // A, 1)
-        for start in range(0, seen.shape[1], step):
+        for start in range(0, cross.shape[1], step):
             part = slice(start, start + step)
-            coef = (seen[:, part, None] * self.inverse[:, None, :]).reshape(r, -1)
+            coef = (cross[:, part, None] * self.inverse[:, None, :]).reshape(r, -1)
             squares = np.einsum("dk,dk->k", coef, gram @ coef)
             sse[:, part] += squares.reshape(-1, A).T
         return sse
@@ -206,10 +169,10 @@ def _by_eigenvectors(
 def _by_gradients(
     training: CentredMoments, alphas: Floats, basis: Eigenbasis, n_threads: int, cross: Floats
 ) -> Floats:
-    """Solve by conjugate gradients, and what has not converged by factors."""
+    """Solve by conjugate gradients, and by factors where these do not converge."""
     D, q = cross.shape
     columns, shifts = np.repeat(cross[:, None, :], len(alphas), axis=1), np.repeat(alphas, q)
-    found, left = preconditioned_solution(
+    coef, left = preconditioned_solution(
         training.gram,
         shifts,
         columns.reshape(D, -1),
@@ -218,25 +181,23 @@ def _by_gradients(
         tolerance=_TOLERANCE[training.precision],
     )
     if len(left):
-        found = found.reshape(D, -1, q)
+        coef = coef.reshape(D, -1, q)
         slow = np.unique(left // q)
-        found[:, slow] = _by_factors(training, alphas[slow], n_threads, cross)
-    return found.reshape(D, -1, q)
+        coef[:, slow] = _by_factors(training, alphas[slow], n_threads, cross)
+    return coef.reshape(D, -1, q)
 
 
 def _by_factors(training: CentredMoments, alphas: Floats, n_threads: int, cross: Floats) -> Floats:
-    """Solve by a Cholesky factor a penalty, where they are few and all have one."""
+    """Solve by a Cholesky factor for every penalty, where they are few and all have one."""
     if len(alphas) > _FEW:
         return _by_eigenvectors(training, alphas, n_threads)(cross)
-    found = np.empty((len(cross), len(alphas), cross.shape[1]))
+    coef = np.empty((len(cross), len(alphas), cross.shape[1]))
     for a, alpha in enumerate(alphas):
-        shifted = training.gram.astype(np.float64)
-        shifted.add_diagonal(alpha)
         try:
-            found[:, a] = Cholesky.of(shifted, n_threads).solve(cross)
+            coef[:, a] = Cholesky.of_shifted(training.gram, alpha, n_threads).solve(cross)
         except np.linalg.LinAlgError:  # noise of single precision makes G indefinite
             return _by_eigenvectors(training, alphas, n_threads)(cross)
-    return found
+    return coef
 
 
 def preconditioned_solution(
@@ -248,28 +209,12 @@ def preconditioned_solution(
     share: float = 1.0,
     tolerance: float = 1e-11,
 ) -> tuple[Floats, Array]:
-    """Solve (G + shift I) x = b for every column by preconditioned conjugate gradients.
+    """Solve (G + shift I) x = b for every column (D, k) by preconditioned conjugate gradients.
 
-    Parameters
-    ----------
-    gram : Triangle
-        Near `share` times the matrix of the basis.
-    shifts : ndarray of shape (k,)
-        Positive, one a column.
-    columns : ndarray of shape (D, k)
-    basis : Eigenbasis
-    share : float
-    tolerance : float
-        On the residual, relative to the right-hand side in the preconditioned norm.
+    G is near `share` times the matrix of the basis; the shifts (k,) are positive; the tolerance is
+    on the residual, relative to the right-hand side in the preconditioned norm.  Returns the
+    solutions, and which columns have not converged.
 
-    Returns
-    -------
-    solution : ndarray of shape (D, k)
-    left : ndarray of int
-        Columns that have not converged.
-
-    References
-    ----------
     Golub and Van Loan (2013), "Matrix computations", section 11.5.
     """
     values, V = share * basis.spectrum.values[:, None], basis.vectors

@@ -1,10 +1,9 @@
 """The eigendecomposition of a symmetric matrix on all cores, with one BLAS thread each.
 
 A Q = Q T by blocks of Householder reflections, T = Z diag(d) Z^T by divide and conquer, V = Q Z.
-The products of the first step and all of the last are cut into pieces that do not depend on who
-computes them, so the number of threads changes no bit.  BLAS's own threads would change some with
-their number, and wait for each other in circles that take many times as long where another process
-wants a core.
+The products of the first step and all of the last are cut into the same pieces whatever the number
+of threads, which therefore changes no bit.  With BLAS's own threads it would; and these wait for
+each other in loops, which takes many times as long where another process wants a core.
 """
 
 from __future__ import annotations
@@ -37,24 +36,10 @@ def decomposition_bytes(order: int) -> int:
 
 
 def decomposed(matrix: Floats, n_threads: int | None = None) -> tuple[Floats, Floats]:
-    """Return eigenvalues (D,), ascending, and eigenvectors (D, D) in columns.
+    """Return eigenvalues (D,), ascending, and eigenvectors (D, D) in columns, on all cores.
 
-    Takes two more matrices of this size while it runs, and leaves the vectors.
+    The symmetric matrix is overwritten, and two more of its size are in memory meanwhile.
 
-    Parameters
-    ----------
-    matrix : ndarray of shape (D, D)
-        Symmetric, by rows; it is overwritten.
-    n_threads : int, optional
-        All cores that this process may use, unless given.
-
-    Raises
-    ------
-    LinAlgError
-        If it does not converge.
-
-    References
-    ----------
     Dongarra, Sorensen and Hammarling (1989), "Block reduction of matrices to condensed forms for
     eigenvalue computations".
     Cuppen (1981), "A divide and conquer method for the symmetric tridiagonal eigenproblem".
@@ -76,23 +61,12 @@ def decomposed(matrix: Floats, n_threads: int | None = None) -> tuple[Floats, Fl
 def decomposed_in_range(
     matrix: Triangle, rank: int, n_threads: int | None = None
 ) -> tuple[Floats, Floats]:
-    """Return eigenvalues (D,), ascending, and eigenvectors (D, D) of a matrix of low rank.
+    """Return the eigenvalues and vectors of a positive semidefinite matrix of at most some rank.
 
-    The range of its products with a few more random vectors than its rank, and once more of its
-    products with that, carries a small problem; rounding in the matrix makes up less of the second
-    products.  Vectors outside of the range, whose eigenvalues are 0, are left at 0.
+    Products of the matrix with a few more random vectors than its rank span its range, where the
+    problem is small.  The products are repeated once, which leaves less of the rounding in the
+    matrix.  Vectors outside of the range, whose eigenvalues are 0, are left at 0.
 
-    Parameters
-    ----------
-    matrix : Triangle
-        Of order D, positive semidefinite.
-    rank : int
-        Its rank, or more; eigenvalues beyond it are lost.
-    n_threads : int, optional
-        As in `decomposed`.
-
-    References
-    ----------
     Halko, Martinsson and Tropp (2011), "Finding structure with randomness: probabilistic algorithms
     for constructing approximate matrix decompositions".
     """
@@ -125,14 +99,14 @@ def _in_one_call(matrix: Floats) -> tuple[Floats, Floats]:
 
 
 def _tridiagonal(A: Floats, pool: ThreadPoolExecutor) -> tuple[Floats, Floats, Floats]:
-    """Return the diagonal of T, what is beside it, and the scales of the reflections left in A."""
+    """Return the diagonals of T, and the scales of the reflections, which A then holds."""
     D = len(A)
     diagonal, beside, taus = np.empty(D), np.empty(D), np.empty(D)
     after = np.empty((_BLOCK, D))
     done = 0
     while D - done > 2 * _BLOCK:
         size, first = D - done, done + _BLOCK
-        # Reflections v and vectors w, in rows, such that A - v w^T - w v^T is what they leave.
+        # Reflections v and vectors w, in rows: the rest becomes A - v w^T - w v^T.
         routine("dlatrd")(
             "L", size, _BLOCK, A[done:, done:], D, beside[done:], taus[done:], after, D
         )
@@ -151,7 +125,7 @@ def _tridiagonal(A: Floats, pool: ThreadPoolExecutor) -> tuple[Floats, Floats, F
 
 
 def _subtract(rest: Floats, left: Floats, right: Floats, start: int) -> None:
-    """Take the products of two sets of rows from a piece of the rest, above the diagonal alone."""
+    """Subtract the products of rows from a piece of the rest, above the diagonal alone."""
     size, step = len(rest) - start, rest.strides[0] // rest.itemsize
     routine("dgemm")(
         *("N", "T", size, min(_PIECE, size), len(left), -1.0),

@@ -29,25 +29,15 @@ _ROWS_AT_ONCE = 1024
 
 @dataclass(frozen=True)
 class DualSolution:
-    """Dual coefficients, and what leave-one-out needs besides.
+    """Dual coefficients, and what leave-one-out needs besides."""
 
-    Parameters
-    ----------
-    coef : ndarray of shape (n, q)
-        a.
-    intercept : ndarray of shape (q,)
-        mu.
-    diagonal : ndarray of shape (n,), optional
-        The diagonal of M.
-    """
-
-    coef: Floats
-    intercept: Floats
-    diagonal: Floats | None = None
+    coef: Floats  # a (n, q)
+    intercept: Floats  # mu (q,)
+    diagonal: Floats | None = None  # of M, (n,)
 
     @property
     def loo_residuals(self) -> Floats | None:
-        """y_i less the prediction for row i of a model fitted without it, (n, q)."""
+        """y_i minus the prediction for row i of a model fitted without it, (n, q)."""
         return None if self.diagonal is None else self.coef / self.diagonal[:, None]
 
 
@@ -62,25 +52,9 @@ def solve_dual(
 ) -> DualSolution:
     """Solve at one penalty, by a Cholesky factorisation in the memory of K.
 
-    Parameters
-    ----------
-    K : ndarray of shape (n, n)
-        Is overwritten.
-    y : ndarray of shape (n, q)
-    alpha : float
-    weights : ndarray of shape (n,), optional
-        Positive; 1 by default.
-    intercept : bool
-    leave_one_out : bool
-        Compute the diagonal of M too, for twice as much work again.
+    The weights are positive.  The diagonal of M, for `leave_one_out`, takes twice as much work
+    again.  SingularSystemError is raised if K + alpha I has no Cholesky factor.
 
-    Raises
-    ------
-    SingularSystemError
-        If K + alpha I has no Cholesky factor.
-
-    References
-    ----------
     Saunders, Gammerman and Vovk (1998), "Ridge regression learning algorithm in dual variables".
     """
     n, q = y.shape
@@ -127,44 +101,20 @@ class KernelBasis:
     With an intercept, a sums to nought, so R K R is decomposed on the n - 1 dimensions of such
     vectors; M is then R V diag(1 / (d + alpha)) V^T R, without the 1 / alpha that the direction of
     the roots has in the inverse of the matrix that is centred in place.
-
-    Parameters
-    ----------
-    values : ndarray of shape (m,)
-        d, ascending, not negative; m = n - 1 with an intercept, else n.
-    vectors : ndarray of shape (n, m)
-        V, in columns.
-    projections : ndarray of shape (m, q)
-        z = V^T R y.
-    kernel_mean : ndarray of shape (n,)
-        The weighted mean of every column of K; zero without an intercept.
-    target_mean : ndarray of shape (q,)
-        Weighted too; zero without an intercept.
-    roots : ndarray of shape (n,)
-        Of the weights.
     """
 
-    values: Floats
-    vectors: Floats
-    projections: Floats
-    kernel_mean: Floats
-    target_mean: Floats
-    roots: Floats
+    values: Floats  # d (m,), ascending, not negative; m = n - 1 with an intercept, else n
+    vectors: Floats  # V (n, m), in columns
+    projections: Floats  # z = V^T R y, (m, q)
+    kernel_mean: Floats  # weighted, of every column of K; zero without an intercept
+    target_mean: Floats  # weighted, (q,); zero without an intercept
+    roots: Floats  # of the weights, (n,)
 
     @classmethod
     def of(
         cls, K: Floats, y: Floats, weights: Floats | None = None, *, intercept: bool
     ) -> KernelBasis:
-        """Decompose K, which is overwritten: about 9 n^3 operations.
-
-        Parameters
-        ----------
-        K : ndarray of shape (n, n)
-        y : ndarray of shape (n, q)
-        weights : ndarray of shape (n,), optional
-            Positive; 1 by default.
-        intercept : bool
-        """
+        """Decompose K (n, n), which is overwritten: about 9 n^3 operations."""
         n, q = y.shape
         if not intercept:
             roots, y = _rooted(K, y, weights)
@@ -200,10 +150,9 @@ class KernelBasis:
         return grid
 
     def loo_mean_squares(self, alphas: Floats) -> Floats:
-        """Return the mean squared leave-one-out error at every penalty (A,), per target: (A, q).
+        """Return the weighted mean squared leave-one-out error at every penalty, (A, q).
 
-        It is weighted.
-        Costs n m A (1 + q) multiply-adds, which is little beside the decomposition.
+        That takes n m A (1 + q) multiply-adds, far fewer than the decomposition.
         """
         inverse = 1.0 / (self.values[:, None] + alphas)
         diagonals = self._diagonals(inverse)
@@ -221,7 +170,7 @@ class KernelBasis:
         return DualSolution(coef, intercept, self.roots**2 * self._diagonals(inverse)[:, 0])
 
     def _diagonals(self, inverse: Floats) -> Floats:
-        """Return that of V diag(1 / (d + alpha)) V^T for each column of 1 / (d + alpha), (n, A)."""
+        """Return the diagonal of V diag(1 / (d + alpha)) V^T for every penalty, (n, A)."""
         panels = [self.vectors[rows] ** 2 @ inverse for rows in _panels(len(self.vectors))]
         return np.concatenate(panels)
 

@@ -20,47 +20,25 @@ class NormalEquations:
     """(G + alpha I) w = C, as far as the coefficients w do not tell it.
 
     Intervals, leverages and sparse models need G again; C is (G + alpha I) w.
-
-    Parameters
-    ----------
-    gram : Triangle
-        G, in the precision that its products were made in.
-    feature_mean : ndarray of shape (D,)
-        phibar, zero without an intercept.
-    alphas : ndarray of shape (q,)
-    weight : float
-        N.
-    effective_dof : ndarray of shape (q,)
-    train_rss : ndarray of shape (q,)
-    intercept : bool
-    floor : float
-        Eigenvalues of G below it were left out for alphas below it.
-    row_weight : float
-        The mean weight of the rows where that is less than 1, else 1.
     """
 
-    gram: Triangle
-    feature_mean: Floats
-    alphas: Floats
-    weight: float
+    gram: Triangle  # G, in the precision of its products
+    feature_mean: Floats  # phibar (D,), zero without an intercept
+    alphas: Floats  # (q,), as the next two vectors
+    weight: float  # N
     effective_dof: Floats
     train_rss: Floats
     intercept: bool
-    floor: float
-    row_weight: float = 1.0
+    floor: float  # eigenvalues of G below it were left out for alphas below it
+    row_weight: float = 1.0  # the mean weight of the rows where that is less than 1
 
     @classmethod
     def of(
         cls, moments: CentredMoments, solution: RidgeSolution, gram: Triangle | None = None
     ) -> NormalEquations:
-        """Keep what a solution was found from.
+        """Return the equations that a solution was found from.
 
-        Parameters
-        ----------
-        moments : CentredMoments
-        solution : RidgeSolution
-        gram : Triangle, optional
-            What `kept_gram` returned, if the triangle of the moments has been overwritten since.
+        `gram` is what `kept_gram` returned, if the triangle of the moments was overwritten since.
         """
         q = len(solution.train_rss)
         return cls(

@@ -1,4 +1,4 @@
-"""Choosing the penalty: the grid, the curve over it, and the rules that pick from the curve."""
+"""The choice of the penalty: its grid, the criterion over the grid, and the rules that choose."""
 
 from __future__ import annotations
 
@@ -33,13 +33,7 @@ _ROBUST = 0.2
 
 
 def checked_penalty(alpha: Any) -> str | float | tuple[float, ...]:
-    """Return a criterion, a number, or an ascending grid of numbers.
-
-    Raises
-    ------
-    ParameterError
-        If it is none of these; the numbers of a grid must be positive and different.
-    """
+    """Return a criterion, a number, or an ascending grid of numbers, or raise ParameterError."""
     if isinstance(alpha, str):
         if alpha not in CRITERIA:
             raise ParameterError(
@@ -53,13 +47,7 @@ def checked_penalty(alpha: Any) -> str | float | tuple[float, ...]:
 
 
 def checked_grid(alphas: Any) -> tuple[float, ...]:
-    """Return penalties to choose from, ascending.
-
-    Raises
-    ------
-    ParameterError
-        If they are not numbers that are positive and different, at least one.
-    """
+    """Return an ascending grid of different positive numbers, or raise ParameterError."""
     grid = sorted(checked_alpha(value) for value in ([alphas] if np.ndim(alphas) == 0 else alphas))
     if not grid:
         raise ParameterError("a grid of alphas must hold a number at least; give one, or 'cv'.")
@@ -84,32 +72,19 @@ def default_grid(spectrum: Spectrum, n_alphas: int = N_ALPHAS) -> Floats:
 
 @dataclass(frozen=True)
 class PenaltyCurve:
-    """What a criterion says of every penalty.
-
-    Parameters
-    ----------
-    criterion : {'cv', 'gcv', 'evidence', 'loo'}
-    alphas : ndarray of shape (A,)
-        Ascending.
-    scores : ndarray of shape (A, q)
-        Less is better: the mean squared error left out for 'cv' and 'loo', robust GCV, or minus the
-        log evidence.  Infinite where it cannot be told.
-    scale : ndarray of shape (q,)
-        What targets are divided by before they are averaged: their variances; 1 for logs; for
-        'loo' the mean variance for all, so that errors are averaged as they are.  Infinite for
-        targets that are constant, which have no say.
-    fold_scores : ndarray of shape (K, A, q), optional
-        The mean squared errors of the folds.
-    fold_rows : ndarray of shape (K,), optional
-        Rows of the folds.
-    """
+    """The score of every penalty by a criterion, one of `CRITERIA`."""
 
     criterion: str
-    alphas: Floats
+    alphas: Floats  # (A,), ascending
+    # (A, q), less is better: the held-out mean squared error for 'cv' and 'loo', robust GCV, or
+    # minus the log evidence; infinite where it is unknown.
     scores: Floats
+    # What the scores of targets are divided by before they are averaged, (q,): their variances; 1
+    # for logs; for 'loo' the mean variance for all, so that errors are averaged as they are.
+    # Infinite for targets that are constant, which do not count.
     scale: Floats
-    fold_scores: Floats | None = None
-    fold_rows: Array | None = None
+    fold_scores: Floats | None = None  # the mean squared errors of the folds, (K, A, q)
+    fold_rows: Array | None = None  # how many rows the folds have, (K,)
 
     @classmethod
     def of_folds(
@@ -139,12 +114,10 @@ class PenaltyCurve:
 
         Both take residuals to be no smaller than the precision of the sums can tell from none.
         Robust GCV is GCV (g + (1 - g) tr(A^2) / N) with g = 0.2 and A the matrix from targets to
-        fitted values.  GCV takes the leverages of all rows for their mean, so that it does not see
-        how rows far from all others are fitted by themselves.  Weights whose mean is below 1 do not
-        count rows, and are taken over their mean.
+        fitted values.  GCV itself replaces the leverage of every row by their mean, and so misses
+        rows far from all others, which are fitted by themselves.  Weights whose mean is below 1 do
+        not count rows, and are divided by their mean.
 
-        References
-        ----------
         Lukas (2006), "Robust generalized cross-validation for choosing the regularization
         parameter".
         """
@@ -181,7 +154,7 @@ class PenaltyCurve:
     def _combined(self, scores: Floats, *, per_target: bool) -> Floats:
         """Return the scores that are compared, (..., q) or (..., 1)."""
         together: Floats = (scores / self.scale).mean(axis=-1, keepdims=True)
-        # What is constant is predicted alike by all.
+        # Constant targets are predicted alike at every penalty.
         return np.where(np.isfinite(self.scale), scores, together) if per_target else together
 
     def standard_errors(self, *, per_target: bool = True) -> Floats | None:
@@ -195,14 +168,9 @@ class PenaltyCurve:
     def choose(self, *, per_target: bool = False, one_standard_error: bool = False) -> Array:
         """Return the index of the chosen penalty: for every target, or one for all.
 
-        Parameters
-        ----------
-        per_target : bool
-        one_standard_error : bool
-            Take the largest penalty whose score is within one standard error of the best.
+        By the one-standard-error rule it is the largest penalty whose score is within one standard
+        error of the best.
 
-        References
-        ----------
         Hastie, Tibshirani and Friedman (2009), "The elements of statistical learning", 7.10.
         """
         scores = self._combined(self.scores, per_target=per_target)
@@ -215,8 +183,8 @@ class PenaltyCurve:
                     f"{self.criterion}; take alpha 'cv', or leave the rule out."
                 )
             every = np.arange(scores.shape[1])
-            enough = scores <= (scores + errors)[best, every]
-            best = len(scores) - 1 - enough[::-1].argmax(axis=0)
+            close = scores <= (scores + errors)[best, every]
+            best = len(scores) - 1 - close[::-1].argmax(axis=0)
         return best
 
     def at(self, chosen: Array) -> Floats:
@@ -229,16 +197,20 @@ class PenaltyCurve:
         score = float((self.at(chosen) / self.scale).mean())
         if self.fold_scores is None:
             return score, 0.0
-        folds = self.fold_scores[:, chosen, np.arange(self.scores.shape[1])] / self.scale
-        each = folds.mean(axis=1)
+        each = self._fold_errors(self.fold_scores, chosen)
         return score, float(each.std(ddof=1) / np.sqrt(len(each)))
 
+    def _fold_errors(self, fold_scores: Floats, chosen: Array) -> Floats:
+        """Return the mean score of the targets at the chosen penalties in every fold, (K,)."""
+        at = fold_scores[:, chosen, np.arange(self.scores.shape[1])] / self.scale
+        means: Floats = at.mean(axis=1)
+        return means
+
     def ordered_rows(self, chosen: Array, fold_by: str = "shards") -> str:
-        """Say so where the folds' errors lie further apart than random folds' would, else ''."""
+        """Return a note if the folds' errors lie further apart than those of random folds."""
         if self.fold_scores is None or self.fold_rows is None:
             return ""
-        at = self.fold_scores[:, chosen, np.arange(self.fold_scores.shape[2])] / self.scale
-        errors = at.mean(axis=1)
+        errors = self._fold_errors(self.fold_scores, chosen)
         mean = float(errors.mean())
         base, slope = _ORDERED
         if not mean > 0 or float(errors.std()) / mean <= base + slope / np.sqrt(
@@ -263,16 +235,15 @@ class PenaltyCurve:
         if errors is not None:
             # Of a root: the standard error over twice the root.
             errors = errors / (2.0 * np.where(values > 0, values, 1.0))
-        flat = values.shape[1] == 1
-        said: Any = values.astype(object)
-        said[~np.isfinite(values)] = None  # JSON has no infinity
+        plain: Any = values.astype(object)
+        plain[~np.isfinite(values)] = None  # JSON has no infinity
+        # The values of a single target are a list of numbers.
+        column = 0 if values.shape[1] == 1 else slice(None)
         return {
             "criterion": self.criterion,
             "alphas": self.alphas.tolist(),
-            "values": said[:, 0].tolist() if flat else said.tolist(),
-            "standard_errors": errors
-            if errors is None
-            else (errors[:, 0].tolist() if flat else errors.tolist()),
+            "values": plain[:, column].tolist(),
+            "standard_errors": None if errors is None else errors[:, column].tolist(),
         }
 
 

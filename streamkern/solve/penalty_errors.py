@@ -1,11 +1,18 @@
-"""Leave-one-out errors of every penalty of a grid, for every target, in one pass."""
+"""Leave-one-out errors of every penalty of a grid, for every target, in one pass.
+
+With G = V diag(d) V^T, the row c = phi(x) - phibar has the residual y - ybar - sum_j p_j z_j /
+(d_j + alpha) and the leverage s (1/N + sum_j p_j^2 / (d_j + alpha)), where p = V^T c and
+z = V^T C.  So p is found once a row, and serves every penalty and every target.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamkern.features.base import cached_slices
 from streamkern.runtime.scratch import Scratch
 from streamkern.statistics.base import Statistic
 from streamkern.statistics.work import Work
@@ -13,38 +20,84 @@ from streamkern.statistics.work import Work
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from streamkern._typing import Array
-    from streamkern.solve.penalty_models import PenaltyModels
+    from streamkern._typing import Array, Floats
+    from streamkern.features import FeatureMap
+    from streamkern.solve import Eigenbasis
     from streamkern.sources import Block
 
 # Rows, and pairs of a penalty and a target, whose errors are made at once: they fit in the cache.
 _ROWS, _PAIRS = 512, 1024
 
 
+@dataclass(frozen=True)
+class PenaltyModels:
+    """Ridge models of the same rows at A penalties, as far as their residuals need them.
+
+    Coordinates along an eigenvector are divided by sqrt(d + least alpha), so that numbers of single
+    precision are neither large nor small.
+    """
+
+    feature_map: FeatureMap
+    centre: Floats  # phibar / scale, (D,)
+    basis: Array  # V diag(d + least alpha)^-1/2 times the scale, in the features' precision
+    projections: Array  # diag(d + least alpha)^-1/2 z over the units of the targets, (D, q)
+    shares: Array  # (d + least alpha) / (d + alpha), 0 for eigenvalues left out, (D, A)
+    base: float  # 1/N, or 0 without an intercept
+    target_mean: Floats
+    target_unit: Floats  # targets are taken minus their mean, over their unit
+
+    @classmethod
+    def of(
+        cls, feature_map: FeatureMap, basis: Eigenbasis, alphas: Floats, precision: str
+    ) -> PenaltyModels:
+        """Return the models that a basis has at some penalties, ascending and positive."""
+        spectrum, scale = basis.spectrum, feature_map.scale
+        dtype: Any = np.float32 if precision == "single" else np.float64
+        values, floor = spectrum.values[:, None], spectrum.floor
+        # Eigenvalues below the floor count for no penalty below it, as in the solution.
+        kept = (values > floor) | (alphas >= floor)
+        root = np.sqrt(spectrum.values + alphas[0])
+        scaled = np.empty(basis.vectors.shape, dtype)
+        np.multiply(basis.vectors, scale / root, out=scaled, casting="same_kind")
+        unit = np.sqrt(spectrum.target / spectrum.weight)
+        unit = np.where(unit > 0, unit, 1.0)
+        return cls(
+            feature_map,
+            basis.feature_mean / scale,
+            scaled,
+            (spectrum.projections / root[:, None] / unit).astype(dtype),
+            np.where(kept, (values + alphas[0]) / (values + alphas), 0.0).astype(dtype),
+            1.0 / spectrum.weight if spectrum.intercept else 0.0,
+            basis.target_mean,
+            unit,
+        )
+
+    def along(self, X: Array, scratch: Scratch) -> Array:
+        """Return p (n, D) of rows (n, p)."""
+        shape, dtype = (len(X), len(self.centre)), self.basis.dtype
+        features = scratch.array("features", shape, dtype)
+        centre = self.centre.astype(dtype)
+        for _ in self.feature_map.evaluated(X, features, centre, scratch):
+            pass
+        return np.matmul(features, self.basis, out=scratch.array("along", shape, dtype))
+
+    def spare(self, along: Array, weights: Floats) -> Floats:
+        """Return 1 less the leverage of rows at every penalty, (n, A)."""
+        spare = np.empty((len(along), self.shares.shape[1]))
+        for rows in cached_slices(*along.shape):
+            spare[rows] = np.square(along[rows]) @ self.shares
+        spare += self.base
+        spare *= -weights[:, None]
+        spare += 1.0
+        return spare
+
+
 class PenaltyErrors(Statistic):
     """Sums of squared leave-one-out errors (Allen's PRESS) at every penalty.
 
     A row of weight s has the error e / (1 - h) without itself, e being its residual and h its
-    leverage, which needs no second fit.
+    leverage: no second fit is needed.
 
-    Parameters
-    ----------
-    models : PenaltyModels
-    n_alphas, n_targets : int
-        A and q.
-
-    Attributes
-    ----------
-    weight : float
-        N, the sum of the weights.
-    n_rows : int
-    squared : ndarray of shape (A, q)
-        Weighted sums of squared errors, of targets in the units of the models.
-    spare : ndarray of shape (A,)
-        The least 1 - h of a row.  Errors are rounding where it is.
-
-    References
-    ----------
     Allen (1974), "The relationship between variable selection and data augmentation and a method
     for prediction".
     """
@@ -55,10 +108,10 @@ class PenaltyErrors(Statistic):
         self.models = models
         self.n_alphas = n_alphas
         self.n_targets = n_targets
-        self.weight = 0.0
+        self.weight = 0.0  # N, the sum of the weights
         self.n_rows = 0
-        self.squared = np.zeros((n_alphas, n_targets))
-        self.spare = np.ones(n_alphas)
+        self.squared = np.zeros((n_alphas, n_targets))  # of targets over their units
+        self.spare = np.ones(n_alphas)  # the least 1 - h of a row: errors are rounding near 0
 
     @property
     def work(self) -> Work:

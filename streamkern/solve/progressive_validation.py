@@ -1,11 +1,9 @@
-"""Progressive validation: rows that were just read, predicted from the rows read before them.
+"""Progressive validation: a model of the rows read so far predicts the next rows.
 
 While a pass goes on, the sums so far give a model, and those of the next group of shards its error,
-before the two are added.  It takes the leading features alone, so that it costs next to nothing:
-where the model has more, this is the error of a smaller one.
+before the two are added.  To cost next to nothing, the model has the leading features alone: where
+the final model has more, this is the error of a smaller one.
 
-References
-----------
 Blum, Kalai and Langford (1999), "Beating the hold-out: bounds for k-fold and progressive
 cross-validation".
 """
@@ -24,7 +22,7 @@ from streamkern.statistics import Moments
 if TYPE_CHECKING:
     from streamkern.statistics import ByFold, CentredMoments
 
-# The leading features that are taken, and penalties, in units of N, of which the best counts.
+# How many features, and the penalties, in units of N, of which the best counts.
 _COMPONENTS = 512
 _ALPHAS = (1e-6, 1e-4, 1e-2)
 
@@ -32,52 +30,38 @@ _ALPHAS = (1e-6, 1e-4, 1e-2)
 def progressive_error(
     before: ByFold, coming: ByFold, *, intercept: bool = True
 ) -> dict[str, Any] | None:
-    """Return the error on rows to come of a model of the rows before, in the units of y.
+    """Return the error on coming rows of a model of the rows before, in the units of y.
 
-    That is the root mean squared error over rows and targets, with up to 512 leading features at
-    the best of three penalties.
-
-    Parameters
-    ----------
-    before, coming : ByFold
-        Moments of the rows so far, and of those that come next.
-    intercept : bool
-        Whether the model has one.
-
-    Returns
-    -------
-    dict or None
-        `error`, `leading`, the number of features that it is with, and `n_components`, of how many.
-        None where it cannot be told: of a strip of the products, or where no y varies.
+    That is the root mean squared error over rows and targets, `error`, of a model with the
+    `leading` of `n_components` features at the best of three penalties.  None where it is unknown:
+    of a strip of the products, or where no y varies.
     """
-    seen, held = _leading(before, intercept), _leading(coming, intercept=True)
-    if seen is None or held is None:
+    past, held = _leading(before, intercept), _leading(coming, intercept=True)
+    if past is None or held is None:
         return None
     spread = held.target
     if not len(spread):
         return None
     best = np.full(len(spread), np.inf)
-    for alpha in np.array(_ALPHAS) * seen.weight:
-        shifted = seen.gram.astype(np.float64)
-        shifted.add_diagonal(float(alpha))
+    for alpha in np.array(_ALPHAS) * past.weight:
         try:
-            coef = Cholesky.of(shifted, 1).solve(seen.cross)
+            coef = Cholesky.of_shifted(past.gram, alpha, 1).solve(past.cross)
         except np.linalg.LinAlgError:  # noise of single precision makes G indefinite
             continue
-        gap = held.target_mean - seen.target_mean - (held.feature_mean - seen.feature_mean) @ coef
+        gap = held.target_mean - past.target_mean - (held.feature_mean - past.feature_mean) @ coef
         squares = np.einsum("dq,dq->q", coef, held.gram @ coef - 2.0 * held.cross)
         best = np.minimum(best, spread + squares + held.weight * gap**2)
     if not np.isfinite(best).all() or not (spread > 0).all():
         return None
     return {
         "error": float(np.sqrt(np.maximum(best / held.weight, 0.0).mean())),
-        "leading": len(seen.feature_mean),
+        "leading": len(past.feature_mean),
         "n_components": next(iter(before.parts.values())).feature_map.n_components,  # type: ignore[attr-defined]
     }
 
 
 def _leading(folds: ByFold, intercept: bool) -> CentredMoments | None:
-    """Return the moments of the leading features, of all folds, about their means or zero."""
+    """Return the moments of the leading features over all folds, or None if there are none."""
     parts = [part for part in folds.parts.values() if isinstance(part, Moments)]
     if not parts or any(part.first_row for part in parts):
         return None

@@ -1,9 +1,9 @@
-"""Choosing K of D features from G and C alone: forward selection, matching pursuit, the lasso path.
+"""Feature selection from G and C alone: forward selection, matching pursuit, the lasso path.
 
 Features are chosen for the ridge objective.  With G + alpha I in the place of G, least squares on
 some features is ridge regression on them, and the lasso is the elastic net: it is as if rows
-sqrt(alpha) I with targets 0 stood below the others.  A feature counts by what it explains, not by
-its size, and a target likewise: G + alpha I is scaled to a unit diagonal, targets to unit variance.
+sqrt(alpha) I with targets 0 stood below the others.  So that neither features nor targets count by
+their size, G + alpha I is scaled to a unit diagonal, and targets to unit variance.
 """
 
 from __future__ import annotations
@@ -59,24 +59,10 @@ def checked_method(method: Any) -> str:
 def supports(
     moments: CentredMoments, alpha: float, sizes: Sequence[int], method: str = "forward"
 ) -> list[Array]:
-    """Choose the features of sparse models, one of every size.
+    """Return the indices, ascending, of the features of sparse models, one of every size.
 
-    All targets share their features, since a model has one map.
-
-    Parameters
-    ----------
-    moments : CentredMoments
-        Of D features.
-    alpha : float
-        The penalty that features are chosen for: positive, unless G has full rank.
-    sizes : sequence of int
-        Each K from 1 to D.
-    method : {'forward', 'omp', 'lasso'}
-
-    Returns
-    -------
-    list of ndarray of shape (K,), int
-        The indices of the features, ascending.
+    All targets share their features, since a model has one map.  The penalty that they are chosen
+    for is positive, unless G has full rank.
     """
     D = moments.gram.order
     smaller = [size for size in sizes if size < D]
@@ -88,20 +74,11 @@ def supports(
 
 @dataclass(frozen=True)
 class Sparsifier:
-    """How features are chosen, and solved on.
+    """How the features of a sparse model are chosen, and its coefficients solved for."""
 
-    Parameters
-    ----------
-    method : {'forward', 'omp', 'lasso'}
-    alpha : float, or ndarray of shape (q,)
-        One penalty for all targets, or one for each.
-    floor : float
-        Features are not chosen for a penalty below it, where it is the noise of G that decides.
-    """
-
-    method: str
-    alpha: float | Floats
-    floor: float
+    method: str  # one of `METHODS`
+    alpha: float | Floats  # one penalty for all targets, or one for each (q,)
+    floor: float  # features are chosen for no penalty below it, where the noise of G decides
 
     def supports(self, moments: CentredMoments, sizes: Sequence[int]) -> list[Array]:
         """Choose features, for the smallest penalty where there are several."""
@@ -130,30 +107,14 @@ def _scaled(moments: CentredMoments, alpha: float) -> tuple[Floats, Floats]:
 def forward_selection(
     gram: Floats, cross: Floats, n_components: int, begun: Sequence[int] | Array = ()
 ) -> Array:
-    """Add the feature that lowers the residual sum of squares most, K times.
+    """Add the feature that lowers the residual sum of squares most, until there are K.
 
-    Of what the chosen features do not explain, feature i has a squared length d_i and products r_i
-    with the targets: G_ii and C_i at first.  Adding it lowers the sum of squares of all targets by
-    sum r_i^2 / d_i; with its row t = G_i / sqrt(d_i), less what the rows before it explain of G_i,
-    the others then have d - t^2 and r - t r_i / sqrt(d_i).  That takes K^2 D / 2 multiply-adds.
+    The part of feature i that the chosen features do not explain has a squared length d_i and
+    products r_i with the targets: G_ii and C_i at first.  Adding it lowers the sum of squares of
+    all targets by sum r_i^2 / d_i.  With its row t = G_i / sqrt(d_i), minus the parts of the rows
+    before it, the others then have d - t^2 and r - t r_i / sqrt(d_i).  That takes K^2 D / 2
+    multiply-adds.  G is positive definite, and `begun` are features that are chosen already.
 
-    Parameters
-    ----------
-    gram : ndarray of shape (D, D)
-        Positive definite.
-    cross : ndarray of shape (D, q)
-    n_components : int
-        K.
-    begun : sequence of int
-        Features that are chosen already.
-
-    Returns
-    -------
-    ndarray of shape (K,), int
-        In the order they were added.
-
-    References
-    ----------
     Chen, Billings and Luo (1989), "Orthogonal least squares methods and their application to
     non-linear system identification".
     Chen, Chng and Alkadhimi (1996), "Regularized orthogonal least squares algorithm for
@@ -190,10 +151,10 @@ def _on_paths(
     cross: Floats,
     sizes: Sequence[int],
 ) -> dict[int, Array]:
-    """Go along the paths of all targets in turns, until so many features are on them as asked.
+    """Follow the paths of all targets in turns, until they have as many features as every size.
 
-    A step brings at most one feature.  Where all paths end early, because what is left explains
-    nothing but rounding, forward selection goes on.
+    A step brings at most one feature.  Where all paths end early, because the other features
+    explain nothing but rounding, forward selection goes on.
     """
     paths = [path(gram, column, max(sizes)).T for column in cross.T if column.any()]
     users = np.zeros(len(gram), dtype=np.int64)
@@ -217,8 +178,6 @@ def _on_paths(
 def _pursuit_path(gram: Floats, column: Floats, n_components: int) -> Array:
     """Return which features orthogonal matching pursuit has after 1, 2, ... K steps, (D, K).
 
-    References
-    ----------
     Pati, Rezaiifar and Krishnaprasad (1993), "Orthogonal matching pursuit".
     Rubinstein, Zibulevsky and Elad (2008), "Efficient implementation of the K-SVD algorithm using
     batch orthogonal matching pursuit".
@@ -235,8 +194,6 @@ def _pursuit_path(gram: Floats, column: Floats, n_components: int) -> Array:
 def _lasso_path(gram: Floats, column: Floats, n_components: int) -> Array:
     """Return which features the lasso has at every knot of its path until there are K, (D, steps).
 
-    References
-    ----------
     Efron, Hastie, Johnstone and Tibshirani (2004), "Least angle regression".
     Zou and Hastie (2005), "Regularization and variable selection via the elastic net".
     """

@@ -1,4 +1,4 @@
-"""Choosing how many features a sparse model has, by its error on rows left out."""
+"""The choice of how many features a sparse model has, by cross-validation."""
 
 from __future__ import annotations
 
@@ -31,22 +31,7 @@ def sparse_errors(
     sparsifier: Sparsifier,
     intercept: bool,
 ) -> HeldOut:
-    """Score on one fold sparse models whose features and coefficients all the others give.
-
-    Parameters
-    ----------
-    total, fold : Moments
-        Of all rows, and of those left out.
-    sizes : sequence of int
-        Numbers of features K.
-    sparsifier : Sparsifier
-    intercept : bool
-
-    Returns
-    -------
-    HeldOut
-        With sums of squared errors of every size, (sizes, q).
-    """
+    """Score on one fold sparse models of all the others, one for every number of features."""
     training = total.without(fold).centred(intercept=intercept)
     chosen = sparsifier.supports(training, sizes)
     held, sse = fold.centred(), np.empty((len(sizes), training.cross.shape[1]))
@@ -58,23 +43,12 @@ def sparse_errors(
 
 @dataclass(frozen=True)
 class SparsityCurve:
-    """The error left out of sparse models, over their numbers of features.
+    """The held-out error of sparse models, over their numbers of features."""
 
-    Parameters
-    ----------
-    sizes : tuple of int
-        Ascending.
-    fold_scores : ndarray of shape (K, sizes, q)
-        The mean squared errors of the folds.
-    fold_weights : ndarray of shape (K,)
-    scale : ndarray of shape (q,)
-        The variances of the targets, by which they are made comparable.
-    """
-
-    sizes: tuple[int, ...]
-    fold_scores: Floats
-    fold_weights: Floats
-    scale: Floats
+    sizes: tuple[int, ...]  # ascending
+    fold_scores: Floats  # the mean squared errors of the folds, (K, sizes, q)
+    fold_weights: Floats  # (K,)
+    scale: Floats  # the variances of the targets, which make them comparable
 
     @classmethod
     def of_folds(
@@ -87,12 +61,12 @@ class SparsityCurve:
 
     @property
     def rmse(self) -> Floats:
-        """The root mean squared error left out, (sizes, q)."""
+        """The held-out root mean squared error, (sizes, q)."""
         rmse: Floats = np.sqrt(np.average(self.fold_scores, axis=0, weights=self.fold_weights))
         return rmse
 
     def rmse_of(self, size: int) -> Floats:
-        """Return the root mean squared error left out of one size, (q,)."""
+        """Return the held-out root mean squared error of one size, (q,)."""
         rmse: Floats = self.rmse[self.sizes.index(size)]
         return rmse
 
@@ -105,8 +79,6 @@ class SparsityCurve:
     def choose(self) -> int:
         """Return the index of the fewest features within one standard error of the best.
 
-        References
-        ----------
         Hastie, Tibshirani and Friedman (2009), "The elements of statistical learning", 7.10.
         """
         scores, errors = self.relative()

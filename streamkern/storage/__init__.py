@@ -1,20 +1,18 @@
 """What streamkern writes: files of models and moments, and tables of rows, whole or not at all."""
 
-from streamkern.storage.cards import (
-    COMPONENTS,
-    MOMENTS,
-    damaged,
-    holds_components,
-    holds_ensemble,
-    holds_moments,
-    opened_card,
-)
 from streamkern.storage.checkpoints import (
     Checkpoint,
     SavedPass,
     locked,
     opened_checkpoint,
     remove_checkpoint,
+)
+from streamkern.storage.codec import (
+    MOMENTS,
+    damaged,
+    holds_components,
+    holds_ensemble,
+    holds_moments,
 )
 from streamkern.storage.outputs import (
     check_format,
@@ -28,7 +26,6 @@ from streamkern.storage.row_writer import RowWriter, texts_of
 from streamkern.storage.table_export import FORMATS, exported
 
 __all__ = [
-    "COMPONENTS",
     "FORMATS",
     "MOMENTS",
     "Checkpoint",
@@ -44,7 +41,6 @@ __all__ = [
     "local_path",
     "locked",
     "make_folder",
-    "opened_card",
     "opened_checkpoint",
     "read_recipe",
     "remove_checkpoint",

@@ -61,13 +61,6 @@ def new_hdf5(path: str | Path, *, force: bool = False) -> Iterator[tuple[h5py.Fi
     """Give a new HDF5 file and its disk; the file takes its name when everything is in it.
 
     Who writes much calls `Disk.check` between, to learn early that the disk is full.
-
-    Raises
-    ------
-    OutputError
-        If the file exists and `force` is not given, or cannot be written.
-    ParameterError
-        If its name ends like another format.
     """
     check_format(path, "HDF5")
     with replacing(path, force=force) as temporary, Disk(temporary) as disk:

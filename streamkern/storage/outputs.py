@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 # Seconds after which nobody is taken to write any more.
 _OLD = 7 * 24 * 3600
-
-
 # What endings of names say.
 _FORMATS = {
     ".csv": "CSV", ".tsv": "TSV", ".parquet": "Parquet", ".npy": "NumPy", ".npz": "NumPy",
@@ -54,29 +52,22 @@ def check_output(
 ) -> Path:
     """Raise OutputError unless `path` can be written, before the work that fills it is done.
 
-    Parameters
-    ----------
-    path : path
-    force : bool
-        An existing file may be replaced.
-    inputs : iterable of path
-        Files that are read for the output, and so may not be replaced by it, whatever the path.
-    formats : sequence of str
-        What can be written there, as in `check_format`.
+    With `force` an existing file may be replaced, but none of the inputs, whatever leads to it.
+    Formats are those of `check_format`.
     """
     if formats:
         check_format(path, *formats)
     _need_path(path)
     try:
         target = Path(path).resolve()
-        is_folder, exists, is_file = target.is_dir(), target.exists(), target.is_file()
+        exists = target.exists()
     except OSError as error:
         raise OutputError(
             f"{path} cannot be written ({error.strerror}); write elsewhere."
         ) from error
-    if is_folder:
+    if target.is_dir():
         raise OutputError(f"{path} is a folder; name a file to write.")
-    if exists and not is_file:
+    if exists and not target.is_file():
         raise OutputError(f"{path} is not a plain file; name a file to write.")
     if any(_are_one_file(target, name) for name in inputs):
         raise OutputError(f"{path} is an input of this job; name another file to write.")
@@ -135,12 +126,8 @@ def replacing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
 
     Until the last moment `path` stays as it was; after an error or an interruption the temporary
     file is gone.  A file that is replaced passes on its mode, and its owner and group where this
-    user may set them.  Without `force` a file that another job made meanwhile is kept.
-
-    Raises
-    ------
-    OutputError
-        If the file cannot be written; an OSError of the writer is turned into one.
+    user may set them.  Without `force` a file that another job made meanwhile is kept.  An OSError
+    of the writer becomes an OutputError.
     """
     target = check_output(path, force=force)
     try:
@@ -181,13 +168,12 @@ def temporary_path(folder: Path) -> Iterator[Path]:
     with ExitStack() as stack:
         with held():
             path, descriptor = _new_path(folder, ours)
-            stack.callback(_end, path, descriptor)
+            stack.callback(_remove_own, path, descriptor)
         yield path
 
 
 @held()
-def _end(path: Path, descriptor: int | None) -> None:
-    """Remove a temporary path and its lock."""
+def _remove_own(path: Path, descriptor: int | None) -> None:
     _remove(path)
     if descriptor is not None:
         path.with_suffix(".lock").unlink(missing_ok=True)
@@ -248,7 +234,7 @@ def _to_disk(path: Path) -> None:
 
 
 def _pass_on(old: os.stat_result, path: Path) -> None:
-    """Give a file the group, mode and owner of another, as far as this user may."""
+    """Give a file the group, mode and owner of another as far as this user may set them."""
     mode = stat.S_IMODE(old.st_mode)
     if path.stat().st_gid != old.st_gid:
         try:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import DataError, ModelFileError, first_line
 from streamkern.sources.preprocessing import RECIPE, Recipe, recipe_of
-from streamkern.storage.cards import KINDS, opened_card
+from streamkern.storage.codec import KINDS, opened_card
 from streamkern.storage.outputs import local_path
 from streamkern.storage.untrusted import DAMAGE, mark, opened, text
 

@@ -29,16 +29,7 @@ _RELEASED_BYTES = 32 << 20
 
 
 class RowWriter:
-    """Appends rows to datasets of one open HDF5 file; made by `RowWriter.create`.
-
-    Parameters
-    ----------
-    file : h5py.File
-    disk : Disk
-        What the file is written to.
-    release : bool
-        Do not keep what was written in the cache of the operating system.
-    """
+    """Appends rows to datasets of one open HDF5 file; made by `RowWriter.create`."""
 
     def __init__(self, file: h5py.File, disk: Disk, release: bool) -> None:
         self.file = file
@@ -53,8 +44,9 @@ class RowWriter:
     ) -> Iterator[RowWriter]:
         """Write a new file, which takes its name when everything is in it.
 
-        One that is long and not read soon is written faster with `release`: to the disk while more
-        rows are made, and through the same few pages of memory.
+        `release` keeps what was written out of the operating system's cache.  A file that is long
+        and not read soon is written faster so: to the disk while more rows are made, and through
+        the same few pages of memory.
         """
         with new_hdf5(path, force=force) as (file, disk):
             yield cls(file, disk, release)

@@ -24,13 +24,6 @@ def exported(path: str | Path, *, force: bool = False) -> Iterator[Path]:
     Every column of the datasets `y_...`, or of X, is a column of the table, called `y_pred`, or
     `y_pred_0` and so on where there are several; in the place of numbers stand the classes, if a
     dataset `classes` names as many.
-
-    Raises
-    ------
-    OutputError
-        If the file exists and `force` is not given, or cannot be written.
-    ParameterError
-        If its name ends like another format.
     """
     target = Path(path)
     write = {".csv": _csv, ".parquet": _parquet}.get(target.suffix.lower())

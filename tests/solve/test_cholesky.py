@@ -13,7 +13,7 @@ from streamkern.solve import Cholesky, cholesky
 from streamkern.statistics.triangle import Triangle
 
 # One panel, two, several; whole and cut ones.
-ORDERS = [1, 2, 7, 255, 511, 512, 513, 1024, 1100, 1537]
+ORDERS = [1, 2, 255, 512, 513, 1100, 1537]
 every_order = pytest.mark.parametrize("D", ORDERS)
 
 
@@ -36,46 +36,21 @@ def lower(factor: Cholesky) -> np.ndarray:
 
 
 @every_order
-def test_the_factor_is_that_of_lapack(D):
-    matrix = positive(D)
-    assert_close(lower(factorised(matrix)), np.linalg.cholesky(matrix), size=10.0, steps=100)
-
-
-@every_order
-def test_the_factor_takes_the_place_of_the_matrix(D):
-    triangle = Triangle.of(positive(D))
-    factor = Cholesky.of(triangle)
-    for mine, theirs in zip(factor.panels, triangle.panels, strict=True):
-        assert mine is theirs
-
-
-@every_order
-@pytest.mark.parametrize("k", [1, 3])
-def test_solutions_solve(D, k):
-    matrix, columns = positive(D), np.random.default_rng(0).standard_normal((D, k))
-    before = columns.copy()
-    expected = np.linalg.solve(matrix, columns)
-    assert_close(factorised(matrix).solve(columns), expected, steps=1e4)
+def test_factor_solutions_and_inverse_are_those_of_lapack(D):
+    matrix, columns = positive(D), np.random.default_rng(0).standard_normal((D, 3))
+    triangle, before, inverse = Triangle.of(matrix), columns.copy(), np.zeros((D, D))
+    factor, expected = Cholesky.of(triangle), np.linalg.cholesky(matrix)
+    assert_close(lower(factor), expected, size=10.0, steps=100)
+    assert all(a is b for a, b in zip(factor.panels, triangle.panels, strict=True))
+    assert_close(factor.solve(columns), np.linalg.solve(matrix, columns), steps=1e4)
     assert np.array_equal(columns, before)
-
-
-@every_order
-def test_the_trace_of_the_inverse_is_exact(D):
-    matrix = positive(D)
-    expected = np.trace(np.linalg.inv(matrix))
-    assert factorised(matrix).inverse_trace() == pytest.approx(expected, rel=1e-11)
-
-
-@every_order
-def test_the_parts_of_the_inverse_are_all_of_it(D):
-    matrix = positive(D)
-    inverse = np.zeros((D, D))
 
     def put(columns: slice, part: np.ndarray) -> None:
         inverse[D - len(part) :, columns] = part
 
-    factorised(matrix).over_inverse(put)
-    assert_close(inverse, np.linalg.inv(np.linalg.cholesky(matrix)), steps=1e4)
+    factor.over_inverse(put)
+    assert_close(inverse, np.linalg.inv(expected), steps=1e4)
+    assert factor.inverse_trace() == pytest.approx(np.trace(np.linalg.inv(matrix)), rel=1e-11)
 
 
 @every_order
@@ -101,20 +76,14 @@ def test_no_bit_depends_on_the_number_of_threads(D):
         assert all(np.array_equal(a, b) for a, b in zip(found[0], other, strict=True))
 
 
-@pytest.mark.parametrize("D", [1, 40, 513, 1537])
-@pytest.mark.parametrize("where", ["first", "last"])
-@pytest.mark.parametrize("value", [-1.0, 0.0, np.nan])
-def test_a_matrix_that_is_not_positive_definite_is_refused(D, where, value):
+@pytest.mark.parametrize(("D", "i"), [(1, 0), (40, 39), (1100, 0), (1100, 1099)])
+@pytest.mark.parametrize("value", [-1.0, 0.0, np.nan, "later"])
+def test_a_matrix_that_is_not_positive_definite_is_refused(D, i, value):
     matrix = np.eye(D)
-    i = 0 if where == "first" else D - 1
-    matrix[i, i] = value
-    with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
-        factorised(matrix, 2)
-
-
-def test_a_matrix_that_only_later_columns_show_to_be_indefinite_is_refused():
-    matrix = np.eye(1100)
-    matrix[1099, 0] = matrix[0, 1099] = 1.5
+    if value == "later":  # only later columns show it
+        matrix[i, 0] = matrix[0, i] = 1.5 if i else -1.0
+    else:
+        matrix[i, i] = value
     with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
         factorised(matrix, 2)
 

@@ -42,38 +42,28 @@ every_alpha = pytest.mark.parametrize("alpha", [0.3, np.array([0.3, 5.0])], ids=
 
 @every_intercept
 @every_alpha
-def test_they_are_those_of_the_explicit_features(alpha, intercept):
-    Phi, _, equations = solved(alpha, intercept=intercept)
+@pytest.mark.parametrize("precision", list(DTYPES))
+def test_they_are_those_of_the_explicit_features_which_the_coefficients_solve(
+    alpha, intercept, precision
+):
+    Phi, solution, equations = solved(alpha, intercept=intercept, precision=precision)
     _, y, s = table()
-    expected = naive.moments(Phi, y, s, intercept=intercept)
-    assert_close(equations.gram.dense(), expected["gram"], size=N)
-    assert_close(equations.feature_mean, expected["feature_mean"], size=1.0)
+    expected, dtype = naive.moments(Phi, y, s, intercept=intercept), DTYPES[precision]
+    assert {panel.dtype for panel in equations.gram.panels} == {np.dtype(dtype)}
+    assert_close(equations.gram.dense(), expected["gram"], dtype=dtype, size=N)
+    assert_close(equations.feature_mean, expected["feature_mean"], dtype=dtype, size=1.0)
     assert equations.weight == pytest.approx(s.sum(), rel=1e-14)
     assert equations.intercept is intercept
-
-
-@every_intercept
-@every_alpha
-def test_the_coefficients_solve_them(alpha, intercept):
-    Phi, solution, equations = solved(alpha, intercept=intercept)
-    _, y, s = table()
-    fitted = equations.gram.dense() @ solution.coef + equations.alphas * solution.coef
-    expected = naive.moments(Phi, y, s, intercept=intercept)["cross"]
-    assert_close(fitted, expected, size=10.0 * N)
-
-
-@every_alpha
-def test_penalties_degrees_of_freedom_and_residuals_are_one_a_target(alpha):
-    _, solution, equations = solved(alpha)
-    for name, said in (
-        ("alphas", solution.alpha),
-        ("effective_dof", solution.effective_dof),
-        ("train_rss", solution.train_rss),
-    ):
-        kept = getattr(equations, name)
-        assert kept.shape == (2,)
-        assert kept.dtype == np.float64
-        assert np.array_equal(kept, np.broadcast_to(said, 2))
+    for name in ("effective_dof", "train_rss"):
+        assert np.array_equal(getattr(equations, name), np.broadcast_to(getattr(solution, name), 2))
+    assert np.array_equal(equations.alphas, np.broadcast_to(alpha, 2))
+    # With the coefficients they say what was solved.
+    again = equations.moments(solution.coef, solution.intercept)
+    for name, values in expected.items():
+        size = 20.0 * N if name in ("cross", "target") else float(N)
+        assert_close(naive.array_of(again, name), values, dtype=dtype, size=size)
+    assert again.weight == equations.weight
+    assert (again.precision, again.intercept) == (precision, intercept)
 
 
 @every_intercept
@@ -97,30 +87,6 @@ def test_the_noise_is_unbounded_where_no_degree_of_freedom_is_left():
     spent = np.array([0.0, 1.0]) + equations.weight / equations.row_weight
     kept = NormalEquations(**{**vars(equations), "effective_dof": spent})
     assert np.array_equal(kept.noise_variance, [np.inf, np.inf])
-
-
-@pytest.mark.parametrize("precision", list(DTYPES))
-def test_the_matrix_is_kept_in_the_precision_that_it_was_made_in(precision):
-    Phi, _, equations = solved(0.3, precision=precision)
-    _, y, s = table()
-    assert {panel.dtype for panel in equations.gram.panels} == {np.dtype(DTYPES[precision])}
-    expected = naive.moments(Phi, y, s, intercept=True)["gram"]
-    assert_close(equations.gram.dense(), expected, dtype=DTYPES[precision], size=N)
-
-
-@every_intercept
-@every_alpha
-@pytest.mark.parametrize("precision", list(DTYPES))
-def test_with_the_coefficients_they_say_what_was_solved(alpha, intercept, precision):
-    Phi, solution, equations = solved(alpha, intercept=intercept, precision=precision)
-    _, y, s = table()
-    again = equations.moments(solution.coef, solution.intercept)
-    expected = naive.moments(Phi, y, s, intercept=intercept)
-    for name, values in expected.items():
-        size = 20.0 * N if name in ("cross", "target") else float(N)
-        assert_close(naive.array_of(again, name), values, dtype=DTYPES[precision], size=size)
-    assert again.weight == equations.weight
-    assert (again.precision, again.intercept) == (precision, intercept)
 
 
 @every_intercept

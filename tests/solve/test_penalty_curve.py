@@ -24,43 +24,33 @@ def test_a_criterion_is_a_word(word):
     assert checked_penalty(word) == word
 
 
-@pytest.mark.parametrize("word", ["aic", "CV", "", "0.1", "cv,gcv"])
-def test_another_word_is_refused(word):
-    with pytest.raises(
-        ParameterError, match="must be 'cv', 'gcv', 'evidence', 'loo' or numbers, not"
-    ):
-        checked_penalty(word)
-
-
-@pytest.mark.parametrize("number", [0, 0.0, 1, 2.5, np.float32(0.5), np.int64(3), np.array(0.25)])
+@pytest.mark.parametrize("number", [0, 2.5, np.float32(0.5), np.int64(3), np.array(0.25)])
 def test_a_number_is_a_float(number):
     found = checked_penalty(number)
     assert isinstance(found, float)
     assert found == float(number)
 
 
-@quick
-@given(grid=st.lists(st.floats(1e-300, 1e300), min_size=1, max_size=9, unique=True))
 @pytest.mark.parametrize("kind", [list, tuple, np.array])
-def test_a_grid_comes_back_ascending(grid, kind):
+def test_a_grid_comes_back_ascending(kind):
+    grid = (3.0, 1e-300, 0.5, 1e300)
     found = checked_penalty(kind(grid))
     assert found == tuple(sorted(grid))
     assert all(type(alpha) is float for alpha in found)
 
 
 NOT_PENALTIES = {
+    "another word": ("CV", "must be 'cv', 'gcv', 'evidence', 'loo' or numbers, not 'CV'"),
+    "a number as a word": ("0.1", "must be 'cv', 'gcv', 'evidence', 'loo' or numbers, not"),
     "negative": (-1.0, r"at least 0, not -1\.0"),
     "not a number": (math.nan, "at least 0, not nan"),
-    "infinite": (math.inf, "at least 0, not inf"),
     "none": (None, "at least 0, not None"),
     "a set": ({1.0, 2.0}, "at least 0, not {"),
     "a negative in a grid": ([1.0, -2.0], r"at least 0, not -2\.0"),
     "not a number in a grid": ([1.0, math.nan], "at least 0, not nan"),
-    "infinite in a grid": ([math.inf, 1.0], "at least 0, not inf"),
     "a word in a grid": ([1.0, "cv"], "at least 0, not 'cv'"),
     "a grid in a grid": ([[1.0, 2.0], [3.0, 4.0]], r"at least 0, not \[1\.0, 2\.0\]"),
     "nought in a grid": ([0.0, 1.0], "positive numbers only; leave out the 0, or give it alone"),
-    "nought alone in a grid": ([0], "positive numbers only"),
     "an empty grid": ([], "must hold a number at least"),
     "a number twice": ([1.0, 0.5, 2.0, 0.5], "alpha 0.5 is in the grid twice; name every"),
 }
@@ -78,18 +68,14 @@ def spectrum(values, *, floor: float = 1e-6, q: int = 2) -> Spectrum:
     return Spectrum(np.array(values), projections, np.full(q, 50.0), 40.0, floor, intercept=True)
 
 
-@pytest.mark.parametrize("n_alphas", [2, 7, 30])
+@pytest.mark.parametrize("n_alphas", [2, 30])
 def test_the_grid_goes_evenly_from_the_floor_to_the_largest_eigenvalue(n_alphas):
-    grid = default_grid(spectrum([0.1, 2.0, 300.0]), n_alphas)
+    grid = default_grid(spectrum([0.1, 2.0, 300.0]), *([] if n_alphas == 30 else [n_alphas]))
     assert len(grid) == n_alphas
     assert_close(grid[[0, -1]] / [1e-6, 300.0], np.ones(2))
     ratios = grid[1:] / grid[:-1]
     assert_close(ratios / ratios[0], np.ones(n_alphas - 1))
     assert ratios[0] > 1
-
-
-def test_the_grid_has_thirty_penalties_by_default():
-    assert len(default_grid(spectrum([0.1, 2.0]))) == 30
 
 
 def test_features_that_never_vary_have_a_grid_of_one():
@@ -128,51 +114,36 @@ def standard_error(errors) -> float:
     return math.sqrt(math.fsum((e - mean) ** 2 for e in errors) / (K - 1) / K)
 
 
-def test_the_curve_is_the_mean_error_of_a_row():
-    assert_close(curve().scores, mean_errors())
-    assert curve().criterion == "cv"
-    assert_close(curve().fold_scores, SSE / WEIGHTS[:, None, None])
-
-
-def test_standard_errors_are_those_of_the_folds():
-    found = curve().standard_errors()
+def test_scores_and_standard_errors_are_those_of_the_folds():
+    made = curve()
+    assert made.criterion == "cv"
+    assert_close(made.scores, mean_errors())
+    assert_close(made.fold_scores, SSE / WEIGHTS[:, None, None])
+    each, together = made.standard_errors(), made.standard_errors(per_target=False)
     for a in range(len(ALPHAS)):
-        for j in range(2):
-            errors = [SSE[k, a, j] / WEIGHTS[k] for k in range(3)]
-            assert_close(found[a, j], standard_error(errors))
-    together = curve().standard_errors(per_target=False)
-    for a in range(len(ALPHAS)):
-        errors = [math.fsum(SSE[k, a] / WEIGHTS[k] / VARIANCE) / 2 for k in range(3)]
-        assert_close(together[a, 0], standard_error(errors))
+        errors = SSE[:, a] / WEIGHTS[:, None]
+        assert_close(each[a], [standard_error(errors[:, j].tolist()) for j in range(2)])
+        assert_close(together[a, 0], standard_error((errors / VARIANCE).mean(axis=1).tolist()))
+    chosen = np.array([2, 1])
+    assert_close(made.at(chosen), [mean_errors()[2][0], mean_errors()[1][1]])
+    score, error = made.combined(chosen)
+    at = np.stack([SSE[:, 2, 0], SSE[:, 1, 1]], axis=1) / WEIGHTS[:, None] / VARIANCE
+    assert_close(score, (made.at(chosen) / VARIANCE).mean())
+    assert_close(error, standard_error(at.mean(axis=1).tolist()))
 
 
 def least(scores) -> int:
     return scores.index(min(scores))
 
 
-def test_one_penalty_has_the_least_error_of_all_targets_in_units_of_their_spread():
+def test_the_least_error_is_chosen_for_all_targets_in_units_of_their_spread_or_for_each():
     scores = [math.fsum(np.array(row) / VARIANCE) / 2 for row in mean_errors()]
     assert curve().choose().tolist() == [least(scores)]
     # The second target alone, where its unit makes it the larger one.
     assert curve(variance=[1e9, 25.0]).choose().tolist() == [2]
     assert curve(variance=[1.0, 1e9]).choose().tolist() == [1]
-
-
-def test_every_target_has_the_penalty_of_its_least_error():
     each = np.array(mean_errors()).T.tolist()
     assert curve().choose(per_target=True).tolist() == [least(row) for row in each] == [1, 2]
-
-
-def test_the_largest_penalty_within_a_standard_error_of_the_best_is_chosen():
-    each = np.array(mean_errors()).T
-    expected = []
-    for j, scores in enumerate(each.tolist()):
-        best = least(scores)
-        allowed = scores[best] + standard_error([SSE[k, best, j] / WEIGHTS[k] for k in range(3)])
-        expected.append(max(a for a in range(4) if scores[a] <= allowed))
-    found = curve().choose(per_target=True, one_standard_error=True)
-    assert found.tolist() == expected
-    assert expected != curve().choose(per_target=True).tolist()
 
 
 @quick
@@ -203,6 +174,8 @@ def test_one_standard_error_never_takes_a_smaller_penalty_nor_a_worse_than_allow
 def test_one_standard_error_needs_folds(criterion):
     made = PenaltyCurve.of_spectrum(criterion, ALPHAS, spectrum([0.1, 2.0]))
     assert made.standard_errors() is None
+    assert made.ordered_rows(np.array([0, 0])) == ""
+    assert made.combined(np.array([0, 0]))[1] == 0.0
     with pytest.raises(ParameterError, match=f"needs folds, but the criterion is {criterion}; tak"):
         made.choose(one_standard_error=True)
 
@@ -269,21 +242,19 @@ def test_residuals_below_what_the_precision_resolves_are_no_evidence(criterion):
     assert min(each) <= made.choose()[0] <= max(each)
 
 
-def test_the_curve_as_plain_values_has_roots_of_mean_squares():
-    made = curve().as_dict()
-    assert json.loads(json.dumps(made)) == made
-    assert (made["criterion"], made["alphas"]) == ("cv", ALPHAS.tolist())
-    assert_close(made["values"], np.sqrt(mean_errors()))
-    # d sqrt(u) = du / (2 sqrt(u)).
-    expected = curve().standard_errors() / (2 * np.sqrt(mean_errors()))
-    assert_close(made["standard_errors"], expected)
-
-
-def test_the_curve_of_one_target_is_flat():
-    made = curve(SSE[:, :, :1], variance=[1.0]).as_dict()
-    assert np.shape(made["values"]) == np.shape(made["standard_errors"]) == (4,)
-    gcv = PenaltyCurve.of_spectrum("gcv", ALPHAS, spectrum([0.1, 2.0], q=1)).as_dict()
-    assert np.shape(gcv["values"]) == (4,)
+@pytest.mark.parametrize("q", [1, 2])
+def test_the_curve_as_plain_values_has_roots_of_mean_squares(q):
+    made = curve(SSE[:, :, :q], variance=VARIANCE[:q])
+    plain = made.as_dict()
+    assert json.loads(json.dumps(plain)) == plain
+    assert (plain["criterion"], plain["alphas"]) == ("cv", ALPHAS.tolist())
+    # d sqrt(u) = du / (2 sqrt(u)); the values of one target are a list of numbers.
+    values = np.sqrt(mean_errors(SSE[:, :, :q]))
+    errors = made.standard_errors() / (2 * values)
+    assert_close(plain["values"], values[:, 0] if q == 1 else values)
+    assert_close(plain["standard_errors"], errors[:, 0] if q == 1 else errors)
+    gcv = PenaltyCurve.of_spectrum("gcv", ALPHAS, spectrum([0.1, 2.0], q=q)).as_dict()
+    assert np.shape(gcv["values"]) == np.shape(plain["values"])
     assert gcv["standard_errors"] is None
 
 
@@ -304,23 +275,26 @@ def folds_with(errors, n_rows: int = 1000) -> PenaltyCurve:
     return PenaltyCurve.of_folds(np.ones(1), folds, np.ones(1))
 
 
+FAR = [1.0, 1.0, 1.0, 4.0, 1.0]
+
+
 def test_rows_look_ordered_where_folds_lie_far_apart():
-    said = folds_with([1.0, 1.0, 1.0, 4.0, 1.0]).ordered_rows(np.array([0]))
-    assert "times their mean, further apart than is usual by chance: the rows look ordered" in said
+    note = folds_with(FAR).ordered_rows(np.array([0]))
+    assert "times their mean, further apart than is usual by chance: the rows look ordered" in note
     # Of the root mean squares: sqrt(1 / 1.6) and sqrt(4 / 1.6).
-    assert "0.79 to 1.58 times" in said
-    assert said.endswith(".")
-    assert "--fold-by rows" in said
+    assert "0.79 to 1.58 times" in note
+    assert note.endswith(".")
+    assert "--fold-by rows" in note
+    assert "--fold-by blocks" in note
+    assert "--fold-by blocks" not in folds_with(FAR).ordered_rows(np.array([0]), "blocks")
 
 
-@pytest.mark.parametrize("errors", [[1.0, 1.1, 0.9, 1.2], [1.0] * 5, [0.0, 0.0]])
-def test_rows_do_not_look_ordered_where_folds_are_alike(errors):
-    assert folds_with(errors).ordered_rows(np.array([0])) == ""
-
-
-def test_small_folds_lie_apart_by_chance():
-    errors = [1.0, 1.0, 1.0, 4.0, 1.0]
-    assert folds_with(errors, 10).ordered_rows(np.array([0])) == ""
+@pytest.mark.parametrize(
+    ("errors", "n_rows"),
+    [([1.0, 1.1, 0.9, 1.2], 1000), ([1.0] * 5, 1000), ([0.0, 0.0], 1000), (FAR, 10)],
+)
+def test_rows_do_not_look_ordered_where_folds_are_alike_or_small(errors, n_rows):
+    assert folds_with(errors, n_rows).ordered_rows(np.array([0])) == ""
 
 
 def test_ordered_rows_are_seen_at_the_penalty_that_was_chosen():
@@ -333,8 +307,3 @@ def test_ordered_rows_are_seen_at_the_penalty_that_was_chosen():
     assert made.ordered_rows(np.array([0]))
     assert made.ordered_rows(np.array([0, 1]))
     assert made.ordered_rows(np.array([1])) == ""
-
-
-def test_without_folds_nothing_is_said_of_the_order_of_rows():
-    made = PenaltyCurve.of_spectrum("gcv", ALPHAS, spectrum([0.1, 2.0]))
-    assert made.ordered_rows(np.array([0])) == ""

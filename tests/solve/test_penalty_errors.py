@@ -12,8 +12,7 @@ from tolerances import assert_close
 from streamkern.features import RandomFourierFeatures
 from streamkern.kernels import Gaussian
 from streamkern.solve import Eigenbasis, penalty_errors
-from streamkern.solve.penalty_errors import PenaltyErrors
-from streamkern.solve.penalty_models import PenaltyModels
+from streamkern.solve.penalty_errors import PenaltyErrors, PenaltyModels
 from streamkern.statistics import Moments
 
 N, P, D, Q = 40, 3, 14, 3
@@ -83,6 +82,7 @@ def test_blocks_of_rows_penalties_and_targets_give_the_same_errors(monkeypatch):
         monkeypatch.setattr(penalty_errors, "_ROWS", 7)
         parts = naive.accumulated(zero, naive.overwritten(naive.blocks(X, y, [11, 30], s)))
         assert_close(parts.squared, whole.squared)
+        assert_close(parts.spare, whole.spare)
 
 
 def test_the_least_that_a_row_leaves_to_the_others_is_known():

@@ -11,13 +11,11 @@ from typing import NamedTuple
 import naive
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tolerances import assert_close
 
-from streamkern.errors import InsufficientMemoryError, ParameterError, SingularSystemError
+from streamkern.errors import InsufficientMemoryError, ParameterError
 from streamkern.solve import Eigenbasis, precision_floor
-from streamkern.solve.ridge import _by_cholesky, _largest_eigenvalue, solve_ridge
+from streamkern.solve.ridge import _largest_eigenvalue, solve_ridge
 from streamkern.statistics import CentredMoments
 from streamkern.statistics.triangle import Triangle
 
@@ -35,13 +33,9 @@ SINGULAR = {
     "half": np.array([4.0, 2.0, 1.0, 0.0, 0.0, 0.0]),
     "large": np.concatenate([np.logspace(1, -1, 60), np.zeros(20)]),
 }
-every_spectrum = pytest.mark.parametrize(
-    "spectrum",
-    [*SPECTRA.values(), *SINGULAR.values()],
-    ids=[*SPECTRA, *(f"singular {name}" for name in SINGULAR)],
-)
-regular = pytest.mark.parametrize("spectrum", list(SPECTRA.values()), ids=list(SPECTRA))
-singular = pytest.mark.parametrize("spectrum", list(SINGULAR.values()), ids=list(SINGULAR))
+# What has a unique solution.
+SYSTEMS = [(spectrum, alpha) for spectrum in SPECTRA.values() for alpha in (0.0, 1e-3, 1.0, 1e4)]
+SYSTEMS += [(spectrum, alpha) for spectrum in SINGULAR.values() for alpha in (1e-3, 1.0, 1e4)]
 with_and_without = pytest.mark.parametrize("intercept", [True, False], ids=["intercept", "none"])
 
 
@@ -96,96 +90,34 @@ def condition(spectrum, alpha: float) -> float:
     return float((spectrum.max() + alpha) / (spectrum.min() + alpha))
 
 
-@every_spectrum
+@pytest.mark.parametrize(("spectrum", "alpha"), SYSTEMS)
 @with_and_without
-@pytest.mark.parametrize("alpha", [1e-3, 1.0, 1e4])
-def test_the_coefficients_are_those_of_least_squares(spectrum, intercept, alpha):
+def test_solution_and_diagnostics_are_those_of_least_squares_on_the_rows(
+    spectrum, intercept, alpha
+):
     made = problem(spectrum, intercept=intercept)
-    moments = made.moments
-    solution = solve_ridge(moments, alpha)
+    Phi, y, moments = made
     expected = naive.ridge(*made.centred, alpha)
-    size = max(1.0, np.abs(expected).max()) * condition(spectrum, alpha)
-    assert_close(solution.coef, expected, size=size)
-    assert solution.solver == "cholesky"
-    assert (solution.n_clipped, solution.note, solution.alpha) == (0, "", alpha)
-    mu = moments.target_mean - moments.feature_mean @ expected
-    assert_close(solution.intercept, mu, size=10 * size)
-    if not intercept:
-        assert not solution.intercept.any()
-
-
-@regular
-@with_and_without
-def test_a_regular_system_needs_no_penalty(spectrum, intercept):
-    made = problem(spectrum, intercept=intercept)
-    solution = solve_ridge(made.moments, 0.0)
-    expected = naive.ridge(*made.centred, 0.0)
-    assert_close(solution.coef, expected, size=10 * condition(spectrum, 0.0))
-    assert_close(solution.effective_dof, len(spectrum) + intercept)
-    assert (solution.n_clipped, solution.note) == (0, "")
-
-
-@every_spectrum
-@pytest.mark.parametrize("alpha", [1e-4, 1.0, 1e3])
-def test_cholesky_and_eigenvalues_agree(spectrum, alpha):
-    moments = problem(spectrum).moments
-    floor = floor_of(moments)
-    one, two = _by_cholesky(moments, alpha, floor), Eigenbasis.of(moments).solve(alpha)
-    assert (one.solver, two.solver) == ("cholesky", "eigen")
-    digits = condition(spectrum, alpha)
-    assert_close(one.coef, two.coef, size=10 * digits)
-    assert_close(one.intercept, two.intercept, size=100 * digits)
-    assert_close(one.effective_dof, two.effective_dof, size=10 * digits)
-    assert_close(one.train_rss, two.train_rss, size=moments.target.max() * digits)
-
-
-@every_spectrum
-@with_and_without
-@pytest.mark.parametrize("alpha", [1e-3, 0.7, 1e3])
-def test_effective_degrees_of_freedom_are_those_of_the_formula(spectrum, intercept, alpha):
-    solution = solve_ridge(problem(spectrum, intercept=intercept).moments, alpha)
-    expected = math.fsum(d / (d + alpha) for d in spectrum.tolist()) + (1 if intercept else 0)
-    assert_close(solution.effective_dof, expected, size=condition(spectrum, alpha) + len(spectrum))
-
-
-@every_spectrum
-@with_and_without
-@pytest.mark.parametrize("alpha", [1e-3, 1.0, 1e4])
-def test_the_train_rss_is_that_of_the_residuals(spectrum, intercept, alpha):
-    Phi, y, moments = problem(spectrum, intercept=intercept)
-    solution = solve_ridge(moments, alpha)
-    residuals = y - solution.intercept - Phi @ solution.coef
-    size = moments.target.max()
-    assert_close(solution.train_rss, (residuals**2).sum(axis=0), size=size)
-
-
-@regular
-@pytest.mark.parametrize("alpha", [1e-2, 1.0])
-def test_the_condition_is_that_of_the_shifted_system(spectrum, alpha):
-    moments = problem(spectrum).moments
-    expected = condition(spectrum, alpha)
-    D = len(spectrum)
-    # In the 1-norm, estimated, a condition lies within a factor D of that in the 2-norm.
-    assert expected / (3 * D) <= solve_ridge(moments, alpha).condition <= expected * D * 1.001
-    assert_close(Eigenbasis.of(moments).solve(alpha).condition, expected, size=expected**2)
-
-
-@naive.quick
-@given(shift=st.floats(-100, 100))
-def test_the_intercept_alone_follows_shifted_targets(shift):
-    made = problem(SPECTRA["decaying"])
-    base = solve_ridge(made.moments, 0.1)
-    moved = replace(made.moments, target_mean=made.moments.target_mean + shift)
-    solution = solve_ridge(moved, 0.1)
-    assert np.array_equal(solution.coef, base.coef)
-    assert_close(solution.intercept, base.intercept + shift, size=200.0)
-
-
-@singular
-def test_a_singular_system_without_penalty_is_refused(spectrum):
-    n_zero, D = int((spectrum == 0).sum()), len(spectrum)
-    with pytest.raises(SingularSystemError, match=rf"alpha 0 needs .* {n_zero} of {D} eigenval"):
-        solve_ridge(problem(spectrum).moments, 0.0)
+    digits, D = condition(spectrum, alpha), len(spectrum)
+    size = max(1.0, np.abs(expected).max()) * digits * (1 if alpha else 10)
+    dof = math.fsum(d / (d + alpha) for d in spectrum.tolist()) + intercept
+    ways = {"cholesky": solve_ridge, "eigen": lambda m, alpha: Eigenbasis.of(m).solve(alpha)}
+    for solver, solve in ways.items():
+        solution = solve(moments, alpha)
+        assert solution.solver == (solver if alpha else "eigen")
+        assert (solution.n_clipped, solution.note, solution.alpha) == (0, "", alpha)
+        assert_close(solution.coef, expected, size=10 * size if solver == "eigen" else size)
+        mu = moments.target_mean - moments.feature_mean @ expected
+        assert_close(solution.intercept, mu, size=100 * size)
+        assert intercept or not solution.intercept.any()
+        assert_close(solution.effective_dof, dof, size=10 * digits + D)
+        residuals = y - solution.intercept - Phi @ solution.coef
+        rss = (residuals**2).sum(axis=0)
+        assert_close(solution.train_rss, rss, size=moments.target.max() * (1 if alpha else digits))
+        # In the 1-norm, estimated, a condition lies within a factor D of that in the 2-norm.
+        assert digits / (3 * D) <= solution.condition * 1.001
+        if spectrum.all():
+            assert solution.condition <= digits * D * 1.001
 
 
 @pytest.mark.parametrize("precision", ["single", "double"])
@@ -224,15 +156,6 @@ def test_below_the_floor_a_well_conditioned_system_is_solved_without_a_note(prec
     assert_close(solution.coef, naive.ridge(*made.centred, 0.0), size=1e5)
 
 
-def test_the_floor_of_single_precision_is_higher_than_that_of_double():
-    spectrum = SPECTRA["decaying"]
-    single, double = (
-        floor_of(problem(spectrum, precision=precision).moments)
-        for precision in ("single", "double")
-    )
-    assert single > 1e4 * double > 0
-
-
 def test_a_matrix_that_noise_made_indefinite_is_solved_by_eigenvalues():
     made = problem(SINGULAR["half"], precision="single")
     floor = floor_of(made.moments)
@@ -260,14 +183,7 @@ def test_features_that_never_vary_get_no_coefficient(D):
     assert solution.intercept.tolist() == [2.0]
     assert_close(solution.effective_dof, 1.0, size=float(D))
     assert solution.train_rss.tolist() == [1.0]
-
-
-def test_a_penalty_above_the_floor_is_never_said_to_be_below_it():
-    cross = np.zeros((3, 1))
-    moments = CentredMoments(Triangle(3), cross, np.ones(1), 5.0, np.ones(3), np.full(1, 2.0))
-    solution = solve_ridge(moments, 1.0)
-    assert solution.floor == 0.0
-    assert "below the precision floor" not in solution.note
+    assert (solution.floor, solution.note) == (0.0, "")
 
 
 def test_solving_leaves_the_moments_as_they_are():
@@ -283,12 +199,6 @@ def test_solving_leaves_the_moments_as_they_are():
 def test_a_penalty_that_is_negative_or_no_number_is_refused(alpha):
     with pytest.raises(ParameterError, match="alpha must be a finite number of at least 0, not"):
         solve_ridge(problem(SPECTRA["flat"]).moments, alpha)
-
-
-@pytest.mark.parametrize("alpha", [1, np.float32(1), np.int64(1)])
-def test_a_penalty_may_be_any_number(alpha):
-    moments = problem(SPECTRA["flat"]).moments
-    assert np.array_equal(solve_ridge(moments, alpha).coef, solve_ridge(moments, 1.0).coef)
 
 
 def test_moments_that_can_be_made_again_are_overwritten_and_give_the_same_bits():
@@ -322,7 +232,7 @@ def test_eigenvalues_for_which_there_is_no_memory_are_refused(monkeypatch):
 def test_no_bit_of_a_solution_depends_on_the_cores(D, monkeypatch):
     moments, found = wide(D), []
     for n_cores in (1, 2, 4):
-        for module in ("cholesky", "decomposition"):
+        for module in ("cholesky", "eigendecomposition"):
             monkeypatch.setattr(f"streamkern.solve.{module}.usable_cores", lambda n=n_cores: n)
         found.append([solve_ridge(moments, alpha) for alpha in (1.0, 1e-20)])
     for other in found[1:]:
@@ -336,7 +246,7 @@ def test_a_penalty_is_solved_for_without_a_square_matrix(monkeypatch):
     D = 2048
     moments = wide(D)
     triangle = sum(panel.nbytes for panel in moments.gram.panels)
-    for module in ("cholesky", "decomposition"):
+    for module in ("cholesky", "eigendecomposition"):
         monkeypatch.setattr(f"streamkern.solve.{module}.usable_cores", lambda: 2)
     tracemalloc.start()
     solve_ridge(moments, 1.0)

@@ -72,7 +72,7 @@ def test_features_are_chosen_without_the_rows_that_are_left_out():
     assert found.sse[0] == pytest.approx(expected, rel=1e-8)
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 7, 20, 64, 4096])
+@pytest.mark.parametrize("n", [1, 2, 7, 4096])
 def test_sizes_go_from_one_to_all_by_halves_of_octaves(n):
     sizes = sparse_sizes(n)
     assert sizes[0] == 1
@@ -81,9 +81,6 @@ def test_sizes_go_from_one_to_all_by_halves_of_octaves(n):
     ratios = np.divide(sizes[1:], sizes[:-1])
     assert (ratios <= np.sqrt(2) * (1 + 0.5 / np.array(sizes[:-1])) + 0.5).all()
     assert all(isinstance(size, int) for size in sizes)
-
-
-def test_sizes_of_many_features_are_few():
     assert sparse_sizes(64) == [1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64]
 
 

