@@ -27,11 +27,11 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy as np
 from fuzzing.restructure import BESIDE, prepare, restructure
+from streamkern.models.ridge_model import RidgeModel
 
 import streamkern
 from streamkern.engine.cluster_file import read_cluster_file
 from streamkern.errors import StreamkernError
-from streamkern.models.ridge_model import RidgeModel
 from streamkern.storage.codec import read_plain, write_plain
 
 if TYPE_CHECKING:

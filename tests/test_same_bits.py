@@ -17,10 +17,10 @@ import psutil
 import pytest
 from conftest import wait_until
 from hearing import Passes
+from streamkern.models.ridge_options import RidgeOptions
 
 import streamkern
 from streamkern.features import FAMILIES
-from streamkern.models.ridge_options import RidgeOptions
 from streamkern.parameters.fit_options import plan_for
 from streamkern.runtime.events import observed
 from streamkern.runtime.resources import current_client

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from streamkern.models.ridge_options import RidgeOptions
 
 import streamkern
 from streamkern import ExactKernelRidge, Gaussian, RandomFeatureRidge, open_hdf5
@@ -18,7 +19,6 @@ from streamkern.errors import CheckpointError, DataError
 from streamkern.kernels import parsed_kernel
 from streamkern.kernels.median_length_scale import median_distance
 from streamkern.models.checkpoint_job import checkpointed
-from streamkern.models.ridge_options import RidgeOptions
 from streamkern.parameters.fit_options import plan_for
 from streamkern.sources import ArraySource
 

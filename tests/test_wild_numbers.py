@@ -6,11 +6,11 @@ from functools import partial
 import dask
 import numpy as np
 import pytest
+from streamkern.models.ridge_model import RidgeModel
 
 from streamkern.errors import DataError, OverflowedError, ParameterError, StreamkernWarning
 from streamkern.features import Nystroem, RandomFourierFeatures
 from streamkern.kernels import Cauchy, Gaussian, Laplacian, Matern, Periodic, RationalQuadratic
-from streamkern.models.ridge_model import RidgeModel
 
 N = 4000
 

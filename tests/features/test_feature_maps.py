@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from streamkern.models.ridge_model import pattern_of
+from streamkern.models.ridge_options import RidgeOptions
 
 import streamkern
 from streamkern import Gaussian, Matern, RandomFeatureRidge
 from streamkern.errors import ParameterError
 from streamkern.features import FAMILIES
-from streamkern.models.ridge_model import pattern_of
-from streamkern.models.ridge_options import RidgeOptions
 
 every_map = pytest.mark.parametrize(
     "name", [name for name in FAMILIES if name not in ("identity", "binning", "sketch")]

@@ -6,10 +6,10 @@ import json
 
 import numpy as np
 import pytest
+from streamkern.models.ridge_model import RidgeModel
 
 from streamkern.errors import DataError, ParameterError
 from streamkern.features import Identity, Standardized, Standardizer
-from streamkern.models.ridge_model import RidgeModel
 
 ROWS = np.random.default_rng(0).standard_normal((9, 3))
 

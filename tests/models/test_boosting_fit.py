@@ -8,12 +8,12 @@ import pickle
 import dask
 import numpy as np
 import pytest
+from streamkern.models.boosting_model import BoostedModel
+from streamkern.models.ridge_model import RidgeModel
 
 import streamkern
 from streamkern.errors import DataError
 from streamkern.features.metric import metric_of_map
-from streamkern.models.boosting_model import BoostedModel
-from streamkern.models.ridge_model import RidgeModel
 from streamkern.parameters import plan
 from streamkern.predict.ensemble import ALGORITHMS
 

@@ -12,12 +12,12 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import log_loss
+from streamkern.models.ridge_options import RidgeOptions
 
 import streamkern
 from streamkern import RandomFeatureAdaBoost, RandomFeatureClassifier, RandomFeatureRidge
 from streamkern.errors import DataError, ModelFileError, ParameterError
 from streamkern.models.model_files import read_model
-from streamkern.models.ridge_options import RidgeOptions
 from streamkern.parameters.fit_options import plan_for
 from streamkern.sources import ArraySource
 

@@ -13,6 +13,7 @@ import dask.array as da
 import h5py
 import numpy as np
 import pytest
+from streamkern.models.ridge_model import RidgeModel
 
 import streamkern
 from streamkern.errors import CheckpointError, OutputError, StreamkernWarning
@@ -20,7 +21,6 @@ from streamkern.features import random_fourier
 from streamkern.features.projection import Frequencies
 from streamkern.kernels import Gaussian
 from streamkern.models import checkpoint_job
-from streamkern.models.ridge_model import RidgeModel
 from streamkern.parameters import plan
 from streamkern.sources.shard_reader import HDF5Reader
 from streamkern.statistics import triangle

@@ -25,11 +25,11 @@ from sklearn.metrics import (
 )
 from sklearn.model_selection import cross_val_score
 from sklearn.preprocessing import StandardScaler
+from streamkern.models.classifier_model import ClassifierModel
 
 import streamkern
 from streamkern import Gaussian, RandomFeatureClassifier, RandomFeatureRidge
 from streamkern.errors import DataError, ModelFileError, ParameterError
-from streamkern.models.classifier_model import ClassifierModel
 from streamkern.models.model_files import read_model
 
 NAMES = np.array(["hay", "oats", "straw"])

@@ -13,6 +13,7 @@ from sklearn.gaussian_process.kernels import RationalQuadratic as SklearnRationa
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from streamkern.models.exact_kernel_ridge import ExactKernelRidge
 from tolerances import assert_close
 
 from streamkern.errors import (
@@ -34,7 +35,6 @@ from streamkern.kernels import (
     RationalQuadratic,
 )
 from streamkern.models.estimators import RandomFeatureRidge
-from streamkern.models.exact_kernel_ridge import ExactKernelRidge
 from streamkern.solve import solve_ridge
 from streamkern.statistics import Moments
 

@@ -15,11 +15,11 @@ from real import load, needs_data
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
+from streamkern.models.ridge_model import RidgeModel
 
 import streamkern
 from streamkern import Gaussian, RandomFeatureRidge, load_moments
 from streamkern.errors import DataError, ParameterError, SingularSystemError, StreamkernWarning
-from streamkern.models.ridge_model import RidgeModel
 
 
 @pytest.fixture(autouse=True)

@@ -9,6 +9,7 @@ import dask
 import h5py
 import numpy as np
 import pytest
+from streamkern.models.ridge_options import RidgeOptions
 from test_same_bits import Pickled, bits
 
 import streamkern
@@ -16,7 +17,6 @@ from streamkern import RandomFeatureRidge
 from streamkern.errors import ParameterError
 from streamkern.features import FAMILIES, Chosen, Nystroem, RandomBinning, TensorSketch
 from streamkern.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial
-from streamkern.models.ridge_options import RidgeOptions
 from streamkern.parameters.fit_options import plan_for
 from streamkern.sources import ArraySource
 from streamkern.tune.fold_solution import nested_sizes

@@ -11,10 +11,10 @@ import h5py
 import numpy as np
 import pytest
 from rows_read import together
+from streamkern.models.ridge_model import RidgeModel
 
 import streamkern
 from streamkern.errors import DataError
-from streamkern.models.ridge_model import RidgeModel
 from streamkern.parameters import plan
 from streamkern.sources import headers
 from streamkern.sources.shard_reader import HDF5Reader

@@ -10,11 +10,11 @@ import dask
 import h5py
 import numpy as np
 import pytest
+from streamkern.models.ridge_model import RidgeModel
 from tlz import partition
 
 import streamkern
 from streamkern.errors import DataError
-from streamkern.models.ridge_model import RidgeModel
 from streamkern.sources.shard_reader import HDF5Reader
 
 N = 300

@@ -9,11 +9,11 @@ import h5py
 import numpy as np
 import pandas as pd
 import pytest
+from streamkern.models.ridge_model import RidgeModel
 
 import streamkern
 from streamkern import Gaussian, RandomFeatureRidge, open_hdf5
 from streamkern.errors import DataError
-from streamkern.models.ridge_model import RidgeModel
 from streamkern.sources import as_source
 from streamkern.sources.arrays import as_rows
 from streamkern.sources.lazy import as_table, lazy_array

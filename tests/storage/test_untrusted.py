@@ -10,10 +10,10 @@ from contextlib import contextmanager
 import h5py
 import numpy as np
 import pytest
+from streamkern.models.ridge_model import RidgeModel
 
 from streamkern import load, load_moments
 from streamkern.errors import CheckpointError, ModelFileError
-from streamkern.models.ridge_model import RidgeModel
 from streamkern.storage.codec import read_plain, write_plain
 from streamkern.storage.untrusted import array, finite_array, fixed, mark, text
 

@@ -7,11 +7,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from streamkern.models.ridge_options import RidgeOptions
 
 import streamkern.tune.kernel_trials
 from streamkern import Gaussian, Matern, RandomFeatureRidge
 from streamkern.errors import ParameterError
-from streamkern.models.ridge_options import RidgeOptions
 from streamkern.parameters.fit_options import plan_for
 from streamkern.parameters.plan import fit_flops, large_sample
 from streamkern.sources import as_source

@@ -3,10 +3,10 @@
 import dask
 import numpy as np
 import pytest
+from streamkern.models.ridge_model import RidgeModel
 
 from streamkern.errors import StreamkernWarning
 from streamkern.kernels import Gaussian, Linear, Matern, Polynomial
-from streamkern.models.ridge_model import RidgeModel
 
 N = 400
 

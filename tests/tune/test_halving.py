@@ -10,12 +10,12 @@ import dask
 import naive
 import numpy as np
 import pytest
+from streamkern.models.ridge_options import RidgeOptions
 
 import streamkern
 from streamkern import Gaussian, Laplacian, Linear, Matern, Periodic, RandomFeatureRidge
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.features import RandomFourierFeatures
-from streamkern.models.ridge_options import RidgeOptions
 from streamkern.parameters.plan import _LARGE_SAMPLE, large_sample
 from streamkern.tune.kernel_trials import Attempt, Trial
 
