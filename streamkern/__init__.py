@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     )
     from streamkern.models.window_fit import fit_window
     from streamkern.monitor import progress
-    from streamkern.predict.local import LocalClassifier, LocalModel
     from streamkern.report import write_report
     from streamkern.report.comparison import compare
     from streamkern.report.onnx import to_onnx
@@ -72,8 +71,6 @@ _HOMES = {
     "Kernel": "kernels",
     "Laplacian": "kernels",
     "Linear": "kernels",
-    "LocalClassifier": "predict.local",
-    "LocalModel": "predict.local",
     "Matern": "kernels",
     "Moments": "statistics",
     "Nystroem": "models.transformers",
@@ -119,8 +116,6 @@ __all__ = [
     "Kernel",
     "Laplacian",
     "Linear",
-    "LocalClassifier",
-    "LocalModel",
     "Matern",
     "Moments",
     "Nystroem",

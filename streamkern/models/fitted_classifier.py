@@ -11,7 +11,6 @@ from streamkern.models.scored_classes import ScoredClasses
 from streamkern.predict.calibration_fit import checked_method
 from streamkern.predict.calibrators import PlainRule
 from streamkern.predict.class_rule import ClassRule
-from streamkern.predict.local import LocalClassifier
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -124,12 +123,6 @@ class FittedClassifier(ScoredClasses):
     def predictor_(self) -> RowFunction:
         """What gives the scores of rows."""
         return self.ridge_.predictor_
-
-    def to_local(self) -> LocalClassifier:
-        """Return a small model that predicts classes with NumPy alone, to be shipped."""
-        self._check_fitted()
-        names = self._feature_names()
-        return LocalClassifier(self.ridge_.predictor_, self.rule_, feature_names=names)
 
     def _scores(self, X: Any) -> Any:
         return self.ridge_.predict(X)

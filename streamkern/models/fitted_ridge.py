@@ -20,7 +20,6 @@ from streamkern.models.model_files import ModelFile, write_model
 from streamkern.models.prediction import predict_to_hdf5, predicted_rows, predicted_shards
 from streamkern.models.scoring import diagnose, evaluate, gradient_outer_product
 from streamkern.predict.deviation import Deviation
-from streamkern.predict.local import LocalModel
 from streamkern.sources import Source, as_source
 from streamkern.sources.arrays import as_rows
 from streamkern.sources.lazy import is_dask_array
@@ -135,11 +134,6 @@ class FittedRidge(TakesRows):
         self._check_fitted()
         X, *_ = self._tables(X)
         return features_of(self.feature_map_, X)
-
-    def to_local(self) -> LocalModel:
-        """Return a small model that predicts and transforms with NumPy alone, to be shipped."""
-        self._check_fitted()
-        return LocalModel(self.predictor_, feature_names=self._feature_names())
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the coefficient of determination, averaged over targets, in one pass.

@@ -9,8 +9,7 @@ import numpy as np
 from streamkern.errors import ParameterError
 from streamkern.features import Standardized
 from streamkern.runtime.scratch import Scratch
-from streamkern.statistics.base import Statistic
-from streamkern.statistics.work import Work
+from streamkern.statistics import Statistic, Work, total
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,17 +34,6 @@ class GradientOuterProduct(Statistic):
     target_unit : ndarray of shape (q,), optional
         u, such as the targets' deviations, in which targets count the same; 1 by default.
 
-    Attributes
-    ----------
-    n_rows : int
-    weight : float
-    sums : ndarray of shape (r, r), float64
-
-    Raises
-    ------
-    ParameterError
-        If the map is not one of standardised rows.
-
     References
     ----------
     Radhakrishnan, Beaglehole, Pandit and Belkin (2024), "Mechanism for feature learning in neural
@@ -53,21 +41,19 @@ class GradientOuterProduct(Statistic):
     Samarov (1993), "Exploring regression structure using nonparametric functional estimation".
     """
 
-    stays_behind = ("predictor", "target_unit")
+    predictor: Predictor
+    target_unit: Floats | None = None
+    n_rows: int = total(dtype=int)
+    weight: float = total()
+    sums: Floats = total("standardizer.n_outputs", "standardizer.n_outputs")
 
-    def __init__(self, predictor: Predictor, target_unit: Floats | None = None) -> None:
-        if not isinstance(predictor.feature_map, Standardized):
+    def __post_init__(self) -> None:
+        if not isinstance(self.predictor.feature_map, Standardized):
             raise ParameterError(
                 f"gradients are taken of a map of standardised rows, not of the map "
-                f"{predictor.feature_map.name!r}; take that of a model that `fit` made."
+                f"{self.predictor.feature_map.name!r}; take that of a model that `fit` made."
             )
-        q = predictor.coef.shape[1]
-        self.predictor = predictor
-        self.target_unit = np.ones(q) if target_unit is None else target_unit
-        r = self.standardizer.n_outputs
-        self.n_rows = 0
-        self.weight = 0.0
-        self.sums = np.zeros((r, r))
+        super().__post_init__()
 
     @property
     def mean(self) -> Floats:
@@ -92,10 +78,6 @@ class GradientOuterProduct(Statistic):
         standardizer: Standardizer = found.standardizer
         return standardizer
 
-    def zero(self) -> GradientOuterProduct:
-        """Return the sums over no rows."""
-        return GradientOuterProduct(self.predictor, self.target_unit)
-
     @np.errstate(over="ignore", invalid="ignore")  # of rows that are refused after the pass
     def update(self, blocks: Iterable[Block]) -> None:
         """Add the gradients at rows."""
@@ -104,7 +86,8 @@ class GradientOuterProduct(Statistic):
         scratch = self.scratch or Scratch()
         dtype = np.float32 if self.predictor.precision == "single" else np.float64
         # (phi / scale)^T coef, in units of the targets.
-        coefs = self.predictor.coef * (whole.scale / self.target_unit)
+        unit = 1.0 if self.target_unit is None else self.target_unit
+        coefs = self.predictor.coef * (whole.scale / unit)
         for block in blocks:
             whole.check(block.X.shape)
             rows = scratch.array("rows", (len(block), standardizer.n_outputs), dtype)
@@ -117,11 +100,3 @@ class GradientOuterProduct(Statistic):
                 self.sums += gradients.T @ gradients
             self.weight += len(block) if block.weights is None else float(block.weights.sum())
             self.n_rows += len(block)
-
-    def merge(self, other: GradientOuterProduct) -> GradientOuterProduct:
-        """Return the sums over both sets of rows."""
-        both = self.zero()
-        both.n_rows = self.n_rows + other.n_rows
-        both.weight = self.weight + other.weight
-        both.sums = self.sums + other.sums
-        return both

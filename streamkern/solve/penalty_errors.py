@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamkern.runtime.scratch import Scratch
-from streamkern.statistics.base import Statistic
-from streamkern.statistics.work import Work
+from streamkern.statistics import Statistic, Work, minimum, total
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from streamkern._typing import Array
+    from streamkern._typing import Array, Floats
     from streamkern.solve.penalty_models import PenaltyModels
     from streamkern.sources import Block
 
@@ -27,21 +26,8 @@ class PenaltyErrors(Statistic):
     A row of weight s has the error e / (1 - h) without itself, e being its residual and h its
     leverage, which needs no second fit.
 
-    Parameters
-    ----------
-    models : PenaltyModels
-    n_alphas, n_targets : int
-        A and q.
-
-    Attributes
-    ----------
-    weight : float
-        N, the sum of the weights.
-    n_rows : int
-    squared : ndarray of shape (A, q)
-        Weighted sums of squared errors, of targets in the units of the models.
-    spare : ndarray of shape (A,)
-        The least 1 - h of a row.  Errors are rounding where it is.
+    `squared` (A, q) are of targets in the units of the models; `spare` (A,) is the least 1 - h of a
+    row, and errors are rounding where it is.
 
     References
     ----------
@@ -49,16 +35,13 @@ class PenaltyErrors(Statistic):
     for prediction".
     """
 
-    stays_behind = ("models", "n_alphas", "n_targets")
-
-    def __init__(self, models: PenaltyModels, n_alphas: int, n_targets: int) -> None:
-        self.models = models
-        self.n_alphas = n_alphas
-        self.n_targets = n_targets
-        self.weight = 0.0
-        self.n_rows = 0
-        self.squared = np.zeros((n_alphas, n_targets))
-        self.spare = np.ones(n_alphas)
+    models: PenaltyModels
+    n_alphas: int
+    n_targets: int
+    weight: float = total()
+    n_rows: int = total(dtype=int)
+    squared: Floats = total("n_alphas", "n_targets")
+    spare: Floats = minimum("n_alphas", start=1.0)
 
     @property
     def work(self) -> Work:
@@ -70,10 +53,6 @@ class PenaltyErrors(Statistic):
     def working_bytes(n_components: int, itemsize: int) -> int:
         """Return what an update takes besides its rows: coefficients, and errors in the cache."""
         return itemsize * _PAIRS * (n_components + _ROWS)
-
-    def zero(self) -> PenaltyErrors:
-        """Return the sums over no rows, for the same models."""
-        return PenaltyErrors(self.models, self.n_alphas, self.n_targets)
 
     def update(self, blocks: Iterable[Block]) -> None:
         """Add rows."""
@@ -119,12 +98,3 @@ class PenaltyErrors(Statistic):
                     np.subtract(targets[rows, None, t], errors, out=errors)
                     errors *= factors[rows, a, None]
                     self.squared[a, t] += np.einsum("naq,naq->aq", errors, errors)
-
-    def merge(self, other: PenaltyErrors) -> PenaltyErrors:
-        """Return the sums over both sets of rows."""
-        both = self.zero()
-        both.weight = self.weight + other.weight
-        both.n_rows = self.n_rows + other.n_rows
-        both.squared = self.squared + other.squared
-        both.spare = np.minimum(self.spare, other.spare)
-        return both

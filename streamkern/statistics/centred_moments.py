@@ -1,4 +1,4 @@
-"""Moments about the means: what a solver is given."""
+"""Moments about the means: the centred Gram matrix and products that a solver is given."""
 
 from __future__ import annotations
 
@@ -26,9 +26,8 @@ class CentredMoments:
         The diagonal of S = sum s y y^T - N ybar ybar^T: no target needs the others'.
     weight : float
         N, the sum of the weights.
-    feature_mean : ndarray of shape (D,)
-    target_mean : ndarray of shape (q,)
-        Zero for a model without an intercept, as `feature_mean`.
+    feature_mean, target_mean : ndarray of shape (D,) and (q,)
+        Zero for a model without an intercept.
     precision : {'single', 'double'}
         Of the products that were summed.
     intercept : bool

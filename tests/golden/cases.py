@@ -8,7 +8,6 @@ are used, so that a case outlives every module.
 from __future__ import annotations
 
 import os
-import pickle
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -392,7 +391,6 @@ def ridge() -> dict[str, Any]:
     new = rows(40, 1)[0]
     model = trained(alpha="cv").fit(X, y)
     predictions, deviations = model.predict(new, return_std=True)
-    local = pickle.loads(pickle.dumps(model.to_local()))  # noqa: S301  made here
     diagnosed, errors = model.diagnose(X, y, n_largest=3), model.evaluate(X, y)
     return {
         "coef": model.coef_,
@@ -401,7 +399,6 @@ def ridge() -> dict[str, Any]:
         "curve": np.array(model.report_["alpha_curve"]["values"]),
         "predictions": predictions,
         "deviations": deviations,
-        "local": local.predict(new),
         "features": model.transform(new[:5]),
         "gradients": model.gradient_outer_product(X, y),
         "score": model.score(X, y),
@@ -438,7 +435,6 @@ def growing_classes() -> dict[str, Any]:
         "less": less,
         "isotonic": np.maximum(again, -50),
         "classes": model.predict(X[:9]),
-        "local": model.to_local().predict_proba(X[:9]),
         "score": model.score(X, labels),
     }
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from streamkern.predict.held_out_pairs import HeldOutPairs, PairBins
 from tolerances import assert_close
 
 from streamkern.errors import DataError
 from streamkern.features import Identity
-from streamkern.predict.held_out_pairs import HeldOutPairs, PairBins
 from streamkern.predict.predictor import Predictor
 from streamkern.sources import Block
 from streamkern.statistics import RowFolds, block_folds

@@ -62,14 +62,6 @@ def test_models_take_truth_values_as_numbers(made, kind):
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in TABLES if "lazy" not in kind])
-def test_local_models_take_them_too(kind):
-    fitted = model().fit(NUMBERS, Y)
-    local = fitted.to_local()
-    np.testing.assert_array_equal(local.predict(TABLES[kind]), fitted.predict(NUMBERS))
-    np.testing.assert_array_equal(local.transform(TABLES[kind]), fitted.transform(NUMBERS))
-
-
 def test_booleans_of_files_are_inputs_and_weights_but_no_targets(tmp_path):
     with h5py.File(tmp_path / "rows.h5", "w") as file:
         file["X"], file["y"], file["numbers"] = TRUTHS, Y, NUMBERS
