@@ -1,4 +1,4 @@
-"""Probability calibration: Platt's sigmoid and isotonic steps, fitted to held-out scores in bins."""
+"""Probability calibration: Platt's sigmoid and isotonic regression, fitted to scores in bins."""
 
 from __future__ import annotations
 

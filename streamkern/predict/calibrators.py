@@ -34,7 +34,7 @@ class Calibrator(ABC):
     @classmethod
     @abstractmethod
     def from_dict(cls, parameters: dict[str, Any], n_targets: int) -> Self:
-        """Return what `as_dict` described; KeyError, TypeError or ValueError if it is for others."""
+        """Return what `as_dict` described; KeyError, TypeError or ValueError if nothing did."""
 
 
 @dataclass(frozen=True)

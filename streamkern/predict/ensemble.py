@@ -212,7 +212,7 @@ class Ensemble(RowFunction):
         """Yield the votes (n, K) of the first round, of the first two, and so on to all."""
         votes = np.zeros((len(X), self.n_classes))
         for each in self.rounds:
-            scores = each.predictor.predict(X).reshape(len(X), -1)
+            scores = each.predictor.predict(X).reshape(len(X), self.n_targets)
             votes = votes + each.step * self.votes_of(scores)
             yield votes
 

@@ -19,7 +19,7 @@ _POINTS, _STEPS = 32, 1000
 
 
 class ScoreSums(NamedTuple):
-    """Weighted sums over rows of t, s, s^2 and s t, (q,), of scores s and targets t of +1 and -1."""
+    """Weighted sums over rows of t, s, s^2 and s t, (q,): scores s, and targets t of +1 and -1."""
 
     n_rows: int
     weight: float
