@@ -29,38 +29,24 @@ _LEAST = float(np.finfo(np.float64).eps)
 class ClassErrors(Measure):
     """How well classes and their probabilities are predicted: sums over rows.
 
-    Parameters
-    ----------
-    rule : ClassRule
-        From scores to K classes and their probabilities.
-    factors : ndarray of shape (K,), optional
-        What the weights of rows are multiplied by, for their classes; errors are without.
-
-    Attributes
-    ----------
-    confusion : ndarray of shape (K, K)
-        Weights of rows by their class, and by the class that was predicted.
-    reliability : ndarray of shape (3, 15)
-        Weight, confidence and weight that is predicted rightly, by confidence.
-    by_probability : ndarray of shape (q, 4, 20)
-        Of each class, the second alone of two: the weight of rows, the sum of the probabilities
-        that they are of it, the weight of those that are, and the number of rows, in equal bins of
-        the probability.
-    table : ScoreTable
-        Log-odds of each class.
-
     References
     ----------
     Guo, Pleiss, Sun and Weinberger (2017), "On calibration of modern neural networks".
     """
 
     rule: ClassRule
+    # What the weights of rows are multiplied by, for their K classes; errors are without.
     factors: Floats | None = None
+    # Weights of rows by their class, and by the class that was predicted.
     confusion: Floats = total("n_classes", "n_classes")
     log_losses: float = total()
     squares: float = total()
+    # Weight, confidence and weight that is predicted rightly, by confidence.
     reliability: Floats = total(3, _CONFIDENCES)
+    # Of each class, the second alone of two, in bins of its probability: the weight of rows, the
+    # sum of the probabilities that they are of it, the weight of those that are, and the number.
     by_probability: Floats = total("rule.classes.n_targets", 4, _PROBABILITIES)
+    # Log-odds of each class.
     table: ScoreTable = part(lambda errors: _log_odds_table(errors.rule.classes.n_targets))
 
     @property

@@ -22,21 +22,12 @@ class ScoreTable(Measure):
 
     Bins are equal parts of t / (u + |t|), from -1 to 1, with t = s - c: any score has one, and they
     are finest about c, 2 u / B wide there and four times as wide at c + u.
-
-    Parameters
-    ----------
-    centre, unit : ndarray of shape (q,)
-        c and u, where the scores of each class lie and how far they spread.
-
-    Attributes
-    ----------
-    weights, sums : ndarray of shape (q, 2, B)
-        Of the rows that are not of the class, and of those that are.
-    n_rows : int
     """
 
+    # c and u, (q,): where the scores of each class lie, and how far they spread.
     centre: Floats
     unit: Floats
+    # Of the rows that are not of the class, and of those that are.
     weights: Floats = total("centre.size", 2, "n_bins")
     sums: Floats = total("centre.size", 2, "n_bins")
     n_rows: int = total(dtype=int)

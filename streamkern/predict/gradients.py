@@ -25,14 +25,7 @@ class GradientOuterProduct(Statistic):
 
     sum_i s_i sum_k grad f_k(x_i) grad f_k(x_i)^T / u_k^2, with respect to what the standardizer
     makes of a row: sums are kept there, and are turned to the inputs once, where they are asked
-    for.
-
-    Parameters
-    ----------
-    predictor : Predictor
-        Of a map of standardised rows that has gradients.
-    target_unit : ndarray of shape (q,), optional
-        u, such as the targets' deviations, in which targets count the same; 1 by default.
+    for.  Targets count the same in their units u (q,), such as their deviations.
 
     References
     ----------

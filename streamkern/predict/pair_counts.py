@@ -24,17 +24,10 @@ class PairBins:
     """Bins of the values and of the residuals of the first t targets, all equally wide.
 
     Counts have one bin more at both ends of every axis, for what lies beyond the edges.
-
-    Parameters
-    ----------
-    values : ndarray of shape (t, B + 1)
-        Edges for predicted and for actual values.
-    residuals : ndarray of shape (t, R + 1)
-        Edges for actual less predicted values.
     """
 
-    values: Floats
-    residuals: Floats
+    values: Floats  # edges for predicted and for actual values, (t, B + 1)
+    residuals: Floats  # edges for actual less predicted values, (t, R + 1)
 
     @classmethod
     def about(cls, mean: Floats, deviation: Floats, error: Floats) -> PairBins:

@@ -137,20 +137,11 @@ def _merge_folds(mine: dict[int, Any], theirs: dict[int, Any]) -> dict[int, Any]
 
 
 class ByFold(Statistic):
-    """A statistic of every fold that has rows, in one reading.
-
-    Parameters
-    ----------
-    rule : Folds
-    empty : Statistic
-        Its parameters are those of every fold's.
-    weighting : Weighting, optional
-        Whose weights rows are given before they are dealt.
-    """
+    """A statistic of every fold that has rows, in one reading."""
 
     rule: Folds
-    empty: Statistic
-    weighting: Weighting | None = None
+    empty: Statistic  # with the parameters of every fold's
+    weighting: Weighting | None = None  # whose weights rows are given before they are dealt
     parts: dict[int, Statistic] = declared(_OfFolds(dtype=dict, start=(), merge=_merge_folds))
 
     @property
