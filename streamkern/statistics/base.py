@@ -188,14 +188,19 @@ class Sums(ABC):  # noqa: B024  subclasses have what adds rows
         """Return the `joint` sums over both sets of rows by name."""
         return {}
 
-    def detached(self) -> dict[str, Any]:
-        """Return the sums by name, without the parameters: what travels and is saved."""
-        return {n: each.detached(getattr(self, n)) for n, each in _sums_of(type(self)).items()}
+    def detached(self) -> Any:
+        """Return the sums by name, or the only one: what travels and is saved."""
+        ways = _sums_of(type(self))
+        sums = {name: way.detached(getattr(self, name)) for name, way in ways.items()}
+        return sums.popitem()[1] if len(sums) == 1 else sums
 
-    def attached(self, sums: dict[str, Any]) -> Self:
+    def attached(self, sums: Any) -> Self:
         """Return the sums that `detached` gave, with the parameters of this object."""
         ways = _sums_of(type(self))
-        return self._with({n: way.attached(self, n, sums[n]) for n, way in ways.items()})
+        named = dict.fromkeys(ways, sums) if len(ways) == 1 else sums
+        return self._with(
+            {name: way.attached(self, name, named[name]) for name, way in ways.items()}
+        )
 
     def _with(self, sums: dict[str, Any]) -> Self:
         other = copy(self)
