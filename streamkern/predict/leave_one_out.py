@@ -44,7 +44,7 @@ class Largest(Sums):
     def merged_jointly(self, other: Largest) -> dict[str, Any]:
         """Return the largest of both sets of rows."""
         rows = other.values, other.places, other.facts
-        return self._largest(*rows) if len(other.values) else self.detached()
+        return self._largest(*rows) if len(other.values) else dict(self.detached())
 
 
 class LeaveOneOut(Measure):

@@ -80,7 +80,7 @@ class RowSample(Statistic):
     def merged_jointly(self, other: RowSample) -> dict[str, Any]:
         """Return the sample of both sets of rows."""
         if not len(other.hashes):
-            return self.detached()
+            return dict(self.detached())
         return self._smallest(other.hashes, other.places, other.X, other.y, other.weights)
 
 

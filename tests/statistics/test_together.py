@@ -180,6 +180,26 @@ def test_merging_leaves_both_as_they_are(made):
 
 
 @every_statistic
+def test_merging_with_zero_leaves_both_as_they_are(made):
+    statistic, zero = naive.accumulated(made(), naive.blocks(*rows()[:2])), made().zero()
+    before = copy.deepcopy(statistic), copy.deepcopy(zero)
+    for both in (statistic.merge(zero), zero.merge(statistic)):
+        both.update(naive.blocks(*rows()[:2]))
+    assert_same(statistic, before[0])
+    assert_same(zero, before[1])
+
+
+def test_errors_of_classes_are_without_the_factors_of_their_weights():
+    X, y, _ = rows()
+    factors, codes = np.arange(1.0, Q + 1), y.argmax(axis=1)
+    weighted = Evaluation(predictor(), ClassErrors(RULE, factors))
+    weighted.update(naive.blocks(X, y, [9], factors[codes]))
+    plain = naive.accumulated(Evaluation(predictor(), ClassErrors(RULE)), naive.blocks(X, y, [9]))
+    assert_alike(weighted, plain)
+    assert np.array_equal(weighted.measures[0].confusion.sum(axis=1), np.bincount(codes))
+
+
+@every_statistic
 def test_updating_in_two_steps_is_updating_once(made):
     cut = naive.blocks(*rows()[:2], [9, 20])
     once, twice = naive.accumulated(made(), cut), naive.accumulated(made(), cut[:1])
