@@ -46,7 +46,6 @@ if TYPE_CHECKING:
         TensorSketch,
     )
     from streamkern.monitor import progress
-    from streamkern.predict.local import LocalClassifier, LocalModel
     from streamkern.report.comparison import compare
     from streamkern.report.html_page import write_report
     from streamkern.report.onnx import to_onnx
@@ -69,8 +68,6 @@ _HOMES = {
     "Kernel": "kernels",
     "Laplacian": "kernels",
     "Linear": "kernels",
-    "LocalClassifier": "predict.local",
-    "LocalModel": "predict.local",
     "Matern": "kernels",
     "Moments": "statistics",
     "Nystroem": "models.transformers",
@@ -115,8 +112,6 @@ __all__ = [
     "Kernel",
     "Laplacian",
     "Linear",
-    "LocalClassifier",
-    "LocalModel",
     "Matern",
     "Moments",
     "Nystroem",

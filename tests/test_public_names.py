@@ -21,8 +21,6 @@ PUBLIC = {
     "Kernel",
     "Laplacian",
     "Linear",
-    "LocalClassifier",
-    "LocalModel",
     "Matern",
     "Moments",
     "Nystroem",
@@ -78,7 +76,7 @@ METHODS = {
     | GROWS
     | FEATURES
     | SCORES
-    | {"moments", "moments_", "solve", "tune", "to_local", "diagnose", "normal_equations"}
+    | {"moments", "moments_", "solve", "tune", "diagnose", "normal_equations"}
     | {"gradient_outer_product", "set_predict_request"},
     "RandomFeatureClassifier": FITS
     | GROWS
@@ -86,7 +84,7 @@ METHODS = {
     | SCORES
     | CLASSES
     | FOUND
-    | {"moments", "moments_", "solve", "tune", "to_local", "calibrate", "report_"},
+    | {"moments", "moments_", "solve", "tune", "calibrate", "report_"},
     "RandomFeatureAdaBoost": FITS
     | CLASSES
     | {"score", "set_score_request", "recipe_", "predict_to_hdf5", "classes_", "predictor_"}

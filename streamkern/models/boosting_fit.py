@@ -27,6 +27,7 @@ from streamkern.parameters.fit_options import check_folds, plan_for
 from streamkern.parameters.template import Template
 from streamkern.predict.boosting_rounds import RoundErrors, StagedErrors
 from streamkern.predict.ensemble import ALGORITHMS, Ensemble
+from streamkern.predict.evaluation import Evaluation
 from streamkern.runtime.threads import blas_threads
 from streamkern.tune.column_pass import survey
 from streamkern.tune.metric_learning import check_metric_of, in_metric
@@ -165,7 +166,8 @@ class _Job:
             self.seconds[name] += report["seconds"][name]
         survey = self.seen.passed  # the report counts it too
         self._count(report["peak_worker_bytes"], *(report[n] - getattr(survey, n) for n in _SHARDS))
-        errors = self.read(RoundErrors(before, solved.predictor, rate), f"round-{number + 1}")
+        weighted = Evaluation(solved.predictor, RoundErrors(before, rate))
+        (errors,) = self.read(weighted, f"round-{number + 1}").measures
         error = errors.wrong / errors.weight
         step = ALGORITHMS[before.algorithm].step(
             error, errors.after / errors.weight, rate, before.n_classes

@@ -12,10 +12,10 @@ from streamkern.models.held_out_predictors import folds_of, unseen_by
 from streamkern.models.prediction import bad_inputs, predicted_shards
 from streamkern.models.scoring import scored
 from streamkern.predict.calibration_fit import fitted_calibrator
-from streamkern.predict.class_scores import HeldOutScores
-from streamkern.predict.predicted_classes import PredictedClasses
+from streamkern.predict.class_errors import ClassErrors
+from streamkern.predict.class_scores import ScoreTable
+from streamkern.predict.evaluation import Evaluation, FoldPredictors
 from streamkern.predict.sigmoid_sums import ScoreSums, sigmoid_of_sums
-from streamkern.statistics import block_folds
 from streamkern.storage import RowWriter, check_output, texts_of
 from streamkern.tune.fold_solution import part_of
 
@@ -38,7 +38,7 @@ _LEAST_SPREAD = 1e-6
 def calibrated_by_folds(ridge: FittedRidge, source: LabelledSource, method: str) -> Calibrator:
     """Return the calibrator of scores of every row by the model without its fold, in one pass."""
     unseen = unseen_by(ridge, _folds(ridge))
-    held_out = HeldOutScores(unseen.rule, unseen.predictors, *_reach(ridge))
+    held_out = FoldPredictors(unseen.rule, unseen.predictors)
     del unseen  # and with it the normal equations of every fold
     return _calibrated(ridge, source, held_out, method)
 
@@ -84,17 +84,19 @@ def _folds(ridge: FittedRidge) -> Any:
 
 def calibrated_by_rows(ridge: FittedRidge, source: LabelledSource, method: str) -> Calibrator:
     """Return the calibrator of scores of rows that the model was not fitted on, in one pass."""
-    one = block_folds(source.n_samples, 1)
-    held_out = HeldOutScores(one, {0: ridge.predictor}, *_reach(ridge))
-    return _calibrated(ridge, source, held_out, method)
+    return _calibrated(ridge, source, ridge.predictor, method)
 
 
 def _calibrated(
-    ridge: FittedRidge, source: LabelledSource, held_out: HeldOutScores, method: str
+    ridge: FittedRidge,
+    source: LabelledSource,
+    held_out: FoldPredictors | RowFunction,
+    method: str,
 ) -> Calibrator:
     skip, row_bytes = ridge.parameters.skips_bad_rows, 8 * len(ridge.predictor.coef)
-    _, found, _ = scored(source, held_out, held_out, row_bytes, "calibration", skip)
-    return fitted_calibrator(method, found.table)
+    scores = Evaluation(held_out, ScoreTable(*_reach(ridge)))
+    _, found, _ = scored(source, scores, scores, row_bytes, "calibration", skip)
+    return fitted_calibrator(method, found.measures[0])
 
 
 def _reach(ridge: FittedRidge) -> tuple[Floats, Floats]:
@@ -117,9 +119,10 @@ def evaluate_classes(
 ) -> dict[str, Any]:
     """Compare predicted classes and probabilities with the labels of rows, in one pass."""
     predictor.check((source.n_samples, source.n_features))
-    empty, row_bytes = PredictedClasses(predictor, rule), 8 * predictor.n_components
+    empty, row_bytes = Evaluation(predictor, ClassErrors(rule)), 8 * predictor.n_components
     result, found, _ = scored(source, empty, empty, row_bytes, "evaluate", skip_bad_rows)
-    errors, confusion = found.errors, found.errors.confusion
+    (errors,) = found.measures
+    confusion = errors.confusion
     return {
         "rows": result.n_rows,
         "skipped_rows": result.n_skipped,

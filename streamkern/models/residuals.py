@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streamkern.models.scoring import rounding_at_landmarks, scored
-from streamkern.predict.held_out_pairs import HeldOutPairs, PairBins
+from streamkern.predict.evaluation import Evaluation, FoldPredictors
 from streamkern.predict.prediction_errors import PredictionErrors
 from streamkern.solve import rounding_variance
 from streamkern.statistics import Together
@@ -85,13 +85,14 @@ def squared_errors_of(
     if source is None:
         bound = None if held_out is None else held_out + rounding * unseen_hidden
         return SquaredErrors(train + rounding * hidden, bound, "bound")
-    errors: list[Any] = [PredictionErrors(predictor)]
+    measure = PredictionErrors(predictor.n_targets)
+    errors = [Evaluation(predictor, measure)]
     if np.any(unseen_hidden):
         unseen = without_folds()
-        errors.append(HeldOutPairs(unseen.rule, unseen.predictors, PairBins.none()))
+        errors.append(Evaluation(FoldPredictors(unseen.rule, unseen.predictors), measure))
     both, row_bytes = Together(*errors), 8 * len(predictor.coef)
     passed, found, _ = scored(source, both, both, row_bytes, "residuals", skip_bad_rows)
-    told, *without = (part.squared / N for part in found.parts)
+    told, *without = (part.measures[0].squared / N for part in found.parts)
     if held_out is not None and without:
         held_out = np.where(unseen_hidden, without[0], held_out)
     return SquaredErrors(np.where(hidden, told, train), held_out, "rows", passed)

@@ -12,6 +12,7 @@ from streamkern.errors import DataError
 from streamkern.features.kernel_values import Similarities
 from streamkern.parameters.plan import cut
 from streamkern.predict.deviation import Deviation
+from streamkern.predict.evaluation import Evaluation
 from streamkern.predict.gradients import GradientOuterProduct
 from streamkern.predict.leave_one_out import LeaveOneOut
 from streamkern.predict.prediction_errors import PredictionErrors
@@ -45,8 +46,9 @@ def evaluate(
             f"the model predicts {q} target{'s' * (q > 1)}, but the data has {source.n_targets}; "
             f"name the dataset that holds them with y (--y)."
         )
-    empty = PredictionErrors(predictor)
-    result, errors, _ = scored(source, empty, empty, 8 * D, "evaluate", skip_bad_rows)
+    empty = Evaluation(predictor, PredictionErrors(q))
+    result, evaluation, _ = scored(source, empty, empty, 8 * D, "evaluate", skip_bad_rows)
+    (errors,) = evaluation.measures
     if not np.isfinite(errors.squared).all():
         raise DataError(
             "predictions or their squared errors overflow on rows far outside of those that were "
@@ -103,8 +105,8 @@ def scored(  # noqa: PLR0917  of two callers
         skip_bad_rows=skip_bad_rows,
         label=label,
     )
-    scores, seen = result.statistic
-    scores, columns = empty.attached(scores), columns.attached(seen)
+    found: Any = Together(empty, columns).attached(result.statistic)
+    scores, columns = found.parts
     if columns.n_bad_rows:
         raise source.bad_rows_error(
             columns.n_bad_rows, columns.first_bad_row or 0, columns.n_nonfinite
@@ -173,10 +175,11 @@ def diagnose(
             f"dataset that was fitted with y (--y)."
         )
     deviation = task(Deviation.of, predictor.feature_map, shared(equations), name="deviation")
-    statistic = task(LeaveOneOut, predictor, deviation, n_largest, name="leave-one-out")
+    statistic = task(_leave_one_out, predictor, deviation, n_largest, name="leave-one-out")
     nowhere: Any = None  # deviations stay where the rows are
-    here = LeaveOneOut(predictor, nowhere, n_largest)
-    result, found, columns = scored(source, statistic, here, 16 * D, "diagnose", skip_bad_rows)
+    here = _leave_one_out(predictor, nowhere, n_largest)
+    result, evaluation, columns = scored(source, statistic, here, 16 * D, "diagnose", skip_bad_rows)
+    (found,) = evaluation.measures
     check_fitted_rows(predictor, equations, columns, found.rss, equations.train_rss)
     rmse = [None if np.isnan(value) else value for value in found.rmse.tolist()]
 
@@ -200,3 +203,7 @@ def diagnose(
         "largest_leverages": named(found.leverages),
         "largest_errors": named(found.errors),
     }
+
+
+def _leave_one_out(predictor: Predictor, deviation: Deviation, n_largest: int) -> Evaluation:
+    return Evaluation(predictor, LeaveOneOut(deviation, n_largest))

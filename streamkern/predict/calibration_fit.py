@@ -1,4 +1,4 @@
-"""Calibrators from scores of rows that the predicting model has not seen, in bins."""
+"""Probability calibration: Platt's sigmoid and isotonic regression, fitted to scores in bins."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_STEPS, _SMALL_STEP, _ENOUGH = 100, 1e-10, 1e-4
 
 
 def checked_method(calibration: Any) -> str | None:
-    """Return how to calibrate, or raise ParameterError if there is no such way."""
+    """Return how to calibrate; raise ParameterError if there is no such way."""
     if calibration is not None and calibration not in METHODS:
         raise ParameterError(
             f"calibration must be one of {', '.join(METHODS)}, or None, not "
@@ -29,14 +29,7 @@ def checked_method(calibration: Any) -> str | None:
 
 
 def fitted_calibrator(method: str | None, table: ScoreTable) -> Calibrator:
-    """Return the calibrator of a table of scores.
-
-    Parameters
-    ----------
-    method : {'sigmoid', 'isotonic'}, optional
-        None for the rule that needs no scores.
-    table : ScoreTable
-    """
+    """Return the calibrator of a table of scores; no method is the rule that needs no scores."""
     q = len(table.weights)
     if method is None:
         return PlainRule(q)
@@ -66,12 +59,8 @@ def platt(scores: Floats, weights: Floats, shares: Floats) -> tuple[float, float
     They are (N+ + 1) / (N+ + 2) and 1 / (N- + 2) in the place of 1 and 0, N+ and N- the weights of
     the class and of the rest.  A slope is not below 0: scores that are no better than chance tell
     nothing about a row, and those of rows left out are then on the wrong side of the mean.
-    Without one, the probability is the mean of the targets.
-
-    Parameters
-    ----------
-    scores, weights, shares : ndarray of shape (m,)
-        Where rows are, what they weigh, and how much of that is of the class.
+    Without one, the probability is the mean of the targets.  Shares (m,) are those of the weights
+    (m,) that are of the class.
 
     References
     ----------

@@ -34,23 +34,12 @@ class Calibrator(ABC):
     @classmethod
     @abstractmethod
     def from_dict(cls, parameters: dict[str, Any], n_targets: int) -> Self:
-        """Return the calibrator that `as_dict` described.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            If they are no parameters of one for so many scores.
-        """
+        """Return what `as_dict` described; KeyError, TypeError or ValueError if nothing did."""
 
 
 @dataclass(frozen=True)
 class PlattSigmoid(Calibrator):
-    """p = 1 / (1 + exp(-(a s + b))).
-
-    Parameters
-    ----------
-    slope, offset : ndarray of shape (q,)
-        a and b.
+    """p = 1 / (1 + exp(-(a s + b))), of slopes a (q,) and offsets b (q,).
 
     References
     ----------
@@ -81,10 +70,7 @@ class PlattSigmoid(Calibrator):
 class IsotonicSteps(Calibrator):
     """A function of every score that never falls, straight between its points.
 
-    Parameters
-    ----------
-    scores, probabilities : sequence of ndarray of shape (m_j,)
-        For each of q scores its points; probabilities are between 0 and 1, both excluded.
+    Their probabilities are between 0 and 1, both excluded.
 
     References
     ----------
@@ -127,23 +113,10 @@ class IsotonicSteps(Calibrator):
 
 
 @dataclass(frozen=True)
-class PlainRule(Calibrator):
-    """p = (1 + s) / 2, cut off at 0 and 1: what least squares on +1 and -1 estimates.
-
-    Parameters
-    ----------
-    n_targets : int
-    """
+class FixedRule(Calibrator):
+    """What needs no parameters: classes are chosen by the scores themselves."""
 
     n_targets: int
-
-    name: ClassVar[str] = "none"
-
-    def log_odds(self, scores: Floats) -> Floats:
-        """Return the log-odds of the cut off probabilities."""
-        p = np.clip((1.0 + scores) / 2.0, LEAST, 1.0 - LEAST)
-        odds: Floats = np.log(p) - np.log1p(-p)
-        return odds
 
     def decisions(self, scores: Floats) -> Floats:
         """Return the scores, which still differ where probabilities are cut off."""
@@ -154,26 +127,33 @@ class PlainRule(Calibrator):
         return {}
 
     @classmethod
-    def from_dict(cls, parameters: dict[str, Any], n_targets: int) -> PlainRule:  # noqa: ARG003
+    def from_dict(cls, parameters: dict[str, Any], n_targets: int) -> Self:  # noqa: ARG003
         """Return the rule."""
         return cls(n_targets)
 
 
 @dataclass(frozen=True)
-class AdditiveVotes(Calibrator):
-    """Of votes V, p_k in proportion to exp(V_k); for two classes, of one score, its log-odds.
+class PlainRule(FixedRule):
+    """p = (1 + s) / 2, cut off at 0 and 1: what least squares on +1 and -1 estimates."""
 
-    Parameters
-    ----------
-    n_targets : int
+    name: ClassVar[str] = "none"
+
+    def log_odds(self, scores: Floats) -> Floats:
+        """Return the log-odds of the cut off probabilities."""
+        p = np.clip((1.0 + scores) / 2.0, LEAST, 1.0 - LEAST)
+        odds: Floats = np.log(p) - np.log1p(-p)
+        return odds
+
+
+@dataclass(frozen=True)
+class AdditiveVotes(FixedRule):
+    """Of votes V, p_k in proportion to exp(V_k); for two classes, of one score, its log-odds.
 
     References
     ----------
     Friedman, Hastie and Tibshirani (2000), "Additive logistic regression: a statistical view of
     boosting".
     """
-
-    n_targets: int
 
     name: ClassVar[str] = "votes"
 
@@ -187,19 +167,6 @@ class AdditiveVotes(Calibrator):
                 others = np.delete(scores, k, axis=1)
                 odds[:, k] = scores[:, k] - np.logaddexp.reduce(others, axis=1)
         return odds
-
-    def decisions(self, scores: Floats) -> Floats:
-        """Return the scores."""
-        return scores
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return nothing: there are no parameters."""
-        return {}
-
-    @classmethod
-    def from_dict(cls, parameters: dict[str, Any], n_targets: int) -> AdditiveVotes:  # noqa: ARG003
-        """Return the rule."""
-        return cls(n_targets)
 
 
 CALIBRATORS: dict[str, type[Calibrator]] = {

@@ -6,11 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streamkern.predict.class_scores import ScoreTable
+from streamkern.predict.class_rule import codes_of
+from streamkern.predict.class_scores import ScoreTable, is_known
+from streamkern.predict.evaluation import Measure
+from streamkern.statistics import part, total
 
 if TYPE_CHECKING:
-    from streamkern._typing import Array, Floats
+    from streamkern._typing import Floats
     from streamkern.predict.class_rule import ClassRule
+    from streamkern.sources import Block
 
 # Of the confidence in the predicted class, equally wide between 0 and 1.
 _CONFIDENCES = 15
@@ -22,39 +26,33 @@ _UNIT = 4.0
 _LEAST = float(np.finfo(np.float64).eps)
 
 
-class ClassErrors:
+class ClassErrors(Measure):
     """How well classes and their probabilities are predicted: sums over rows.
-
-    Parameters
-    ----------
-    n_classes : int
-        K.
-
-    Attributes
-    ----------
-    confusion : ndarray of shape (K, K)
-        Weights of rows by their class, and by the class that was predicted.
-    by_probability : ndarray of shape (q, 4, 20)
-        Of each class, the second alone of two: the weight of rows, the sum of the probabilities
-        that they are of it, the weight of those that are, and the number of rows, in equal bins of
-        the probability.
-    table : ScoreTable
-        Log-odds of each class.
 
     References
     ----------
     Guo, Pleiss, Sun and Weinberger (2017), "On calibration of modern neural networks".
     """
 
-    def __init__(self, n_classes: int) -> None:
-        K, q = n_classes, 1 if n_classes == 2 else n_classes
-        self.confusion = np.zeros((K, K))
-        self.log_losses = 0.0
-        self.squares = 0.0
-        # Weight, confidence and weight that is predicted rightly, by confidence.
-        self.reliability = np.zeros((3, _CONFIDENCES))
-        self.by_probability = np.zeros((q, 4, _PROBABILITIES))
-        self.table = ScoreTable(np.zeros(q), np.full(q, _UNIT))
+    rule: ClassRule
+    # What the weights of rows are multiplied by, for their K classes; errors are without.
+    factors: Floats | None = None
+    # Weights of rows by their class, and by the class that was predicted.
+    confusion: Floats = total("n_classes", "n_classes")
+    log_losses: float = total()
+    squares: float = total()
+    # Weight, confidence and weight that is predicted rightly, by confidence.
+    reliability: Floats = total(3, _CONFIDENCES)
+    # Of each class, the second alone of two, in bins of its probability: the weight of rows, the
+    # sum of the probabilities that they are of it, the weight of those that are, and the number.
+    by_probability: Floats = total("rule.classes.n_targets", 4, _PROBABILITIES)
+    # Log-odds of each class.
+    table: ScoreTable = part(lambda errors: _log_odds_table(errors.rule.classes.n_targets))
+
+    @property
+    def n_classes(self) -> int:
+        """K."""
+        return len(self.rule.classes)
 
     @property
     def weight(self) -> float:
@@ -103,28 +101,21 @@ class ClassErrors:
         """How far the exact area may be from `auc`."""
         return None if self.auc is None else float(self.table.auc_error.mean())
 
-    def add(self, rule: ClassRule, scores: Floats, targets: Floats, weights: Floats | None) -> None:
-        """Add rows, in place; those with a score or a target that is not finite are left out.
-
-        Parameters
-        ----------
-        rule : ClassRule
-            From scores to classes and probabilities.
-        scores, targets : ndarray of shape (n, q)
-        weights : ndarray of shape (n,), optional
-        """
-        # What is not finite has been counted and is refused beside this.
-        known: Array = np.asarray(np.isfinite(np.hstack([scores, targets])).all(axis=1))
-        scores, targets = scores[known], targets[known]
-        weights = np.ones(len(scores)) if weights is None else weights[known]
+    def add(self, rows: Block, predicted: Floats) -> None:
+        """Add rows, but for those that are not finite, which others have counted and refuse."""
+        known = is_known(predicted, rows.y)
+        scores, targets = predicted[known], rows.y[known]
         if not len(scores):
             return
-        K, n = len(self.confusion), len(scores)
-        of_class = _places(targets)
-        predicted = rule.codes(scores)
+        weights = np.ones(len(scores)) if rows.weights is None else rows.weights[known]
+        K, n, rule = len(self.rule.classes), len(scores), self.rule
+        of_class = codes_of(targets)
+        if rows.weights is not None and self.factors is not None:
+            weights = weights / self.factors[of_class]
+        chosen = rule.codes(scores)
         logs = rule.log_probabilities(scores)
         probabilities = np.exp(logs)
-        places = K * of_class + predicted
+        places = K * of_class + chosen
         self.confusion += np.bincount(places, weights, K * K).reshape(K, K)
         nearest = np.clip(probabilities[np.arange(n), of_class], _LEAST, 1.0)
         self.log_losses -= float(weights @ np.log(nearest))
@@ -132,9 +123,9 @@ class ClassErrors:
         errors[np.arange(n), of_class] -= 1.0
         squares = errors[:, 1] ** 2 if K == 2 else (errors**2).sum(axis=1)
         self.squares += float(weights @ squares)
-        confidence = probabilities[np.arange(n), predicted]
+        confidence = probabilities[np.arange(n), chosen]
         bins = np.minimum((confidence * _CONFIDENCES).astype(int), _CONFIDENCES - 1)
-        right = weights * (predicted == of_class)
+        right = weights * (chosen == of_class)
         for i, values in enumerate((weights, weights * confidence, right)):
             self.reliability[i] += np.bincount(bins, values, _CONFIDENCES)
         B, of_each = _PROBABILITIES, probabilities[:, 1:] if K == 2 else probabilities
@@ -145,32 +136,14 @@ class ClassErrors:
                 sums[i] += np.bincount(bins[:, j], values, B)
         # Ranks are those of scikit-learn's: decisions for two classes, else probabilities.
         ranked = rule.decisions(scores) if K == 2 else _log_odds(logs)
-        self.table.add(ranked, targets > 0, weights)
+        self.table.count(ranked, targets > 0, weights)
 
-    def merge(self, other: ClassErrors) -> ClassErrors:
-        """Return the errors on both sets of rows."""
-        both = ClassErrors(len(self.confusion))
-        for name in ("confusion", "log_losses", "squares", "reliability", "by_probability"):
-            setattr(both, name, getattr(self, name) + getattr(other, name))
-        both.table = self.table.merge(other.table)
-        return both
+
+def _log_odds_table(n_targets: int) -> ScoreTable:
+    return ScoreTable(np.zeros(n_targets), np.full(n_targets, _UNIT))
 
 
 def _log_odds(logs: Floats) -> Floats:
     """Return log p / (1 - p) of log p."""
     rest = np.maximum(-np.expm1(logs), _LEAST)
     return np.maximum(logs, np.log(_LEAST)) - np.log(rest)
-
-
-def own_weights(targets: Floats, weights: Floats | None, factors: Floats | None) -> Floats | None:
-    """Return the weights (n,) of rows without the factors of their classes, or None for 1 each."""
-    if weights is None or factors is None:
-        return weights
-    own: Floats = weights / factors[_places(targets)]
-    return own
-
-
-def _places(targets: Floats) -> Array:
-    """Return the place of the class of every row, (n,), given targets (n, q)."""
-    places: Array = targets.argmax(axis=1) if targets.shape[1] > 1 else (targets[:, 0] > 0) * 1
-    return places

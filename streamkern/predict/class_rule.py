@@ -15,17 +15,21 @@ if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
 
 
+def codes_of(values: Floats) -> Array:
+    """Return the place of the class of every row, (n,), by scores or targets (n, q).
+
+    It is that of the largest, or by the sign of the single one: True is the second of two.
+    """
+    codes: Array = values.argmax(axis=1) if values.shape[1] > 1 else (values[:, 0] > 0) * 1
+    return codes
+
+
 @dataclass(frozen=True)
 class ClassRule:
     """How classes and probabilities follow from scores (n, q), one class against the rest.
 
     q is K, but 1 for two classes.  The probabilities of more classes than two are those of each
     against the rest, divided by their sum.
-
-    Parameters
-    ----------
-    classes : Classes
-    calibrator : Calibrator
     """
 
     classes: Classes
@@ -42,22 +46,10 @@ class ClassRule:
 
     def codes(self, scores: Floats) -> Array:
         """Return the place of the chosen class among the classes, (n,)."""
-        decisions = self.decisions(scores)
-        codes: Array
-        if len(self.classes) == 2:
-            codes = (decisions[:, 0] > 0).astype(np.intp)
-        else:
-            codes = decisions.argmax(axis=1)
-        return codes
+        return codes_of(self.decisions(scores))
 
     def labels(self, scores: Floats) -> Array:
-        """Return the chosen classes (n,).
-
-        Raises
-        ------
-        DataError
-            If a score is not finite.
-        """
+        """Return the chosen classes (n,); raise DataError if a score is not finite."""
         unknown = ~np.isfinite(scores).all(axis=1)
         if unknown.any():
             raise DataError(
@@ -68,10 +60,7 @@ class ClassRule:
         return chosen
 
     def log_probabilities(self, scores: Floats) -> Floats:
-        """Return the logarithms of the probabilities of the classes, (n, K).
-
-        They are NaN where a score is.
-        """
+        """Return the logarithms of the probabilities of the classes, (n, K), NaN as scores are."""
         odds = self.calibrator.log_odds(scores)
         if len(self.classes) == 2:
             odds = np.column_stack([-odds[:, 0], odds[:, 0]])
@@ -87,22 +76,15 @@ class ClassRule:
 
     def as_dict(self) -> dict[str, Any]:
         """Return classes and calibration as plain JSON values."""
-        parameters = self.calibrator.as_dict()
         return {
             "classes": self.classes.as_dict(),
             "calibration": self.calibrator.name,
-            "calibration_parameters": parameters,
+            "calibration_parameters": self.calibrator.as_dict(),
         }
 
     @classmethod
     def from_dict(cls, described: dict[str, Any]) -> ClassRule:
-        """Return the rule that `as_dict` described.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            If that is no description of one.
-        """
+        """Return the rule that `as_dict` described; errors are those of `WRONG_VALUES`."""
         classes = Classes.from_dict(described["classes"])
         calibrator = CALIBRATORS[described["calibration"]]
         parameters = described["calibration_parameters"]

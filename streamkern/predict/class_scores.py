@@ -6,59 +6,46 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streamkern.predict.held_out_pairs import predicted_by_fold
-from streamkern.statistics.base import Statistic
+from streamkern.predict.evaluation import Measure
+from streamkern.statistics import total
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from streamkern._typing import Array, Floats
-    from streamkern.predict.predictor import Predictor
     from streamkern.sources import Block
-    from streamkern.statistics.folds import Folds
 
 # Bins of a score, and of all scores together at the most.
 _BINS, _ALL_BINS = (256, 4096), 1 << 19
 
 
-class ScoreTable:
+class ScoreTable(Measure):
     """Weights and sums of scores in bins, apart for rows of a class and for all others.
 
     Bins are equal parts of t / (u + |t|), from -1 to 1, with t = s - c: any score has one, and they
     are finest about c, 2 u / B wide there and four times as wide at c + u.
-
-    Parameters
-    ----------
-    centre, unit : ndarray of shape (q,)
-        c and u, where the scores of each class lie and how far they spread.
-
-    Attributes
-    ----------
-    weights, sums : ndarray of shape (q, 2, B)
-        Of the rows that are not of the class, and of those that are.
-    n_rows : int
     """
 
-    def __init__(self, centre: Floats, unit: Floats) -> None:
+    # c and u, (q,): where the scores of each class lie, and how far they spread.
+    centre: Floats
+    unit: Floats
+    # Of the rows that are not of the class, and of those that are.
+    weights: Floats = total("centre.size", 2, "n_bins")
+    sums: Floats = total("centre.size", 2, "n_bins")
+    n_rows: int = total(dtype=int)
+
+    @property
+    def n_bins(self) -> int:
+        """B."""
         fewest, most = _BINS
-        n_targets = len(centre)
-        self.centre = centre
-        self.unit = unit
-        self.n_bins = min(max(1 << (_ALL_BINS // n_targets).bit_length() - 1, fewest), most)
-        self.weights = np.zeros((n_targets, 2, self.n_bins))
-        self.sums = np.zeros((n_targets, 2, self.n_bins))
-        self.n_rows = 0
+        return min(max(1 << (_ALL_BINS // len(self.centre)).bit_length() - 1, fewest), most)
 
-    def add(self, scores: Floats, is_class: Array, weights: Floats | None) -> None:
-        """Add rows, in place.
+    def add(self, rows: Block, predicted: Floats) -> None:
+        """Add rows, but for those that are not finite, which others have counted and refuse."""
+        known = is_known(predicted, rows.y)
+        weights = None if rows.weights is None else rows.weights[known]
+        self.count(predicted[known], rows.y[known] > 0, weights)
 
-        Parameters
-        ----------
-        scores : ndarray of shape (n, q)
-        is_class : ndarray of shape (n, q), bool
-            Whether the row is of the class that the score is for.
-        weights : ndarray of shape (n,), optional
-        """
+    def count(self, scores: Floats, is_class: Array, weights: Floats | None) -> None:
+        """Add scores (n, q) of rows of weights (n,), each of the class of a score or not."""
         self.n_rows += len(scores)
         B, shape = self.n_bins, self.weights.shape[1:]
         apart = scores - self.centre
@@ -68,14 +55,6 @@ class ScoreTable:
             mine = scores[:, j] if weights is None else scores[:, j] * weights
             self.weights[j] += np.bincount(places[:, j], weights, 2 * B).reshape(shape)
             self.sums[j] += np.bincount(places[:, j], mine, 2 * B).reshape(shape)
-
-    def merge(self, other: ScoreTable) -> ScoreTable:
-        """Return the table of both sets of rows."""
-        both = ScoreTable(self.centre, self.unit)
-        both.weights = self.weights + other.weights
-        both.sums = self.sums + other.sums
-        both.n_rows = self.n_rows + other.n_rows
-        return both
 
     def shares(self, target: int) -> tuple[Floats, Floats, Floats]:
         """Return of every bin that has rows the mean score, the weight, and the share of the class.
@@ -109,46 +88,7 @@ class ScoreTable:
         return np.where(n_pairs > 0, pairs / np.where(n_pairs > 0, n_pairs, 1.0), np.nan)
 
 
-class HeldOutScores(Statistic):
-    """Scores of rows by models that have not seen them, in bins.
-
-    Parameters
-    ----------
-    rule : Folds
-    predictors : mapping of int to Predictor
-        For every fold that has rows, the one that has not seen it.
-    centre, unit : ndarray of shape (q,)
-        As of `ScoreTable`.
-
-    Attributes
-    ----------
-    table : ScoreTable
-    """
-
-    stays_behind = ("rule", "predictors")
-
-    def __init__(
-        self, rule: Folds, predictors: Mapping[int, Predictor], centre: Floats, unit: Floats
-    ) -> None:
-        self.rule = rule
-        self.predictors = predictors
-        self.table = ScoreTable(centre, unit)
-
-    def zero(self) -> HeldOutScores:
-        """Return the scores of no rows."""
-        return HeldOutScores(self.rule, self.predictors, self.table.centre, self.table.unit)
-
-    def update(self, blocks: Iterable[Block]) -> None:
-        """Add rows; errors are those of `predicted_by_fold`."""
-        for block in blocks:
-            for rows, scores in predicted_by_fold(self.rule, self.predictors, block):
-                # What is not finite has been counted and is refused beside this.
-                known: Array = np.asarray(np.isfinite(np.hstack([scores, rows.y])).all(axis=1))
-                weights = None if rows.weights is None else rows.weights[known]
-                self.table.add(scores[known], rows.y[known] > 0, weights)
-
-    def merge(self, other: HeldOutScores) -> HeldOutScores:
-        """Return the scores of both sets of rows."""
-        both = self.zero()
-        both.table = self.table.merge(other.table)
-        return both
+def is_known(scores: Floats, targets: Floats) -> Array:
+    """Say which rows (n,) have finite scores and targets."""
+    known: Array = np.asarray(np.isfinite(np.hstack([scores, targets])).all(axis=1))
+    return known

@@ -30,18 +30,15 @@ class Deviation:
 
     Parameters
     ----------
-    feature_map : FeatureMap
     centre : ndarray of shape (D,)
         phibar / scale.
     basis : ndarray of shape (D, D)
         B, in the precision of the features, such that (G + alpha I)^-1 = B diag(weights) B^T; it
         holds the scale of the map.
     weights : ndarray of shape (D, t)
-        One column for all targets, or one for each.
+        One column for all targets, or one for each, as `alphas` are.
     base : float
         1/N, or 0 without an intercept.
-    noise_variance : ndarray of shape (q,)
-    alphas : ndarray of shape (t,)
     row_weight : float
         s: 1, or the mean weight of the rows if that is less.
     flat : bool

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
+from streamkern.predict.class_rule import codes_of
 from streamkern.predict.predictor import RowFunction
 
 if TYPE_CHECKING:
@@ -35,14 +36,9 @@ _NO_PROGRESS = 1.0 - 1e-9
 
 
 class Step(NamedTuple):
-    """How far a round goes.
+    """How far a round goes: what its votes are multiplied by, and how much rows weigh after it.
 
-    Parameters
-    ----------
-    size : float
-        What its votes are multiplied by.
-    shrinkage : float
-        The mean weight of rows after it, over that before.
+    The shrinkage is the mean weight of rows after the round, over that before.
     """
 
     size: float
@@ -67,15 +63,9 @@ class Algorithm(ABC):
     def step(self, error: float, after: float, learning_rate: float, n_classes: int) -> Step:
         """Return how far a round goes.
 
-        Parameters
-        ----------
-        error : float
-            The weighted share of rows that the round alone gets wrong, from 0 to 1.
-        after : float
-            The mean weight of rows after the round, over that before, if its votes are multiplied
-            by the learning rate.
-        learning_rate : float
-        n_classes : int
+        The error is the weighted share of rows that the round alone gets wrong, and `after` the
+        mean weight of rows after the round, over that before, if its votes are multiplied by the
+        learning rate.
         """
 
 
@@ -158,15 +148,7 @@ ALGORITHMS: dict[str, Algorithm] = {each.name: each for each in (Gentle(), Real(
 
 @dataclass(frozen=True)
 class Round:
-    """One classifier among several.
-
-    Parameters
-    ----------
-    predictor : Predictor
-        Of scores, one class against the rest: +1 and -1; for two classes of the second alone.
-    step : float
-        What its votes are multiplied by.
-    """
+    """A predictor of scores, one class against the rest, and what its votes are multiplied by."""
 
     predictor: Predictor
     step: float
@@ -176,16 +158,8 @@ class Round:
 class Ensemble(RowFunction):
     """Rounds that vote together, none of them to begin with.
 
-    Parameters
-    ----------
-    algorithm : str
-        One of `ALGORITHMS`.
-    n_classes : int
-        K.
-    rounds : tuple of Round
-    log_unit : float
-        The logarithm of the mean of s exp(-V_y) over the rows of the fit, in units of the mean of
-        s, so that weights have the same mean in every round.
+    `log_unit` is the logarithm of the mean of s exp(-V_y) over the rows of the fit, in units of the
+    mean of s, so that weights have the same mean in every round.
     """
 
     algorithm: str
@@ -229,20 +203,17 @@ class Ensemble(RowFunction):
         """Return the ensemble of the first rounds alone."""
         return replace(self, rounds=self.rounds[:n_rounds])
 
-    def scores_of(self, predictor: Predictor, X: Array) -> Floats:
-        """Return the scores of a round for every class, (n, K)."""
-        scores = predictor.predict(X).reshape(len(X), -1)
-        return np.hstack([-scores, scores]) if self.n_classes == 2 else scores
-
-    def votes_of(self, predictor: Predictor, X: Array) -> Floats:
-        """Return the votes of a round, not multiplied yet, (n, K)."""
-        return ALGORITHMS[self.algorithm].votes(self.scores_of(predictor, X))
+    def votes_of(self, scores: Floats) -> Floats:
+        """Return the votes (n, K), not multiplied yet, of a round with scores (n, q)."""
+        each = np.hstack([-scores, scores]) if self.n_classes == 2 else scores
+        return ALGORITHMS[self.algorithm].votes(each)
 
     def staged_votes(self, X: Array) -> Iterator[Floats]:
         """Yield the votes (n, K) of the first round, of the first two, and so on to all."""
         votes = np.zeros((len(X), self.n_classes))
         for each in self.rounds:
-            votes = votes + each.step * self.votes_of(each.predictor, X)
+            scores = each.predictor.predict(X).reshape(len(X), self.n_targets)
+            votes = votes + each.step * self.votes_of(scores)
             yield votes
 
     def votes(self, X: Array) -> Floats:
@@ -265,16 +236,10 @@ class Ensemble(RowFunction):
 
         return write
 
-    def codes(self, targets: Floats) -> Array:
-        """Return the class of every row, (n,), whose targets (n, q) are +1 and -1."""
-        codes: Array
-        codes = (targets[:, 0] > 0).astype(np.intp) if self.n_classes == 2 else targets.argmax(1)
-        return codes
-
     def weights(self, block: Block) -> Floats:
         """Return the weights (n,) that the next round gives rows."""
         weights = np.ones(len(block)) if block.weights is None else block.weights
-        mine = self.votes(block.X)[np.arange(len(block)), self.codes(block.y)]
+        mine = self.votes(block.X)[np.arange(len(block)), codes_of(block.y)]
         return weights * bounded_exp(-mine - self.log_unit)
 
     def reweighted(self, block: Block) -> Block:

@@ -9,8 +9,7 @@ import numpy as np
 from streamkern.errors import ParameterError
 from streamkern.features import Standardized
 from streamkern.runtime.scratch import Scratch
-from streamkern.statistics.base import Statistic
-from streamkern.statistics.work import Work
+from streamkern.statistics import Statistic, Work, total
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,25 +25,7 @@ class GradientOuterProduct(Statistic):
 
     sum_i s_i sum_k grad f_k(x_i) grad f_k(x_i)^T / u_k^2, with respect to what the standardizer
     makes of a row: sums are kept there, and are turned to the inputs once, where they are asked
-    for.
-
-    Parameters
-    ----------
-    predictor : Predictor
-        Of a map of standardised rows that has gradients.
-    target_unit : ndarray of shape (q,), optional
-        u, such as the targets' deviations, in which targets count the same; 1 by default.
-
-    Attributes
-    ----------
-    n_rows : int
-    weight : float
-    sums : ndarray of shape (r, r), float64
-
-    Raises
-    ------
-    ParameterError
-        If the map is not one of standardised rows.
+    for.  Targets count the same in their units u (q,), such as their deviations.
 
     References
     ----------
@@ -53,21 +34,19 @@ class GradientOuterProduct(Statistic):
     Samarov (1993), "Exploring regression structure using nonparametric functional estimation".
     """
 
-    stays_behind = ("predictor", "target_unit")
+    predictor: Predictor
+    target_unit: Floats | None = None
+    n_rows: int = total(dtype=int)
+    weight: float = total()
+    sums: Floats = total("standardizer.n_outputs", "standardizer.n_outputs")
 
-    def __init__(self, predictor: Predictor, target_unit: Floats | None = None) -> None:
-        if not isinstance(predictor.feature_map, Standardized):
+    def __post_init__(self) -> None:
+        if not isinstance(self.predictor.feature_map, Standardized):
             raise ParameterError(
                 f"gradients are taken of a map of standardised rows, not of the map "
-                f"{predictor.feature_map.name!r}; take that of a model that `fit` made."
+                f"{self.predictor.feature_map.name!r}; take that of a model that `fit` made."
             )
-        q = predictor.coef.shape[1]
-        self.predictor = predictor
-        self.target_unit = np.ones(q) if target_unit is None else target_unit
-        r = self.standardizer.n_outputs
-        self.n_rows = 0
-        self.weight = 0.0
-        self.sums = np.zeros((r, r))
+        super().__post_init__()
 
     @property
     def mean(self) -> Floats:
@@ -92,10 +71,6 @@ class GradientOuterProduct(Statistic):
         standardizer: Standardizer = found.standardizer
         return standardizer
 
-    def zero(self) -> GradientOuterProduct:
-        """Return the sums over no rows."""
-        return GradientOuterProduct(self.predictor, self.target_unit)
-
     @np.errstate(over="ignore", invalid="ignore")  # of rows that are refused after the pass
     def update(self, blocks: Iterable[Block]) -> None:
         """Add the gradients at rows."""
@@ -104,7 +79,8 @@ class GradientOuterProduct(Statistic):
         scratch = self.scratch or Scratch()
         dtype = np.float32 if self.predictor.precision == "single" else np.float64
         # (phi / scale)^T coef, in units of the targets.
-        coefs = self.predictor.coef * (whole.scale / self.target_unit)
+        unit = 1.0 if self.target_unit is None else self.target_unit
+        coefs = self.predictor.coef * (whole.scale / unit)
         for block in blocks:
             whole.check(block.X.shape)
             rows = scratch.array("rows", (len(block), standardizer.n_outputs), dtype)
@@ -117,11 +93,3 @@ class GradientOuterProduct(Statistic):
                 self.sums += gradients.T @ gradients
             self.weight += len(block) if block.weights is None else float(block.weights.sum())
             self.n_rows += len(block)
-
-    def merge(self, other: GradientOuterProduct) -> GradientOuterProduct:
-        """Return the sums over both sets of rows."""
-        both = self.zero()
-        both.n_rows = self.n_rows + other.n_rows
-        both.weight = self.weight + other.weight
-        both.sums = self.sums + other.sums
-        return both

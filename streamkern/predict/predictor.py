@@ -13,10 +13,11 @@ from streamkern.features import Identity, Standardized
 from streamkern.runtime.scratch import Scratch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from streamkern._typing import Array, Floats
     from streamkern.features import FeatureMap
+    from streamkern.sources import Block
 
 # Features of so many rows are held at a time, of fewer where they take more bytes than this.
 _ROWS_AT_ONCE = (128, 4096)
@@ -47,13 +48,7 @@ class Form(NamedTuple):
 
 
 class RowFunction(ABC):
-    """What is sent to workers to predict with.
-
-    Attributes
-    ----------
-    flat : bool
-        Whether predictions are (n,), of a single target.
-    """
+    """What is sent to workers to predict with; flat predictions are (n,), of a single target."""
 
     flat: bool
 
@@ -75,6 +70,10 @@ class RowFunction(ABC):
     def predict(self, X: Array) -> Floats:
         """Return predictions (n, q) for rows (n, p), or (n,) where they are flat."""
 
+    def predictions(self, block: Block) -> Iterator[tuple[Block, Floats]]:
+        """Yield rows with their predictions (n, q)."""
+        yield block, self.predict(block.X).reshape(block.y.shape)
+
     @abstractmethod
     def buffered(self, n_rows: int, scratch: Scratch) -> Callable[[Array, Floats], None]:
         """Return what writes the predictions (n, q) of up to so many rows into an array."""
@@ -84,18 +83,9 @@ class RowFunction(ABC):
 class Predictor(RowFunction):
     """The function intercept + phi(x)^T coef.
 
-    Parameters
-    ----------
-    feature_map : FeatureMap
-        Drawn, of D features.
-    coef : ndarray of shape (D, q), float64
-    intercept : ndarray of shape (q,), float64
-    precision : {'single', 'double'}
-        Of the features, and of sums over a panel of them; these are summed in double.  Where
-        coefficients of the kernel at landmarks are large and cancel, or features are the inputs, it
-        is double all the same.
-    flat : bool
-        Predict (n,) for the single target.
+    Coefficients (D, q) and intercepts (q,) are in double.  The precision is that of the features,
+    and of sums over a panel of them; these are summed in double.  Where coefficients of the kernel
+    at landmarks are large and cancel, or features are the inputs, it is double all the same.
     """
 
     feature_map: FeatureMap
@@ -125,12 +115,8 @@ class Predictor(RowFunction):
     def predict(self, X: Array) -> Floats:
         """Return predictions (n, q) for rows (n, p), or (n,) where the predictor is flat.
 
-        A row with a value that is not finite has the prediction NaN.
-
-        Raises
-        ------
-        DataError
-            If `X` has another number of columns than the model was fitted on.
+        A row with a value that is not finite has the prediction NaN.  `X` must have as many columns
+        as the model was fitted on, or DataError is raised.
         """
         predictions = np.empty((len(X), self.coef.shape[1]))
         PredictionBuffers(self, len(X)).predict(X, predictions)
@@ -183,16 +169,7 @@ def _shift(feature_map: FeatureMap) -> Array | None:
 
 
 class PredictionBuffers:
-    """A predictor with memory to work in, taken once for all rows it is applied to.
-
-    Parameters
-    ----------
-    predictor : Predictor
-    n_rows : int
-        How many rows are predicted at a time, at most.
-    scratch : Scratch, optional
-        Where the memory is taken from.
-    """
+    """A predictor with memory for so many rows at a time, at most, taken once."""
 
     def __init__(self, predictor: Predictor, n_rows: int, scratch: Scratch | None = None) -> None:
         self.predictor = predictor

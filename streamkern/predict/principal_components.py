@@ -1,4 +1,4 @@
-"""Principal components of features, and nothing more: what is sent to workers to transform rows."""
+"""Kernel principal components: what is sent to workers to transform rows."""
 
 from __future__ import annotations
 
@@ -23,22 +23,8 @@ class PrincipalComponents:
     With G = V diag(d) V^T of the centred features, the components are the leading columns of V,
     their variances d / (N - 1), and a row becomes (phi(x) - phibar)^T V.
 
-    Parameters
-    ----------
-    feature_map : FeatureMap
-        Drawn, of D features.
-    mean : ndarray of shape (D,)
-        phibar.
-    components : ndarray of shape (K, D)
-        Orthonormal rows, the number of largest size in each of them positive.
-    explained_variance : ndarray of shape (K,)
-        Descending.
-    total_variance : float
-        Of all D features.
-    weight : float
-        N.
-    precision : {'single', 'double'}
-        Of the features.
+    Components (K, D) are orthonormal rows, the number of largest size in each of them positive;
+    their variances (K,) descend, the total variance is of all D features, and the weight is N.
     """
 
     feature_map: FeatureMap
@@ -72,13 +58,7 @@ class PrincipalComponents:
 
 
 def checked_number(n_components: Any) -> int | float | None:
-    """Return how many components to keep: a number, a share of the variance, or None for all.
-
-    Raises
-    ------
-    ParameterError
-        If it is none of these.
-    """
+    """Return how many components to keep: a number, a share of the variance, or None for all."""
     if n_components is None:
         return None
     if not isinstance(n_components, bool):

@@ -1,4 +1,4 @@
-"""Sigmoids from sums over scores alone, where the scores are not there any more."""
+"""Platt's sigmoid from sums over scores, where the scores are not there any more."""
 
 from __future__ import annotations
 
@@ -19,15 +19,7 @@ _POINTS, _STEPS = 32, 1000
 
 
 class ScoreSums(NamedTuple):
-    """Weighted sums over rows of q scores s and targets t, which are +1 and -1.
-
-    Parameters
-    ----------
-    n_rows : int
-    weight : float
-    targets, scores, squares, products : ndarray of shape (q,)
-        Of t, s, s^2 and s t.
-    """
+    """Weighted sums over rows of t, s, s^2 and s t, (q,): scores s, and targets t of +1 and -1."""
 
     n_rows: int
     weight: float
@@ -52,11 +44,6 @@ def sigmoid_of_sums(parts: Sequence[ScoreSums]) -> PlattSigmoid:
     log(2 cosh(r / 2)) - (a R^2 + b m) / 2, r^2 = a^2 V + (a m + b)^2, whatever the distribution.
     That is least for a = 2 artanh(R) / R and b = 0.  From there the likely sigmoid is approached as
     far as the bound stays below the loss of the shares.
-
-    Parameters
-    ----------
-    parts : sequence of ScoreSums
-        Over parts of the rows.
 
     References
     ----------

@@ -8,8 +8,9 @@ import numpy as np
 
 from streamkern.errors.formatting import printable
 from streamkern.models.held_out_predictors import unseen_by
-from streamkern.predict.class_errors import ClassErrors, own_weights
-from streamkern.predict.predicted_classes import HeldOutClasses
+from streamkern.predict.class_errors import ClassErrors
+from streamkern.predict.evaluation import Evaluation, FoldPredictors
+from streamkern.predict.prediction_errors import PredictionErrors
 from streamkern.report.axes import Axis
 from streamkern.report.drawing import KINDS, Figure, Plot
 from streamkern.report.numbers import number, percent
@@ -17,6 +18,7 @@ from streamkern.report.page_facts import Tile
 from streamkern.report.report_rows import class_error_rows
 from streamkern.report.trial_tables import Table
 from streamkern.report.validation_pass import check_held_out, folds_of_rows, read, sample_left_out
+from streamkern.sources import Block
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
@@ -48,19 +50,20 @@ def validated_classes(model: FittedClassifier, source: LabelledSource) -> ClassV
     """
     ridge, rule, factors = model.ridge, model.rule, model.class_factors
     names = [_name(value) for value in rule.classes.values.tolist()]
-    folds = folds_of_rows(ridge, source)
+    folds, errors = folds_of_rows(ridge, source), ClassErrors(rule, factors)
     if folds is None:
-        rows, errors = sample_left_out(ridge, source), ClassErrors(len(rule.classes))
+        rows = sample_left_out(ridge, source)
         if not len(rows.y):
             return None
-        weights = own_weights(rows.y, rows.weights, factors)
-        errors.add(rule, rows.y - rows.residuals, rows.y, weights)
+        errors.add(Block(rows.y[:, :0], rows.y, 0, rows.weights), rows.y - rows.residuals)
         return ClassValidation(False, len(rows.y), errors, names)
     unseen = unseen_by(ridge, folds)
-    held_out = HeldOutClasses(unseen.rule, unseen.predictors, rule, factors)
-    found, _, columns = read(ridge, source, held_out)
-    check_held_out(ridge, columns, found.squared, unseen.errors)
-    return ClassValidation(True, ridge.report["rows"], found.errors, names)
+    squared = PredictionErrors(rule.classes.n_targets)
+    held_out = Evaluation(FoldPredictors(unseen.rule, unseen.predictors), errors, squared)
+    evaluation, _, columns = read(ridge, source, held_out)
+    errors, squared = evaluation.measures
+    check_held_out(ridge, columns, squared.squared, unseen.errors)
+    return ClassValidation(True, ridge.report["rows"], errors, names)
 
 
 def class_section(found: ClassValidation) -> dict[str, Any]:

@@ -17,7 +17,8 @@ from streamkern.errors import DataError
 from streamkern.models.held_out_predictors import folds_of, unseen_by
 from streamkern.models.scoring import check_fitted_rows, scored
 from streamkern.predict.deviation import Deviation
-from streamkern.predict.held_out_pairs import HeldOutPairs, PairBins
+from streamkern.predict.evaluation import Evaluation, FoldPredictors
+from streamkern.predict.pair_counts import PairBins, PairCounts
 from streamkern.predict.prediction_errors import PredictionErrors
 from streamkern.statistics import ListedFolds, RowSample, Together
 
@@ -96,8 +97,11 @@ def _by_fold(model: FittedRidge, source: Source, folds: Any) -> Validation:
     rmse = np.sqrt(expected / equations.weight)
     shown = slice(_MOST_TARGETS)
     bins = PairBins.about(mean[shown], deviation[shown], rmse[shown])
-    pairs, sample, columns = read(model, source, HeldOutPairs(rule, predictors, bins))
-    check_held_out(model, columns, pairs.squared, expected)
+    measures = PredictionErrors(len(rmse)), PairCounts(bins)
+    held_out = Evaluation(FoldPredictors(rule, predictors), *measures)
+    evaluation, sample, columns = read(model, source, held_out)
+    errors, pairs = evaluation.measures
+    check_held_out(model, columns, errors.squared, expected)
     numbers = rule.of(sample.places)
     standardized = run_all(
         [
@@ -110,9 +114,9 @@ def _by_fold(model: FittedRidge, source: Source, folds: Any) -> Validation:
     )
     return Validation(
         by_fold=True,
-        n_rows=pairs.n_rows,
-        rmse=np.sqrt(pairs.squared / pairs.weight),
-        r2=_explained(pairs.squared, columns),
+        n_rows=errors.n_rows,
+        rmse=errors.rmse,
+        r2=_explained(errors.squared, columns),
         bins=bins,
         pairs=pairs.pairs,
         residuals=pairs.residuals,
@@ -156,8 +160,10 @@ class LeftOutRows(NamedTuple):
 def sample_left_out(model: FittedRidge, source: Source) -> LeftOutRows:
     """Read the rows once, and leave out every row of a sample in turn, in closed form."""
     predictor, equations = model.predictor, model.normal_equations
-    errors, sample, columns = read(model, source, PredictionErrors(predictor))
-    check_fitted_rows(predictor, equations, columns, errors.squared, equations.train_rss)
+    empty = Evaluation(predictor, PredictionErrors(predictor.n_targets))
+    evaluation, sample, columns = read(model, source, empty)
+    squared = evaluation.measures[0].squared
+    check_fitted_rows(predictor, equations, columns, squared, equations.train_rss)
     rows = sample.X, sample.y, sample.weights
     residuals, standardized = run(
         task(_without_each, predictor, shared(equations), *rows, name="leave-one-out")

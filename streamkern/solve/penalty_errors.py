@@ -14,8 +14,7 @@ import numpy as np
 
 from streamkern.features.base import cached_slices
 from streamkern.runtime.scratch import Scratch
-from streamkern.statistics.base import Statistic
-from streamkern.statistics.work import Work
+from streamkern.statistics import Statistic, Work, minimum, total
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -98,20 +97,22 @@ class PenaltyErrors(Statistic):
     A row of weight s has the error e / (1 - h) without itself, e being its residual and h its
     leverage: no second fit is needed.
 
+    `squared` (A, q) are of targets in the units of the models; `spare` (A,) is the least 1 - h of a
+    row, and errors are rounding where it is.
+
+    References
+    ----------
     Allen (1974), "The relationship between variable selection and data augmentation and a method
     for prediction".
     """
 
-    stays_behind = ("models", "n_alphas", "n_targets")
-
-    def __init__(self, models: PenaltyModels, n_alphas: int, n_targets: int) -> None:
-        self.models = models
-        self.n_alphas = n_alphas
-        self.n_targets = n_targets
-        self.weight = 0.0  # N, the sum of the weights
-        self.n_rows = 0
-        self.squared = np.zeros((n_alphas, n_targets))  # of targets over their units
-        self.spare = np.ones(n_alphas)  # the least 1 - h of a row: errors are rounding near 0
+    models: PenaltyModels
+    n_alphas: int
+    n_targets: int
+    weight: float = total()
+    n_rows: int = total(dtype=int)
+    squared: Floats = total("n_alphas", "n_targets")
+    spare: Floats = minimum("n_alphas", start=1.0)
 
     @property
     def work(self) -> Work:
@@ -123,10 +124,6 @@ class PenaltyErrors(Statistic):
     def working_bytes(n_components: int, itemsize: int) -> int:
         """Return what an update takes besides its rows: coefficients, and errors in the cache."""
         return itemsize * _PAIRS * (n_components + _ROWS)
-
-    def zero(self) -> PenaltyErrors:
-        """Return the sums over no rows, for the same models."""
-        return PenaltyErrors(self.models, self.n_alphas, self.n_targets)
 
     def update(self, blocks: Iterable[Block]) -> None:
         """Add rows."""
@@ -172,12 +169,3 @@ class PenaltyErrors(Statistic):
                     np.subtract(targets[rows, None, t], errors, out=errors)
                     errors *= factors[rows, a, None]
                     self.squared[a, t] += np.einsum("naq,naq->aq", errors, errors)
-
-    def merge(self, other: PenaltyErrors) -> PenaltyErrors:
-        """Return the sums over both sets of rows."""
-        both = self.zero()
-        both.weight = self.weight + other.weight
-        both.n_rows = self.n_rows + other.n_rows
-        both.squared = self.squared + other.squared
-        both.spare = np.minimum(self.spare, other.spare)
-        return both

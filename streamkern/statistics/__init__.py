@@ -1,6 +1,18 @@
 """Additive statistics: what one pass over the rows reduces them to, a kind a file."""
 
-from streamkern.statistics.base import Statistic, Together
+from streamkern.statistics.base import (
+    Statistic,
+    Sums,
+    Together,
+    concatenated,
+    joint,
+    maximum,
+    merged_by,
+    minimum,
+    part,
+    parts,
+    total,
+)
 from streamkern.statistics.centred_moments import CentredMoments
 from streamkern.statistics.column_statistics import ColumnStatistics
 from streamkern.statistics.feature_moments import Moments
@@ -10,6 +22,7 @@ from streamkern.statistics.folds import (
     ListedFolds,
     RowFolds,
     block_folds,
+    rows_by_fold,
     shard_folds,
     unplaced_folds,
 )
@@ -29,10 +42,20 @@ __all__ = [
     "RowIndex",
     "RowSample",
     "Statistic",
+    "Sums",
     "Together",
     "Triangle",
     "Work",
     "block_folds",
+    "concatenated",
+    "joint",
+    "maximum",
+    "merged_by",
+    "minimum",
+    "part",
+    "parts",
+    "rows_by_fold",
     "shard_folds",
+    "total",
     "unplaced_folds",
 ]

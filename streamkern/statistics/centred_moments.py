@@ -1,4 +1,4 @@
-"""Moments about the means: what a solver is given."""
+"""Moments about the means: the centred Gram matrix and products that a solver is given."""
 
 from __future__ import annotations
 
@@ -16,35 +16,18 @@ Precision = Literal["single", "double"]
 class CentredMoments:
     """Moments about the weighted means, or about zero for a model without an intercept.
 
-    Parameters
-    ----------
-    gram : Triangle
-        G = sum s phi phi^T - N phibar phibar^T, in double precision.
-    cross : ndarray of shape (D, q)
-        C = sum s phi y^T - N phibar ybar^T.
-    target : ndarray of shape (q,)
-        The diagonal of S = sum s y y^T - N ybar ybar^T: no target needs the others'.
-    weight : float
-        N, the sum of the weights.
-    feature_mean : ndarray of shape (D,)
-    target_mean : ndarray of shape (q,)
-        Zero for a model without an intercept, as `feature_mean`.
-    precision : {'single', 'double'}
-        Of the products that were summed.
-    intercept : bool
-    row_weight : float
-        The mean weight of the rows where that is less than 1, so that weights cannot count rows;
-        else 1.
+    The precision is that of the products; sums are in double.
     """
 
-    gram: Triangle
-    cross: Floats
-    target: Floats
-    weight: float
-    feature_mean: Floats
+    gram: Triangle  # G = sum s phi phi^T - N phibar phibar^T
+    cross: Floats  # C = sum s phi y^T - N phibar ybar^T, (D, q)
+    target: Floats  # the diagonal of S = sum s y y^T - N ybar ybar^T: no target needs the others'
+    weight: float  # N, the sum of the weights
+    feature_mean: Floats  # zero without an intercept, as is the next
     target_mean: Floats
     precision: Precision = "double"
     intercept: bool = True
+    # The mean weight of rows where that is less than 1, so that weights cannot count rows; else 1.
     row_weight: float = 1.0
 
     def subset(self, indices: Array) -> CentredMoments:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from copy import copy
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.statistics.base import Statistic
+from streamkern.statistics.base import Statistic, joint, maximum, merged_by, minimum, total
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 _VALUES_AT_ONCE = 15_000
 # Larger numbers are whole because they are rounded.
 _EXACT = 2.0**53
+
+
+def _first(one: int | None, other: int | None) -> int | None:
+    return min((row for row in (one, other) if row is not None), default=None)
 
 
 class ColumnStatistics(Statistic):
@@ -33,7 +38,8 @@ class ColumnStatistics(Statistic):
     ----------
     weight : ndarray of shape (p + q,)
         The sum of the weights of the finite values.
-    mean, minimum, maximum : ndarray of shape (p + q,)
+    mean, squares, minimum, maximum : ndarray of shape (p + q,)
+        Squares are of deviations from the mean.
     n_nonfinite : ndarray of shape (p + q,), int
     n_bad_rows : int
         Rows with a value, or a weight, that is not finite.
@@ -44,15 +50,15 @@ class ColumnStatistics(Statistic):
     Chan, Golub and LeVeque (1983), "Algorithms for computing the sample variance".
     """
 
-    def __init__(self, n_columns: int) -> None:
-        self.weight = np.zeros(n_columns)
-        self.mean = np.zeros(n_columns)
-        self.squares = np.zeros(n_columns)
-        self.minimum = np.full(n_columns, np.inf)
-        self.maximum = np.full(n_columns, -np.inf)
-        self.n_nonfinite = np.zeros(n_columns, dtype=np.int64)
-        self.n_bad_rows = 0
-        self.first_bad_row: int | None = None
+    n_columns: int
+    weight: Floats = joint("n_columns")
+    mean: Floats = joint("n_columns")
+    squares: Floats = joint("n_columns")
+    minimum: Floats = minimum("n_columns")
+    maximum: Floats = maximum("n_columns")
+    n_nonfinite: Array = total("n_columns", dtype=np.int64)
+    n_bad_rows: int = total(dtype=int)
+    first_bad_row: int | None = merged_by(_first)
 
     @property
     def variance(self) -> Floats:
@@ -72,34 +78,31 @@ class ColumnStatistics(Statistic):
             constant: Array = ~(self.maximum - self.minimum > noise)
         return constant
 
-    def zero(self) -> ColumnStatistics:
-        """Return the statistics of no rows."""
-        return ColumnStatistics(len(self.weight))
-
     def update(self, blocks: Iterable[Block]) -> None:
         """Add rows, a few at a time."""
-        step = max(_VALUES_AT_ONCE // len(self.weight), 1)
+        step, zero = max(_VALUES_AT_ONCE // self.n_columns, 1), self.zero()
         for block in blocks:
             for start in range(0, len(block), step):
                 rows = slice(start, start + step)
                 values = np.concatenate([block.X[rows], block.y[rows]], axis=1, dtype=float)
                 weights = None if block.weights is None else block.weights[rows]
-                part = self._of_rows(values, weights, block.places()[rows])
-                vars(self).update(vars(self.merge(part)))
+                part = copy(zero)
+                part._take(values, weights, block.places()[rows])
+                vars(self).update(self.merged(part))
 
-    def _of_rows(self, values: Floats, weights: Floats | None, places: Array) -> ColumnStatistics:
-        part = self.zero()
+    def _take(self, values: Floats, weights: Floats | None, places: Array) -> None:
+        """Put the statistics of some rows in the place of these."""
         if weights is None:
             with np.errstate(over="ignore", invalid="ignore"):
-                part.minimum, part.maximum = values.min(axis=0), values.max(axis=0)
+                self.minimum, self.maximum = values.min(axis=0), values.max(axis=0)
                 # What is not finite would be one of these.
-                if np.isfinite(part.minimum).all() and np.isfinite(part.maximum).all():
-                    part.weight[:] = len(values)
-                    part.mean = values.mean(axis=0)
-                    values -= part.mean
+                if np.isfinite(self.minimum).all() and np.isfinite(self.maximum).all():
+                    self.weight = np.full(len(self.mean), float(len(values)))
+                    self.mean = values.mean(axis=0)
+                    values -= self.mean
                     values *= values
-                    part.squares = values.sum(axis=0)
-                    return part
+                    self.squares = values.sum(axis=0)
+                    return
         finite = np.isfinite(values)
         bad = ~finite.all(axis=1)
         if weights is not None:
@@ -107,39 +110,36 @@ class ColumnStatistics(Statistic):
             bad |= ~counted
             weights = np.where(counted, weights, 0.0)
         if bad.any():
-            part.n_bad_rows = int(bad.sum())
-            part.first_bad_row = int(places[bad][0])
-            part.n_nonfinite = (~finite).sum(axis=0)
+            self.n_bad_rows = int(bad.sum())
+            self.first_bad_row = int(places[bad][0])
+            self.n_nonfinite = (~finite).sum(axis=0)
         shares = finite.astype(float) if weights is None else finite * weights[:, None]
-        part.weight = shares.sum(axis=0)
-        divisor = np.where(part.weight > 0, part.weight, 1.0)
+        self.weight = shares.sum(axis=0)
+        divisor = np.where(self.weight > 0, self.weight, 1.0)
         known = np.where(finite, values, 0.0)
         with np.errstate(over="ignore", invalid="ignore"):
-            part.mean = (shares * known).sum(axis=0) / divisor
-            part.squares = (shares * (known - part.mean) ** 2).sum(axis=0)
+            self.mean = (shares * known).sum(axis=0) / divisor
+            self.squares = (shares * (known - self.mean) ** 2).sum(axis=0)
         counted = shares > 0
-        part.minimum = np.where(counted, values, np.inf).min(axis=0)
-        part.maximum = np.where(counted, values, -np.inf).max(axis=0)
-        return part
+        self.minimum = np.where(counted, values, np.inf).min(axis=0)
+        self.maximum = np.where(counted, values, -np.inf).max(axis=0)
 
-    def merge(self, other: ColumnStatistics) -> ColumnStatistics:
-        """Return the statistics of both sets of rows, without cancellation."""
-        if len(self.weight) != len(other.weight):
+    def compatible(self, other: ColumnStatistics) -> ColumnStatistics:
+        """Raise ParameterError unless both are of as many columns."""
+        if self.n_columns != other.n_columns:
             raise ParameterError(
-                f"statistics of {len(self.weight)} and {len(other.weight)} columns do not merge; "
+                f"statistics of {self.n_columns} and {other.n_columns} columns do not merge; "
                 f"merge those of the same columns."
             )
-        both = self.zero()
-        both.weight = self.weight + other.weight
-        share = other.weight / np.where(both.weight > 0, both.weight, 1.0)
-        with np.errstate(over="ignore", invalid="ignore"):
-            step = other.mean - self.mean
-            both.mean = self.mean + share * step
-            both.squares = self.squares + other.squares + step**2 * share * self.weight
-        both.minimum = np.minimum(self.minimum, other.minimum)
-        both.maximum = np.maximum(self.maximum, other.maximum)
-        both.n_nonfinite = self.n_nonfinite + other.n_nonfinite
-        both.n_bad_rows = self.n_bad_rows + other.n_bad_rows
-        first = [row for row in (self.first_bad_row, other.first_bad_row) if row is not None]
-        both.first_bad_row = min(first, default=None)
-        return both
+        return other
+
+    def merged_jointly(self, other: ColumnStatistics) -> dict[str, Any]:
+        """Return weights, means and squares of both sets of rows, without cancellation."""
+        weight = self.weight + other.weight
+        share = other.weight / np.where(weight > 0, weight, 1.0)
+        step = other.mean - self.mean
+        return {
+            "weight": weight,
+            "mean": self.mean + share * step,
+            "squares": self.squares + other.squares + step**2 * share * self.weight,
+        }

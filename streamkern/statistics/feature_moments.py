@@ -1,8 +1,9 @@
-"""The moments of features and targets: all that ridge regression needs to know of the rows."""
+"""Moments of features and targets: all that ridge regression needs to know of the rows."""
 
 from __future__ import annotations
 
 from copy import copy, deepcopy
+from dataclasses import KW_ONLY, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from streamkern.errors import OverflowedError, ParameterError
 from streamkern.runtime.scratch import Scratch
 from streamkern.runtime.timing import timed
-from streamkern.statistics.base import Statistic
+from streamkern.statistics.base import Statistic, merged_by, total
 from streamkern.statistics.centred_moments import CentredMoments
 from streamkern.statistics.triangle import Triangle, turn_pairs
 from streamkern.statistics.work import Work
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 
 # Rows of features that are multiplied at once, for every column that they are multiplied with.
 _ROWS_A_TARGET = 16
+
+
+def _added(mine: Triangle | None, theirs: Triangle | None) -> Triangle | None:
+    return mine + theirs if mine and theirs else deepcopy(mine or theirs)
 
 
 class Moments(Statistic):
@@ -58,40 +63,40 @@ class Moments(Statistic):
     n_rows : int
     """
 
-    stays_behind = (
-        *("feature_map", "n_targets", "precision", "first_row"),
-        *("feature_shift", "target_shift", "target_unit"),
-    )
+    feature_map: FeatureMap
+    n_targets: int = 1
+    _: KW_ONLY
+    precision: Precision = "single"
+    feature_shift: Floats = None  # type: ignore[assignment]  # an array from __post_init__ on
+    target_shift: Floats = None  # type: ignore[assignment]
+    target_unit: Floats = None  # type: ignore[assignment]
+    first_row: int = 0
+    n_rows: int = total(dtype=int)
+    weight: float = total()
+    gram: Triangle | None = merged_by(_added)
+    # Sums of features and targets as they enter the products; `centred` applies the units.
+    cross: Floats = total("feature_map.n_components", "n_factors")
+    target: Floats = total("n_targets")
+    target_sum: Floats = total("n_targets")
 
-    def __init__(
-        self,
-        feature_map: FeatureMap,
-        n_targets: int = 1,
-        *,
-        precision: Precision = "single",
-        feature_shift: Floats | None = None,
-        target_shift: Floats | None = None,
-        target_unit: Floats | None = None,
-        first_row: int = 0,
-    ) -> None:
-        if precision not in ("single", "double"):
-            raise ParameterError(f"precision must be 'single' or 'double', not {precision!r}.")
-        feature_map.check_drawn()
-        D = feature_map.n_components
-        self.feature_map = feature_map
-        self.n_targets = n_targets
-        self.precision: Precision = precision
-        self.feature_shift = np.zeros(D) if feature_shift is None else feature_shift
-        self.target_shift = np.zeros(n_targets) if target_shift is None else target_shift
-        self.target_unit = np.ones(n_targets) if target_unit is None else target_unit
-        self.first_row = first_row
-        self.n_rows = 0
-        self.weight = 0.0
-        self.gram: Triangle | None = None
-        # Sums of features and targets as they enter the products; `centred` applies the units.
-        self.cross = np.zeros((D, n_targets + 1))
-        self.target = np.zeros(n_targets)
-        self.target_sum = np.zeros(n_targets)
+    def __post_init__(self) -> None:
+        if self.precision not in ("single", "double"):
+            raise ParameterError(f"precision must be 'single' or 'double', not {self.precision!r}.")
+        self.feature_map.check_drawn()
+        D, q = self.feature_map.n_components, self.n_targets
+        for name, default in (
+            ("feature_shift", np.zeros(D)),
+            ("target_shift", np.zeros(q)),
+            ("target_unit", np.ones(q)),
+        ):
+            if getattr(self, name) is None:
+                setattr(self, name, default)
+        super().__post_init__()
+
+    @property
+    def n_factors(self) -> int:
+        """What features are multiplied with: targets, and ones."""
+        return self.n_targets + 1
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -103,42 +108,23 @@ class Moments(Statistic):
         """The products of features with each other, or a strip of them, and with targets."""
         D, first = self.feature_map.n_components, self.first_row
         triangle = D * (D + 1) - first * (first + 1)
-        return Work(triangle + 2 * D * (self.n_targets + 1), D, self.dtype.str)
-
-    def zero(self) -> Moments:
-        """Return the moments of no rows, with the same map and shift."""
-        return Moments(
-            self.feature_map,
-            self.n_targets,
-            precision=self.precision,
-            feature_shift=self.feature_shift,
-            target_shift=self.target_shift,
-            target_unit=self.target_unit,
-            first_row=self.first_row,
-        )
+        return Work(triangle + 2 * D * self.n_factors, D, self.dtype.str)
 
     def strips(self, n_strips: int) -> list[Moments]:
         """Return empty moments that together hold what these do, each a strip of the triangle.
 
-        A strip needs the features up to its last row, and no more.
-
-        Raises
-        ------
-        ParameterError
-            If the map has no leading part, and there is more than one strip.
+        A strip needs the features up to its last row, and no more.  Raises ParameterError if the
+        map has no leading part, and there is more than one strip.
         """
         D = self.feature_map.n_components
         cuts = Triangle.strips(D, n_strips)
         if len(cuts) == 1:
             return [self.zero()]
         return [
-            Moments(
-                self.feature_map if stop == D else self.feature_map.first(stop),
-                self.n_targets,
-                precision=self.precision,
+            replace(
+                self,
+                feature_map=self.feature_map if stop == D else self.feature_map.first(stop),
                 feature_shift=self.feature_shift[:stop],
-                target_shift=self.target_shift,
-                target_unit=self.target_unit,
                 first_row=first,
             )
             for first, stop in cuts
@@ -146,13 +132,7 @@ class Moments(Statistic):
 
     @classmethod
     def joined(cls, strips: Sequence[Moments]) -> Moments:
-        """Return the moments of which these are all strips, sharing their memory.
-
-        Raises
-        ------
-        ParameterError
-            If the strips are not of the same number of rows.
-        """
+        """Return the moments of which these are all strips, sharing their memory."""
         last = strips[-1]
         if any(strip.n_rows != last.n_rows for strip in strips):
             counts = ", ".join(f"{strip.n_rows:,}" for strip in strips)
@@ -162,7 +142,6 @@ class Moments(Statistic):
             )
         whole = copy(last)
         whole.first_row = 0
-        whole.gram = None
         if last.gram is not None:
             whole.gram = Triangle.joined([strip.gram for strip in strips if strip.gram is not None])
         return whole
@@ -171,10 +150,7 @@ class Moments(Statistic):
     def update(self, blocks: Iterable[Block]) -> None:
         """Add rows: features, their products with targets while in cache, one rank-k update.
 
-        Raises
-        ------
-        OverflowedError
-            If sums are not finite any more.
+        Raises OverflowedError if sums are not finite any more.
         """
         D, scratch = self.feature_map.n_components, self.scratch or Scratch()
         product = scratch.array("product", (Triangle.product_size(D),), self.dtype)
@@ -221,7 +197,7 @@ class Moments(Statistic):
 
     def _targets(self, block: Block, roots: Floats | None, scratch: Scratch) -> Floats:
         """Return targets as they enter the products, and a column of ones, times root weights."""
-        targets = scratch.array("targets", (len(block), self.n_targets + 1), np.float64)
+        targets = scratch.array("targets", (len(block), self.n_factors), np.float64)
         np.subtract(block.y, self.target_shift, out=targets[:, :-1])
         targets[:, :-1] /= self.target_unit
         targets[:, -1] = 1.0
@@ -250,16 +226,21 @@ class Moments(Statistic):
                 f"{block.y.shape}; make moments with that many."
             )
 
-    def merge(self, other: Moments) -> Moments:
-        """Return the moments of both sets of rows.
+    def compatible(self, other: Moments) -> Moments:
+        """Return the other moments about this shift, or raise ParameterError.
 
-        Raises
-        ------
-        ParameterError
-            If the two have another precision, number of targets, or map.
+        They go together only if precision, number of targets and map are the same.
         """
-        return self._combined(other, 1)
+        if (self.precision, self.n_targets) != (other.precision, other.n_targets) or not (
+            self.feature_map.equals(other.feature_map)
+        ):
+            raise ParameterError(
+                "moments go together only when map, precision and targets are the same; compute "
+                "both with the same options and seed, and the standardisation of the first."
+            )
+        return other.about(self.feature_shift, self.target_shift, self.target_unit)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def without(self, other: Moments) -> Moments:
         """Return the moments of the rows that are not among those of `other`.
 
@@ -273,29 +254,12 @@ class Moments(Statistic):
                 f"moments of {other.n_rows:,} rows cannot be taken from those of {self.n_rows:,}; "
                 f"take away rows that are in."
             )
-        return self._combined(other, -1)
-
-    @np.errstate(over="ignore", invalid="ignore")
-    def _combined(self, other: Moments, sign: int) -> Moments:
-        if (self.precision, self.n_targets) != (other.precision, other.n_targets) or not (
-            self.feature_map.equals(other.feature_map)
-        ):
-            raise ParameterError(
-                "moments go together only when map, precision and targets are the same; compute "
-                "both with the same options and seed, and the standardisation of the first."
-            )
-        other = other.about(self.feature_shift, self.target_shift, self.target_unit)
-        both = self.zero()
-        if self.gram is not None and other.gram is not None:
-            both.gram = self.gram + other.gram if sign > 0 else self.gram - other.gram
-        elif self.gram is not None or other.gram is not None:
-            both.gram = deepcopy(self.gram or other.gram)
-        both.cross = self.cross + sign * other.cross
-        both.target = self.target + sign * other.target
-        both.target_sum = self.target_sum + sign * other.target_sum
-        both.weight = self.weight + sign * other.weight
-        both.n_rows = self.n_rows + sign * other.n_rows
-        return both
+        other, left = self.compatible(other), self.zero()
+        if self.gram is not None:
+            left.gram = deepcopy(self.gram) if other.gram is None else self.gram - other.gram
+        for name in ("cross", "target", "target_sum", "weight", "n_rows"):
+            setattr(left, name, getattr(self, name) - getattr(other, name))
+        return left
 
     def about(self, feature_shift: Floats, target_shift: Floats, target_unit: Floats) -> Moments:
         """Return the same moments, summed about another shift and in other units of the targets."""
@@ -305,13 +269,12 @@ class Moments(Statistic):
             and np.array_equal(self.target_unit, target_unit)
         ):
             return self
-        moved = Moments(
-            self.feature_map,
-            self.n_targets,
-            precision=self.precision,
+        moved = replace(
+            self,
             feature_shift=feature_shift,
             target_shift=target_shift,
             target_unit=target_unit,
+            first_row=0,
         )
         # Features become f - d and targets a t + b.
         N, sums, d = self.weight, self.cross[:, -1], feature_shift - self.feature_shift
@@ -336,8 +299,7 @@ class Moments(Statistic):
         shift, cross = (each.copy() for each in (self.feature_shift, self.cross))
         for values in (shift, cross):
             turn_pairs(values, *ahead)
-        turned = copy(self)
-        turned.feature_map, turned.feature_shift, turned.cross = feature_map, shift, cross
+        turned = self._of_features(feature_map, shift, cross)
         if self.gram is not None:
             turned.gram = self.gram.astype(np.float64)
             turned.gram.turn_pairs(*ahead)
@@ -346,62 +308,44 @@ class Moments(Statistic):
     def leading(self, n_components: int) -> Moments:
         """Return the moments of the map of the first D' features, from the leading block.
 
-        Raises
-        ------
-        ParameterError
-            If the map has no such part.
+        Raises ParameterError if the map has no such part.
         """
         if n_components == self.feature_map.n_components:
             return self
-        part = Moments(
+        part = self._of_features(
             self.feature_map.first(n_components),
-            self.n_targets,
-            precision=self.precision,
-            feature_shift=self.feature_shift[:n_components],
-            target_shift=self.target_shift,
-            target_unit=self.target_unit,
+            self.feature_shift[:n_components],
+            self.cross[:n_components],
         )
         part.gram = None if self.gram is None else self.gram.leading(n_components)
-        part.cross = self.cross[:n_components]
-        part.target, part.target_sum = self.target, self.target_sum
-        part.weight, part.n_rows = self.weight, self.n_rows
         return part
 
     def solvable(self, n_components: int | None = None) -> Moments:
         """Return the moments of the map whose features are solved for, or of its first D'.
 
         That is `leading`, but for a map whose sums are to be turned: there they become
-        R^T G R and R^T C, in double.
-
-        Raises
-        ------
-        ParameterError
-            If the map has no such part.
+        R^T G R and R^T C, in double.  Raises ParameterError if the map has no such part.
         """
         feature_map, turning = self.feature_map.solved(n_components)
         if turning is None:
             return self.leading(feature_map.n_components)
-        turned = Moments(
-            feature_map,
-            self.n_targets,
-            precision=self.precision,
-            feature_shift=turning.T @ self.feature_shift,
-            target_shift=self.target_shift,
-            target_unit=self.target_unit,
+        turned = self._of_features(
+            feature_map, turning.T @ self.feature_shift, turning.T @ self.cross
         )
         turned.gram = None if self.gram is None else self.gram.turned(turning)
-        turned.cross = turning.T @ self.cross
-        turned.target, turned.target_sum = self.target, self.target_sum
-        turned.weight, turned.n_rows = self.weight, self.n_rows
         return turned
+
+    def _of_features(self, feature_map: FeatureMap, shift: Floats, cross: Floats) -> Moments:
+        """Return these moments with another map, shift and cross; the Gram matrix is the same."""
+        other = copy(self)
+        other.feature_map, other.feature_shift, other.cross = feature_map, shift, cross
+        other.first_row = 0
+        return other
 
     def centred(self, *, intercept: bool = True) -> CentredMoments:
         """Return the moments about the means, or about zero where there is no intercept.
 
-        Raises
-        ------
-        ParameterError
-            If no row of positive weight was added.
+        Raises ParameterError if no row of positive weight was added.
         """
         if self.gram is None or not self.weight > 0:
             raise ParameterError("moments of no rows cannot be centred; add rows first.")

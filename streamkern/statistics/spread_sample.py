@@ -1,13 +1,13 @@
-"""A uniform sample of rows, spread over the whole source, whatever the cuts and their order."""
+"""Bottom-k sampling: a uniform sample of rows, whatever the cuts and their order."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.statistics.base import Statistic
+from streamkern.statistics.base import Statistic, joint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,50 +17,32 @@ if TYPE_CHECKING:
 
 
 class RowSample(Statistic):
-    """The k rows whose places have the smallest hashes: bottom-k sampling.
+    """The k rows whose places have the smallest hashes, in the order of these.
 
-    Parameters
-    ----------
-    n_rows : int
-        k; all rows where there are fewer.
-    random_state : int
-        Seed of the hash.
-
-    Attributes
-    ----------
-    places : ndarray of shape (k,), int64
-        Where in the source the rows are, in the order of their hashes.
-    X : ndarray of shape (k, p)
-    y : ndarray of shape (k, q)
-    weights : ndarray of shape (k,)
-        What the rows count; they are drawn as if all counted the same.
+    All rows count the same in the draw, whatever their weights.
 
     References
     ----------
     Cohen and Kaplan (2007), "Summarizing data using bottom-k sketches".
     """
 
-    stays_behind = ("n_rows", "random_state")
+    n_rows: int
+    random_state: int = 0
+    hashes: Array = joint(0, dtype=np.uint64)
+    places: Array = joint(0, dtype=np.int64)
+    X: Array = joint(0, 0)
+    y: Array = joint(0, 0)
+    weights: Floats = joint(0)
 
-    def __init__(self, n_rows: int, random_state: int = 0) -> None:
-        if n_rows < 1:
-            raise ParameterError(f"a sample has at least 1 row, not {n_rows}; ask for some.")
-        self.n_rows = n_rows
-        self.random_state = random_state
-        self.hashes = np.empty(0, dtype=np.uint64)
-        self.places = np.empty(0, dtype=np.int64)
-        self.X: Array = np.empty((0, 0))
-        self.y: Array = np.empty((0, 0))
-        self.weights = np.empty(0)
+    def __post_init__(self) -> None:
+        if self.n_rows < 1:
+            raise ParameterError(f"a sample has at least 1 row, not {self.n_rows}; ask for some.")
+        super().__post_init__()
 
     @property
     def counts(self) -> Floats | None:
         """The weights, (k,), None where all rows count once."""
         return None if (self.weights == 1.0).all() else self.weights
-
-    def zero(self) -> RowSample:
-        """Return the sample of no rows."""
-        return RowSample(self.n_rows, self.random_state)
 
     def update(self, blocks: Iterable[Block]) -> None:
         """Consider rows."""
@@ -74,34 +56,32 @@ class RowSample(Statistic):
             if len(chosen) > self.n_rows:
                 chosen = chosen[np.argpartition(hashes[chosen], self.n_rows)[: self.n_rows]]
             if len(chosen):
-                weights = np.ones(len(chosen))
-                if block.weights is not None:
-                    weights = block.weights[chosen]
-                rows = block.X[chosen], block.y[chosen], weights
-                self.keep(hashes[chosen], places[chosen], *rows)
+                weights = np.ones(len(chosen)) if block.weights is None else block.weights[chosen]
+                rows = places[chosen], block.X[chosen], block.y[chosen], weights
+                vars(self).update(self._smallest(hashes[chosen], *rows))
 
-    def keep(self, hashes: Array, places: Array, X: Array, y: Array, weights: Array) -> None:
-        """Add rows with their hashes, and keep the k with the smallest."""
+    def _smallest(self, *rows: Array) -> dict[str, Any]:
+        """Return the rows with the smallest hashes of those here and others."""
+        names = "hashes", "places", "X", "y", "weights"
         if len(self.hashes):
-            hashes = np.concatenate([self.hashes, hashes])
-            places = np.concatenate([self.places, places])
-            X, y = np.concatenate([self.X, X]), np.concatenate([self.y, y])
-            weights = np.concatenate([self.weights, weights])
-        order = np.argsort(hashes, kind="stable")[: self.n_rows]
-        self.hashes, self.places, self.X, self.y = hashes[order], places[order], X[order], y[order]
-        self.weights = weights[order]
+            mine = (getattr(self, name) for name in names)
+            rows = tuple(np.concatenate(pair) for pair in zip(mine, rows, strict=True))
+        order = np.argsort(rows[0], kind="stable")[: self.n_rows]
+        return {name: values[order] for name, values in zip(names, rows, strict=True)}
 
-    def merge(self, other: RowSample) -> RowSample:
-        """Return the sample of both sets of rows."""
+    def compatible(self, other: RowSample) -> RowSample:
+        """Raise ParameterError unless both have the same size and seed."""
         if (self.n_rows, self.random_state) != (other.n_rows, other.random_state):
             raise ParameterError(
                 "samples merge only when their size and seed are the same; draw both alike."
             )
-        both = self.zero()
-        for part in (self, other):
-            if len(part.hashes):
-                both.keep(part.hashes, part.places, part.X, part.y, part.weights)
-        return both
+        return other
+
+    def merged_jointly(self, other: RowSample) -> dict[str, Any]:
+        """Return the sample of both sets of rows."""
+        if not len(other.hashes):
+            return dict(self.detached())
+        return self._smallest(other.hashes, other.places, other.X, other.y, other.weights)
 
 
 def hashed(places: Array, seed: int) -> Array:

@@ -8,6 +8,7 @@ import pytest
 from streamkern.features import Identity
 from streamkern.predict.boosting_rounds import RoundErrors, StagedErrors
 from streamkern.predict.ensemble import Ensemble, Step
+from streamkern.predict.evaluation import Evaluation
 from streamkern.predict.predictor import Predictor
 from streamkern.sources import Block
 
@@ -60,7 +61,7 @@ def test_errors_after_every_round_are_those_of_a_loop(algorithm):
 def test_a_new_round_is_judged_on_the_weights_of_the_ones_before():
     (block, codes), whole = rows(), ensemble()
     new = predictor(3)
-    found = parts(RoundErrors(whole, new, 0.5), block)
+    found = parts(Evaluation(new, RoundErrors(whole, 0.5)), block).measures[0]
     weights = after = wrong = 0.0
     for x, code, weight in zip(block.X, codes, block.weights, strict=True):
         mine = weight * np.exp(-whole.votes(x[None])[0, code]) / 0.9**2
@@ -74,9 +75,11 @@ def test_a_new_round_is_judged_on_the_weights_of_the_ones_before():
 def test_rows_far_out_that_weigh_nothing_change_nothing():
     block, _ = rows()
     far = Block(1e6 * block.X, block.y, 0, 0.0 * block.weights)
-    for statistic in (StagedErrors(ensemble()), RoundErrors(ensemble(), predictor(3), 0.5)):
+    for statistic in (
+        StagedErrors(ensemble()),
+        Evaluation(predictor(3), RoundErrors(ensemble(), 0.5)),
+    ):
         expected, found = statistic.zero(), statistic.zero()
         expected.update([block])
         found.update([block, far])
-        for name, value in expected.detached().items():
-            np.testing.assert_array_equal(found.detached()[name], value)
+        np.testing.assert_equal(found.detached(), expected.detached())

@@ -22,7 +22,7 @@ def rows(n=400, seed=0):
 
 def table(scores, is_class, weights):
     made = ScoreTable(np.zeros(1), np.ones(1))
-    made.add(scores[:, None], is_class[:, None], weights)
+    made.count(scores[:, None], is_class[:, None], weights)
     return made
 
 

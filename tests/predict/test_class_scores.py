@@ -11,7 +11,8 @@ from sklearn.metrics import roc_auc_score
 from tolerances import assert_close
 
 from streamkern.features import Identity
-from streamkern.predict.class_scores import HeldOutScores, ScoreTable
+from streamkern.predict.class_scores import ScoreTable
+from streamkern.predict.evaluation import Evaluation, FoldPredictors
 from streamkern.predict.predictor import Predictor
 from streamkern.sources import Block
 from streamkern.statistics import RowFolds
@@ -22,7 +23,7 @@ N, P, K = 60, 2, 3
 def table(scores, is_class, weights=None, centre=0.0, unit=1.0):
     q = scores.shape[1]
     made = ScoreTable(np.full(q, centre), np.full(q, unit))
-    made.add(scores, is_class, weights)
+    made.count(scores, is_class, weights)
     return made
 
 
@@ -80,24 +81,29 @@ def predictors():
     }
 
 
+def by_fold():
+    table = ScoreTable(np.zeros(2), np.ones(2))
+    return Evaluation(FoldPredictors(RowFolds(K, 5), predictors()), table)
+
+
 @naive.quick
 @given(cuts=naive.cuts(N), chance=st.randoms(use_true_random=False), weighted=st.booleans())
 def test_rows_are_scored_without_their_fold_whatever_the_cuts(cuts, chance, weighted):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((N, P)), np.sign(rng.standard_normal((N, 2)))
     weights = rng.random(N) if weighted else None
-    empty = HeldOutScores(RowFolds(K, 5), predictors(), np.zeros(2), np.ones(2))
+    empty = by_fold()
     found = naive.merged(empty, naive.blocks(X, y, cuts, weights), chance)
     folds, made = [naive.fold_of_row(i, K, 5) for i in range(N)], predictors()
     scores = np.array([x @ made[k].coef + k for x, k in zip(X, folds, strict=True)])
     expected = table(scores, y > 0, weights)
-    assert_close(found.table.weights, expected.weights)
-    assert_close(found.table.sums, expected.sums)
+    assert_close(found.measures[0].weights, expected.weights)
+    assert_close(found.measures[0].sums, expected.sums)
 
 
 def test_rows_that_are_not_finite_do_not_count():
     X, y = np.ones((3, P)), np.array([[1.0, -1.0], [np.nan, np.nan], [1.0, 1.0]])
     X[2, 0] = np.inf
-    empty = HeldOutScores(RowFolds(K, 5), predictors(), np.zeros(2), np.ones(2))
+    empty = by_fold()
     empty.update([Block(X, y, 0)])
-    assert empty.table.weights.sum(axis=(1, 2)).tolist() == [1.0, 1.0]
+    assert empty.measures[0].weights.sum(axis=(1, 2)).tolist() == [1.0, 1.0]

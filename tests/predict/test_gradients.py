@@ -94,30 +94,6 @@ def test_single_precision_is_close_to_double(linear):
     assert_close(single.mean, double.mean, dtype=np.float32, steps=20, size=double.mean.max())
 
 
-def test_merging_adds_rows_and_leaves_the_parts_as_they_are():
-    empty = GradientOuterProduct(predictor())
-    first, second = accumulated(empty.zero(), rows()[:9]), accumulated(empty.zero(), rows()[9:])
-    before = first.sums.copy()
-    merged, other = first.merge(second), second.merge(first)
-    assert_close(merged.mean, accumulated(empty.zero(), rows()).mean)
-    assert np.array_equal(merged.sums, other.sums)
-    assert np.array_equal(first.sums, before)
-    assert merged.n_rows == N
-
-
-def test_sums_travel_without_the_predictor():
-    found = accumulated(GradientOuterProduct(predictor()), rows())
-    sums = found.detached()
-    assert set(sums) == {"n_rows", "weight", "sums"}
-    back = GradientOuterProduct(found.predictor).attached(sums)
-    assert np.array_equal(back.mean, found.mean)
-
-
-def test_the_zero_has_no_rows():
-    zero = accumulated(GradientOuterProduct(predictor()), rows()).zero()
-    assert (zero.n_rows, zero.weight, zero.sums.any()) == (0, 0.0, False)
-
-
 def test_the_work_grows_with_targets():
     one, three = GradientOuterProduct(predictor(q=1)), GradientOuterProduct(predictor(q=3))
     assert three.work.flops_per_row == 3 * one.work.flops_per_row > 0

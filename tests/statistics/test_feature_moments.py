@@ -99,13 +99,6 @@ def test_any_cuts_and_merges_give_the_same_moments(feature_map, precision, cuts,
 
 
 @every_map
-def test_blocks_of_one_row_give_the_moments_of_the_formulas(feature_map):
-    X, y, s = rows(3)
-    zero = Moments(feature_map, 3, precision="double", **shifts(feature_map, 3))
-    assert_centres(naive.accumulated(zero, naive.blocks(X, y, range(1, N), s)), X, y, s)
-
-
-@every_map
 @naive.quick
 @given(repeats=st.lists(st.integers(0, 4), min_size=N, max_size=N).filter(any))
 def test_a_weight_is_a_row_that_occurs_so_often(feature_map, repeats):
@@ -215,27 +208,6 @@ def test_a_map_of_more_than_one_panel_gives_the_moments_of_the_products():
         assert_close(gram, gram.T, steps=4)
 
 
-@every_map
-def test_centring_leaves_the_moments_as_they_are(feature_map):
-    X, y, s = rows()
-    moments = naive.accumulated(Moments(feature_map), naive.blocks(X, y, [], s))
-    first = moments.centred()
-    moments.centred(intercept=False)
-    again = moments.centred()
-    for field in FIELDS:
-        assert np.array_equal(naive.array_of(first, field), naive.array_of(again, field))
-
-
-def test_a_merged_statistic_goes_on_without_its_operands():
-    X, y, _ = rows()
-    left = naive.accumulated(Moments(MAPS["paired"]()), naive.blocks(X, y))
-    before = copy.deepcopy(left).centred()
-    for both in (left.merge(left.zero()), left.zero().merge(left)):
-        both.update(naive.blocks(X, y))
-    for field in FIELDS:
-        assert np.array_equal(naive.array_of(left.centred(), field), naive.array_of(before, field))
-
-
 OTHERS = {
     "seed": Moments(RandomFourierFeatures(Gaussian(1.5), 6, random_state=1).draw(P)),
     "length scale": Moments(RandomFourierFeatures(Gaussian(2.5), 6).draw(P)),
@@ -271,24 +243,6 @@ def other_shifts(feature_map, q: int) -> dict[str, np.ndarray]:
         "target_shift": np.linspace(-3.0, 4.0, q),
         "target_unit": np.linspace(2.0, 0.25, q),
     }
-
-
-@every_map
-@every_precision
-@pytest.mark.parametrize(
-    "changed",
-    [["feature_shift"], ["target_shift"], ["target_unit"], list(shifts(standardized(), 1))],
-)
-def test_moments_with_different_shifts_merge_to_those_of_all_rows(feature_map, precision, changed):
-    X, y, s = rows(2)
-    mine = shifts(feature_map, 2)
-    theirs = mine | {name: other_shifts(feature_map, 2)[name] for name in changed}
-    left, right = (
-        naive.accumulated(Moments(feature_map, 2, precision=precision, **options), [block])
-        for options, block in zip((mine, theirs), naive.blocks(X, y, [13], s), strict=True)
-    )
-    assert_centres(left.merge(right), X, y, s)
-    assert_centres(right.merge(left), X, y, s)
 
 
 @every_map
@@ -346,21 +300,6 @@ def test_moments_about_another_shift_say_the_same(feature_map, precision):
         assert np.array_equal(
             naive.array_of(moments.centred(), field), naive.array_of(before, field)
         )
-
-
-def test_moments_about_another_shift_are_those_that_are_summed_about_it():
-    X, y, s = rows(2)
-    phi = MAPS["phase"]()
-    here, there = (
-        naive.accumulated(
-            Moments(phi, 2, precision="double", **options), naive.blocks(X, y, [9], s)
-        )
-        for options in (shifts(phi, 2), other_shifts(phi, 2))
-    )
-    moved = here.about(**other_shifts(phi, 2))
-    for name in ("cross", "target", "target_sum", "weight", "n_rows"):
-        assert_close(getattr(moved, name), getattr(there, name), size=100.0 * N)
-    assert_close(moved.gram.dense(), there.gram.dense(), size=100.0 * N)
 
 
 def test_moments_of_no_rows_can_be_moved():
@@ -503,14 +442,6 @@ def test_all_leading_moments_are_the_moments_and_those_of_no_rows_have_none():
 def test_a_map_without_such_a_part_has_no_leading_moments(feature_map, D, match):
     with pytest.raises(ParameterError, match=match):
         Moments(feature_map).leading(D)
-
-
-def test_moments_of_equal_maps_drawn_twice_merge():
-    X, y, _ = rows()
-    left, right = (
-        naive.accumulated(Moments(standardized()), [block]) for block in naive.blocks(X, y, [9])
-    )
-    assert left.merge(right).n_rows == N
 
 
 @pytest.mark.parametrize("precision", ["float32", "half", None])

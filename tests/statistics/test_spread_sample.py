@@ -37,13 +37,6 @@ def test_any_cuts_and_merges_hold_the_rows_of_the_smallest_hashes(k, cuts, seed,
     assert_holds(naive.merged(RowSample(k, seed), cut, chance), expected, X, y)
 
 
-@pytest.mark.parametrize("k", [1, 7, 59, 60, 100])
-def test_blocks_of_one_row_hold_the_rows_of_the_smallest_hashes(k):
-    X, y = rows()
-    sample = naive.accumulated(RowSample(k, 3), naive.blocks(X, y, range(1, N)))
-    assert_holds(sample, naive.smallest_hashes(range(N), k, 3), X, y)
-
-
 @pytest.mark.parametrize("k", [1, 2, 7, 59])
 @pytest.mark.parametrize("way", [1, -1], ids=["ascending", "descending"])
 def test_rows_may_come_in_the_order_of_their_hashes(k, way):
@@ -90,28 +83,6 @@ def test_neighbours_are_sampled_together_no_more_often_than_others():
         together += int((np.diff(places) == 1).sum())
     expected = seeds * (n - 1) * k * (k - 1) / (n * (n - 1))
     assert abs(together - expected) < 4 * np.sqrt(expected)
-
-
-def test_the_sample_is_spread_evenly_over_many_rows():
-    X, y = rows(50_000)
-    sample = naive.accumulated(RowSample(2000), naive.blocks(X, y, [10_000, 30_001]))
-    assert len(set(sample.places.tolist())) == 2000
-    assert stats.kstest(sample.places, stats.uniform(0, 50_000).cdf).pvalue > 1e-3
-    first, second = sample.places[:1000], sample.places[1000:]
-    assert stats.ks_2samp(first, second).pvalue > 1e-3
-
-
-def test_another_seed_draws_another_sample():
-    X, y = rows(1000)
-    one, two = (
-        naive.accumulated(RowSample(20, seed), naive.blocks(X, y)).places for seed in (0, 1)
-    )
-    assert len(np.intersect1d(one, two)) < 5
-
-
-def test_a_sample_of_no_rows_is_empty():
-    sample = naive.accumulated(RowSample(5), naive.blocks(*rows(0)))
-    assert len(sample.places) == len(sample.X) == len(sample.y) == 0
 
 
 def test_the_sample_keeps_the_type_of_the_rows():

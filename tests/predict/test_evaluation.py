@@ -11,7 +11,9 @@ from tolerances import assert_close
 
 from streamkern.errors import DataError
 from streamkern.features import Identity
-from streamkern.predict.held_out_pairs import HeldOutPairs, PairBins
+from streamkern.predict.evaluation import Evaluation, FoldPredictors
+from streamkern.predict.pair_counts import PairBins, PairCounts
+from streamkern.predict.prediction_errors import PredictionErrors
 from streamkern.predict.predictor import Predictor
 from streamkern.sources import Block
 from streamkern.statistics import RowFolds, block_folds
@@ -38,7 +40,8 @@ def bins(q=2):
 
 
 def statistic(q=2, rule=None):
-    return HeldOutPairs(RowFolds(K, 5) if rule is None else rule, predictors(q), bins(q))
+    by_fold = FoldPredictors(RowFolds(K, 5) if rule is None else rule, predictors(q))
+    return Evaluation(by_fold, PredictionErrors(q), PairCounts(bins(q)))
 
 
 def predicted_by_hand(X, q=2):
@@ -70,16 +73,17 @@ def test_any_cuts_and_merges_give_the_counts_of_plain_loops(q, cuts, chance):
     residuals = counts_by_hand(predicted, y, edges.values, edges.residuals, lambda f, t: t - f)
     zero = statistic(q)
     for found in (naive.accumulated(zero, cut), naive.merged(zero, cut, chance)):
-        assert np.array_equal(found.pairs, pairs)
-        assert np.array_equal(found.residuals, residuals)
-        assert found.n_rows == N
-        assert_close(found.weight, s.sum())
-        assert_close(found.squared, (s[:, None] * (y - predicted) ** 2).sum(axis=0))
+        errors, counts = found.measures
+        assert np.array_equal(counts.pairs, pairs)
+        assert np.array_equal(counts.residuals, residuals)
+        assert errors.n_rows == N
+        assert_close(errors.weight, s.sum())
+        assert_close(errors.squared, (s[:, None] * (y - predicted) ** 2).sum(axis=0))
 
 
 def test_counts_add_up_to_the_rows_wherever_they_lie():
     X, y, _ = rows()
-    found = naive.accumulated(statistic(), naive.blocks(X, 1e6 * y, [20]))
+    _, found = naive.accumulated(statistic(), naive.blocks(X, 1e6 * y, [20])).measures
     assert found.pairs.sum(axis=(1, 2)).tolist() == [N, N]
     assert found.residuals.sum(axis=(1, 2)).tolist() == [N, N]
     # All but what is hit by chance lies beyond the edges.
@@ -87,27 +91,10 @@ def test_counts_add_up_to_the_rows_wherever_they_lie():
     assert found.residuals[:, :, [0, -1]].sum() == 2 * N
 
 
-def test_only_the_first_targets_are_counted_and_all_have_errors():
-    X, y, _ = rows()
-    first = HeldOutPairs(RowFolds(K, 5), predictors(), bins(1))
-    found = naive.accumulated(first, naive.blocks(X, y))
-    assert found.pairs.shape[0] == 1
-    assert found.squared.shape == (2,)
-
-
 def test_a_target_that_is_constant_has_bins_too():
     edges = PairBins.about(np.array([3.0]), np.zeros(1), np.zeros(1))
     pairs, _ = edges.counted(np.full((5, 1), 3.0), np.full((5, 1), 3.0))
     assert pairs.sum() == pairs[0, 1:-1, 1:-1].sum() == 5
-
-
-def test_what_travels_does_not_hold_the_predictors():
-    found = statistic()
-    X, y, _ = rows()
-    found.update(naive.blocks(X, y))
-    assert set(found.detached()) == {"n_rows", "weight", "squared", "pairs", "residuals"}
-    again = statistic().attached(found.detached())
-    assert np.array_equal(again.pairs, found.pairs)
 
 
 def test_rows_that_were_left_out_keep_their_folds():
@@ -117,12 +104,12 @@ def test_rows_that_were_left_out_keep_their_folds():
     found = statistic()
     found.update([block])
     expected = bins().counted(predicted_by_hand(X)[kept], y[kept])
-    assert np.array_equal(found.pairs, expected[0])
+    assert np.array_equal(found.measures[1].pairs, expected[0])
 
 
 def test_a_row_of_a_fold_without_rows_is_refused():
     X, y, _ = rows()
     found = statistic(rule=block_folds(N, K))
-    del found.predictors[1]
+    del found.predictor.predictors[1]
     with pytest.raises(DataError, match="row 20 is in fold 2, which had no rows"):
         found.update(naive.blocks(X, y))
