@@ -15,16 +15,8 @@ _LARGE = 1e4
 
 
 def log_bessel_k(order: float, x: Floats) -> Floats:
-    """Return log K_v(x) for x > 0, where K itself may be beyond the range of numbers.
+    """Return log K_v(x) for x > 0 and |v| up to about 100, beyond the range of K itself.
 
-    Parameters
-    ----------
-    order : float
-        v, up to about 100 in size.
-    x : ndarray
-
-    References
-    ----------
     NIST Digital Library of Mathematical Functions, 10.31.1 and 10.40.2.
     """
     from scipy.special import kve  # noqa: PLC0415  imported where it is needed

@@ -20,7 +20,7 @@ from streamkern.kernels import (
     parsed_kernel,
     separated,
 )
-from streamkern.kernels.combined import Product, Sum
+from streamkern.kernels import Product, Sum
 
 
 @pytest.mark.parametrize(
