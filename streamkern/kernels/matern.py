@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -46,7 +46,7 @@ class Matern(RadialKernel):
 
     nu: float = 1.5
     family = "matern"
-    spellings = {"matern12": {"nu": 0.5}, "matern32": {"nu": 1.5}, "matern52": {"nu": 2.5}}  # noqa: RUF012  not changed
+    spellings: ClassVar = {f"matern{2 * nu:.0f}2": {"nu": nu} for nu in (0.5, 1.5, 2.5)}
 
     def __post_init__(self) -> None:
         super().__post_init__()
