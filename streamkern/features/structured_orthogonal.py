@@ -57,7 +57,7 @@ class StructuredFourierFeatures(SpectralFeatures):
     families: ClassVar = {
         "sorf": ("orthogonal frequencies by fast transforms, for hundreds of inputs", {})
     }
-    kernels = RadialKernel  # type: ignore[type-abstract]
+    kernels = RadialKernel
     projected_by = HadamardProjection
 
     def __init__(

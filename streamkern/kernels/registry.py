@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from streamkern.errors import ParameterError
+from streamkern.errors import ModelFileError, ParameterError
 from streamkern.errors.formatting import unknown
 from streamkern.kernels.base import DECLARED, Kernel, ShiftInvariantKernel
 from streamkern.kernels.input_subset import OnColumns
@@ -67,7 +67,7 @@ def restored_kernel(name: str, parameters: Mapping[str, Any]) -> Kernel:
     """Return the kernel that a name and JSON parameters were taken from."""
     try:
         kernel = _restored(name, parameters)
-    except ParameterError:
+    except (ModelFileError, ParameterError):
         raise
     except (
         ArithmeticError,
@@ -101,7 +101,7 @@ def _restored(name: str, parameters: Mapping[str, Any]) -> Kernel:
         return OnColumns(kernel, tuple(parameters["columns"]))
     family = name.partition("(")[0]
     if family not in KERNELS:
-        raise ParameterError(
+        raise ModelFileError(
             f"the kernel {family!r} of the file is not declared here; import the module that "
             f"declares it, and load the file again."
         )
