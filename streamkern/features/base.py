@@ -11,14 +11,14 @@ import numpy as np
 from streamkern.errors import DataError, ModelFileError, ParameterError
 from streamkern.features.families import FAMILIES, Family
 from streamkern.kernels.base import declare
-from streamkern.runtime.scratch import Scratch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import ArrayLike
 
     from streamkern._typing import Array, Floats
+    from streamkern.runtime.scratch import Scratch
 
 # Features are made for a few rows at a time, so that they are still in cache for the cosines.
 _CACHED_VALUES = 1 << 18
@@ -127,16 +127,10 @@ class FeatureMap(ABC):
         ----------
         X : ndarray of shape (n, p), any real dtype
         out : ndarray of shape (n, D), float32 or float64
-            Receives the features; its dtype is the precision they are computed in.
+            Its dtype is the precision that features are computed in.
         shift : ndarray of shape (D,), same dtype as `out`, or 0
-            Subtracted from every row.
         scratch : Scratch, optional
             Memory to work in, lent until the last slice is asked for.
-
-        Yields
-        ------
-        slice
-            Rows of `out` that are complete, and few enough to be in cache still.
         """
 
     def first(self, n_components: int) -> FeatureMap:
@@ -271,48 +265,6 @@ class FeatureMap(ABC):
                 f"rows must have {self.n_features} columns, as the model was fitted on, but X has "
                 f"shape {tuple(shape)}; pass the same inputs."
             )
-
-
-class WrittenFeatures(FeatureMap):
-    """Features that are written a few rows at a time."""
-
-    @property
-    def width(self) -> int:
-        """Numbers a row that are to stay in cache."""
-        return self.n_components
-
-    @abstractmethod
-    def prepared(self, dtype: np.dtype[Any], scratch: Scratch) -> Callable[[Array, Array], None]:
-        """Return a function that writes phi(X) / scale of a few rows into its second argument.
-
-        `dtype` is that of the features; `scratch` is memory to work in while the function is used.
-        """
-
-    def evaluated(
-        self, X: Array, out: Array, shift: Array | float = 0.0, scratch: Scratch | None = None
-    ) -> Iterator[slice]:
-        """Write the features, less `shift`, into `out`; see `FeatureMap`."""
-        write, shifted = self.prepared(out.dtype, scratch or Scratch()), np.any(shift)
-        for rows in cached_slices(len(out), self.width):
-            features = out[rows]
-            write(X[rows], features)
-            if shifted:
-                features -= shift
-            yield rows
-
-
-class ChosenFeatures(WrittenFeatures):
-    """Features that were chosen, so that nothing is drawn."""
-
-    no_part = (
-        "features that were chosen have no part of {} that stands for the kernel; choose fewer "
-        "from the whole map."
-    )
-
-    def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  nothing is drawn
-        """Check the number of inputs; nothing is random."""
-        self.check((0, n_features))
-        return self
 
 
 def restored_inner(parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> FeatureMap:

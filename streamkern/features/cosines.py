@@ -7,9 +7,10 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, Self
 
 from streamkern.errors import ParameterError
-from streamkern.features.base import ChosenFeatures, WrittenFeatures, cached_slices
+from streamkern.features.base import cached_slices
 from streamkern.features.projection import Frequencies
 from streamkern.features.trigonometry import cosines
+from streamkern.features.written import ChosenFeatures, WrittenFeatures
 from streamkern.runtime.scratch import Scratch
 
 if TYPE_CHECKING:

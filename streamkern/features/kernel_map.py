@@ -7,7 +7,8 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from streamkern.errors import ParameterError
-from streamkern.features.base import WrittenFeatures, checked_n_components, checked_seed
+from streamkern.features.base import checked_n_components, checked_seed
+from streamkern.features.written import WrittenFeatures
 from streamkern.kernels import Gaussian, Kernel, kernel_from
 
 if TYPE_CHECKING:
@@ -20,13 +21,9 @@ class KernelMap(WrittenFeatures):
     """Features that are drawn for a kernel.
 
     Arguments of the constructor are attributes of the same names, which files hold.
-
-    Attributes
-    ----------
-    usual_kernel : Kernel
-        That of the transformer that is not given another one.
     """
 
+    # That of the transformer that is not given another one.
     usual_kernel: ClassVar[Kernel] = Gaussian("median")
 
     def __init__(self, kernel: Kernel, n_components: int, random_state: int = 0) -> None:

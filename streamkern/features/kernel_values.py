@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.features.base import ChosenFeatures, cached_slices
+from streamkern.features.base import cached_slices
+from streamkern.features.written import ChosenFeatures
 from streamkern.kernels import Kernel, Laplacian, RadialKernel, kernel_from
 from streamkern.kernels.scaled import distances
 from streamkern.runtime.scratch import Scratch

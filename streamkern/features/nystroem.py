@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.features.base import ChosenFeatures
 from streamkern.features.dynamic_range import leading, reflections
 from streamkern.features.kernel_map import KernelMap
 from streamkern.features.kernel_values import Projected, Similarities, combined, has_slopes
 from streamkern.features.landmarks import checked_choice, diagonal, landmarks
 from streamkern.features.random_streams import stream
+from streamkern.features.written import ChosenFeatures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

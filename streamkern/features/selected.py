@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from streamkern.features.base import ChosenFeatures, inner_arrays, restored_inner
+from streamkern.features.base import inner_arrays, restored_inner
+from streamkern.features.written import ChosenFeatures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

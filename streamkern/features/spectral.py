@@ -32,14 +32,9 @@ class SpectralFeatures(KernelMap, ProjectedFeatures):
 
     A new choice of frequencies is one class with a constructor and `draw`.
 
-    Attributes
-    ----------
-    kernel : ShiftInvariantKernel
-    paired : bool
-        Pairs (b = 2, L = D / 2) or the phase form (b = 1, L = D).  Of an odd D the last frequency
-        has a cosine alone, with its phase, so that it is of half the kernel in expectation too.
-    amplitudes : ndarray of shape (L,) or None
-        What the waves of a frequency are multiplied by, where that differs between frequencies.
+    Features are pairs (b = 2, L = D / 2) or have phases (b = 1, L = D).  Of an odd D the last
+    frequency has a cosine alone, with its phase, so that it is of half the kernel in expectation
+    too.  Where amplitudes (L,) are given, waves of a frequency are multiplied by them.
     """
 
     nesting = 2

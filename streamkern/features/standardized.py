@@ -1,4 +1,4 @@
-"""A map applied to standardised inputs, which is what a fitted model holds."""
+"""Standardised inputs, and a map of them, which is what a fitted model holds."""
 
 from __future__ import annotations
 
@@ -28,23 +28,13 @@ class Standardizer:
 
     z = A (x - mean) / deviation, where A makes the distance of a metric M = A^T A out of the plain
     one; without A it is the identity.
-
-    Parameters
-    ----------
-    columns : ndarray of shape (p',), int
-        The inputs that are kept; constant ones are left out.
-    mean, deviation : ndarray of shape (p',), float64
-    n_features : int
-        p, before columns are left out.
-    linear : ndarray of shape (r, p') or (p',), float64, optional
-        A, or its diagonal.
     """
 
-    columns: Array
+    columns: Array  # (p',) that are kept; constant ones are left out
     mean: Floats
     deviation: Floats
-    n_features: int
-    linear: Floats | None = None
+    n_features: int  # p, before columns are left out
+    linear: Floats | None = None  # A (r, p'), or its diagonal (p',)
 
     @property
     def n_outputs(self) -> int:

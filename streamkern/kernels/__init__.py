@@ -11,10 +11,8 @@ from streamkern.kernels.base import Kernel, LengthScale, ShiftInvariantKernel, l
 from streamkern.kernels.scaled import DistanceKernel, ScaledKernel
 from streamkern.kernels.radial import Gaussian, RadialKernel
 from streamkern.kernels.laplacian import Laplacian
-from streamkern.kernels.matern import Matern
-from streamkern.kernels.gamma_mixture import InverseMultiquadric, RationalQuadratic
-from streamkern.kernels.cauchy import Cauchy
-from streamkern.kernels.periodic import Periodic
+from streamkern.kernels.mixtures import InverseMultiquadric, Matern, RationalQuadratic
+from streamkern.kernels.separable import Cauchy, Periodic
 from streamkern.kernels.dot_product import Linear, Polynomial
 from streamkern.kernels.combined import Combined, simple_kernels
 from streamkern.kernels.input_subset import OnColumns

@@ -82,17 +82,7 @@ class Kernel(ABC):
 
     @abstractmethod
     def __call__(self, X: ArrayLike, Z: ArrayLike) -> Floats:
-        """Evaluate the kernel on every pair of rows.
-
-        Parameters
-        ----------
-        X : array_like of shape (n, p)
-        Z : array_like of shape (m, p)
-
-        Returns
-        -------
-        ndarray of shape (n, m), float64
-        """
+        """Evaluate the kernel on every pair of rows (n, p) and (m, p): (n, m), float64."""
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters as plain JSON values."""
@@ -107,13 +97,7 @@ class Kernel(ABC):
         return all_parameters(self) if deep else own_parameters(self)
 
     def with_params(self, **parameters: Any) -> Self:
-        """Return this kernel with other parameters, named as by `get_params`.
-
-        Raises
-        ------
-        ParameterError
-            If there is no parameter of that name, or it cannot have that value.
-        """
+        """Return this kernel with other parameters, named as by `get_params`."""
         return with_parameters(self, parameters)
 
     def __sklearn_clone__(self) -> Self:
@@ -187,14 +171,8 @@ class ShiftInvariantKernel(Kernel):
     ) -> Self:
         """Return this kernel with a number for every length scale 'median', that of some rows.
 
-        Parameters
-        ----------
-        rows : ndarray of shape (m, p)
-            Standardised, spread over the data.
-        columns : ndarray of int, optional
-            Which of the kernel's inputs the columns of `rows` are, if not all of them.
-        weights : ndarray of shape (m,), optional
-            How often each row counts; all count once by default.
+        Rows are standardised, spread over the data, and of those inputs of the kernel that are
+        named by `columns`; each counts as often as its weight says.
         """
 
     @abstractmethod
@@ -205,12 +183,7 @@ class ShiftInvariantKernel(Kernel):
     def restricted(self, columns: Array | Sequence[int]) -> ShiftInvariantKernel:
         """Return this kernel for rows of which only some columns are kept, in their order.
 
-        Those that are not kept are constant, and rows do not differ in them.
-
-        Raises
-        ------
-        ParameterError
-            If the kernel is one of other columns alone.
+        Rows do not differ in the others, which are constant; a kernel of these alone is refused.
         """
 
     @abstractmethod

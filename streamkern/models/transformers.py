@@ -87,7 +87,7 @@ class MapTransformer(LazyTransformer, BaseEstimator):  # type: ignore[misc]
 
         this = Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)
         __init__.__signature__ = signature(makes).replace(parameters=[this, *own])  # type: ignore[attr-defined]
-        cls.__init__ = __init__  # type: ignore[misc]
+        cls.__init__ = __init__  # type: ignore[method-assign]
         if usual:
             before, raises, after = cleandoc(makes.__doc__ or "").partition("\nRaises\n")
             before = re.sub("(?m)^(kernel : .*)$", _KERNEL, before).strip()

@@ -63,7 +63,9 @@ def _classes(kernel: Kernel) -> set[type]:
 
 def _imports(kernels: set[type], estimator: str) -> str:
     """Return statements that import kernels, from the modules of their own where they have some."""
-    own = {(k.__module__, k.__name__) for k in kernels if not k.__module__.startswith("streamkern.")}
+    own = {
+        (k.__module__, k.__name__) for k in kernels if not k.__module__.startswith("streamkern.")
+    }
     names = sorted(k.__name__ for k in kernels if (k.__module__, k.__name__) not in own)
     each = [("streamkern", ", ".join([*names, estimator])), *sorted(own)]
     return "".join(f"from {module} import {names}\n" for module, names in each)
