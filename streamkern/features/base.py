@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from streamkern.errors import DataError, ModelFileError, ParameterError
-from streamkern.features.families import FAMILIES, Family
+from streamkern.features.families import FAMILIES, OWNERS, Family
 from streamkern.kernels.base import declare
 
 if TYPE_CHECKING:
@@ -89,6 +89,7 @@ class FeatureMap(ABC):
         if "name" in vars(cls):
             declare(MAPS, cls.name, cls)
             for name, (text, arguments) in vars(cls).get("families", {}).items():
+                declare(OWNERS, name, cls)
                 FAMILIES[name] = Family(cls, text, arguments)
 
     @abstractmethod

@@ -67,3 +67,5 @@ class Family:
 
 # By the names that options have, in the order in which classes declare them.
 FAMILIES: dict[str, Family] = {}
+# Whose names those are, so that no class takes that of another.
+OWNERS: dict[str, type[FeatureMap]] = {}

@@ -8,7 +8,7 @@ import pytest
 import streamkern
 from streamkern import Gaussian, Matern, RandomFeatureRidge
 from streamkern.errors import ParameterError
-from streamkern.features import FAMILIES
+from streamkern.features import FAMILIES, MAPS, Identity
 from streamkern.models.ridge_model import pattern_of
 from streamkern.models.ridge_options import RidgeOptions
 
@@ -94,3 +94,13 @@ def test_it_learns_and_comes_back_from_its_file(name, tmp_path):
     mean, deviation = back.predict(X, return_std=True)
     assert (deviation > 0).all()
     assert np.abs(mean - fitted.predict(X)).max() < 1e-3 * y.std()
+
+
+@pytest.mark.parametrize("names", [("fourier", "mine"), ("mine", "sorf")])
+def test_a_name_that_another_map_has_is_refused(names):
+    body = {"name": names[0], "families": {names[1]: ("another map", {})}}
+    with pytest.raises(
+        ParameterError, match=f"'{names[names[0] == 'mine']}' is the name of streamk"
+    ):
+        type("Mine", (Identity,), body)
+    MAPS.pop("mine", None)

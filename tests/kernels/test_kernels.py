@@ -13,7 +13,7 @@ from scipy.integrate import quad
 from sklearn.metrics.pairwise import rbf_kernel
 from tolerances import assert_close
 
-from streamkern.errors import ParameterError
+from streamkern.errors import ModelFileError, ParameterError
 from streamkern.kernels import (
     KERNELS,
     Cauchy,
@@ -335,3 +335,18 @@ def test_an_unknown_kernel_or_parameter_is_refused():
         kernel_from("bessel", {})
     with pytest.raises(ParameterError, match=r"takes \['length_scale'\], not \['gamma'\]"):
         kernel_from("gaussian", {"gamma": 1.0})
+
+
+def test_a_name_that_another_kernel_has_is_refused():
+    with pytest.raises(ParameterError, match=r"'gaussian' is the name of streamkern\.kernels"):
+        type("Mine", (Linear,), {"family": "gaussian"})
+
+
+def test_a_kernel_of_a_file_that_no_module_declares_is_refused_with_the_remedy():
+    words = r"kernel 'mine' of the file is not declared here; import the module .*load the file"
+    for name, parameters in (
+        ("mine(nu=2)", {"nu": 2.0}),
+        ("mine*gaussian", {"factors": [{"name": "mine", "parameters": {"length_scale": 1.0}}] * 2}),
+    ):
+        with pytest.raises(ModelFileError, match=words):
+            kernel_from(name, parameters)
