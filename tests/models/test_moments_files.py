@@ -317,7 +317,7 @@ def test_a_card_with_values_that_cannot_be_is_refused(path, change):
             card[key] = {**card[key], **value} if isinstance(value, dict) else value
         del file["card"]
         file["card"] = fixed(json.dumps(card))
-    with pytest.raises(ModelFileError, match="is a damaged moments file|is not declared here"):
+    with pytest.raises(ModelFileError, match=r"is a damaged moments file|is not declared here"):
         read_moments(path)
 
 
