@@ -33,9 +33,7 @@ if TYPE_CHECKING:
     from streamkern.models.estimators.random_feature_classifier import RandomFeatureClassifier
     from streamkern.models.estimators.random_feature_pca import RandomFeaturePCA
     from streamkern.models.estimators.random_feature_ridge import RandomFeatureRidge
-    from streamkern.models.searching import mended_searches
-    from streamkern.models.sparse_models import sparsify
-    from streamkern.models.transformers import (
+    from streamkern.models.estimators.transformers import (
         GridFourierFeatures,
         Identity,
         Nystroem,
@@ -45,6 +43,8 @@ if TYPE_CHECKING:
         StructuredFourierFeatures,
         TensorSketch,
     )
+    from streamkern.models.searching import mended_searches
+    from streamkern.models.sparse_models import sparsify
     from streamkern.monitor import progress
     from streamkern.report.comparison import compare
     from streamkern.report.html_page import write_report
@@ -62,28 +62,28 @@ _HOMES = {
     "ExactKernelRidge": "models.estimators.exact_kernel_ridge",
     "FeatureMap": "features",
     "Gaussian": "kernels",
-    "GridFourierFeatures": "models.transformers",
-    "Identity": "models.transformers",
+    "GridFourierFeatures": "models.estimators.transformers",
+    "Identity": "models.estimators.transformers",
     "InverseMultiquadric": "kernels",
     "Kernel": "kernels",
     "Laplacian": "kernels",
     "Linear": "kernels",
     "Matern": "kernels",
     "Moments": "statistics",
-    "Nystroem": "models.transformers",
+    "Nystroem": "models.estimators.transformers",
     "Periodic": "kernels",
     "Polynomial": "kernels",
-    "QuasiRandomFourierFeatures": "models.transformers",
-    "RandomBinning": "models.transformers",
+    "QuasiRandomFourierFeatures": "models.estimators.transformers",
+    "RandomBinning": "models.estimators.transformers",
     "RandomFeatureAdaBoost": "models.estimators.random_feature_adaboost",
     "RandomFeatureClassifier": "models.estimators.random_feature_classifier",
     "RandomFeaturePCA": "models.estimators.random_feature_pca",
     "RandomFeatureRidge": "models.estimators.random_feature_ridge",
-    "RandomFourierFeatures": "models.transformers",
+    "RandomFourierFeatures": "models.estimators.transformers",
     "RationalQuadratic": "kernels",
     "Recipe": "sources.preprocessing",
-    "StructuredFourierFeatures": "models.transformers",
-    "TensorSketch": "models.transformers",
+    "StructuredFourierFeatures": "models.estimators.transformers",
+    "TensorSketch": "models.estimators.transformers",
     "accumulate": "engine.reduction",
     "compare": "report.comparison",
     "connect": "engine.cluster",

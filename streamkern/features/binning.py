@@ -8,29 +8,25 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.features.base import (
-    FeatureMap,
-    cached_slices,
-    checked_n_components,
-    checked_seed,
-    kernel_and_options,
-)
+from streamkern.features.base import checked_n_components
+from streamkern.features.kernel_map import KernelMap
 from streamkern.features.random_streams import stream
 from streamkern.features.selected import Chosen
 from streamkern.kernels import Laplacian
-from streamkern.runtime.scratch import Scratch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from streamkern._typing import Array, Floats
     from streamkern.kernels import Kernel
+    from streamkern.runtime.scratch import Scratch
 
 # Entries of a grid, where D is a multiple.
 _ENTRIES = 8
+_ARRAYS = ("widths", "offsets", "multipliers")
 
 
-class RandomBinning(FeatureMap):
+class RandomBinning(KernelMap):
     """Cells of random grids, hashed to signed entries, for the Laplacian kernel.
 
     Two rows are in the same cell of a grid of width delta with probability max(0, 1 - d / delta);
@@ -42,7 +38,6 @@ class RandomBinning(FeatureMap):
     Parameters
     ----------
     kernel : Laplacian
-        With numeric length scales.
     n_components : int
         D.
     n_entries : int, optional
@@ -62,7 +57,9 @@ class RandomBinning(FeatureMap):
     Weinberger et al. (2009), "Feature hashing for large scale multitask learning", for the signs.
     """
 
-    name: ClassVar[str] = "binning"
+    name = "binning"
+    families: ClassVar = {"binning": ("cells of random grids, for the Laplacian kernel", {})}
+    usual_kernel = Laplacian("median")
 
     widths: Floats
     offsets: Floats
@@ -76,13 +73,7 @@ class RandomBinning(FeatureMap):
         n_entries: int | None = None,
         random_state: int = 0,
     ) -> None:
-        if not isinstance(kernel, Laplacian):
-            raise ParameterError(
-                f"random binning is for the Laplacian kernel, not for {kernel!r}; take that "
-                f"kernel, or another map."
-            )
-        self.kernel = kernel
-        self.n_components = checked_n_components(n_components)
+        super().__init__(kernel, n_components, random_state)
         B = math.gcd(self.n_components, _ENTRIES) if n_entries is None else n_entries
         self.n_entries = checked_n_components(B)
         if self.n_components % B:
@@ -90,19 +81,21 @@ class RandomBinning(FeatureMap):
                 f"n_components must be a multiple of the {B} entries of a grid, not "
                 f"{n_components}; give such a number."
             )
-        self.random_state = checked_seed(random_state)
         self.nesting = self.n_entries
+        self.n_grids = self.n_components // self.n_entries
         self.scale = 1.0 / math.sqrt(self.n_grids)
 
-    @property
-    def n_grids(self) -> int:
-        """P."""
-        return self.n_components // self.n_entries
+    def check_kernel(self, kernel: Kernel) -> None:
+        """Raise ParameterError unless the kernel is Laplacian."""
+        if not isinstance(kernel, Laplacian):
+            raise ParameterError(
+                f"random binning is for the Laplacian kernel, not for {kernel!r}; take that "
+                f"kernel, or another map."
+            )
 
     def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  rows do not matter
         """Draw grids for rows of `n_features` inputs."""
-        if n_features < 1:
-            raise ParameterError(f"a map needs at least 1 input, not {n_features}; give some.")
+        self.check_some_inputs(n_features)
         shape = (self.n_grids, n_features)
         widths = stream(self.random_state, 0).gamma(2.0, size=shape)
         widths *= self.kernel.scales(n_features)
@@ -127,22 +120,20 @@ class RandomBinning(FeatureMap):
         words ^= words >> np.uint64(32)
         return words
 
-    def evaluated(
-        self, X: Array, out: Array, shift: Array | float = 0.0, scratch: Scratch | None = None
-    ) -> Iterator[slice]:
-        """Write the signed entries, less `shift`, into `out`."""
-        scratch = scratch or Scratch()
+    def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:  # noqa: ARG002
+        """Return a function that writes the signed entries."""
         begins = self.n_entries * np.arange(self.n_grids)
-        for rows in cached_slices(len(out), self.n_components):
-            inputs, features = np.asarray(X[rows], dtype=np.float64), out[rows]
+
+        def write(X: Array, features: Array) -> None:
+            inputs = np.asarray(X, dtype=np.float64)
             words = self.cells(inputs)
             entries = begins + (words % np.uint64(self.n_entries)).astype(np.int64)
-            signs = 1.0 - 2.0 * (words >> np.uint64(63)).astype(out.dtype)
+            signs = 1.0 - 2.0 * (words >> np.uint64(63)).astype(dtype)
             features[...] = 0.0
-            np.put_along_axis(features, entries, signs.astype(out.dtype), axis=1)
+            np.put_along_axis(features, entries, signs.astype(dtype), axis=1)
             features[~np.isfinite(inputs).all(axis=1)] = np.nan
-            features -= shift
-            yield rows
+
+        return write
 
     def first(self, n_components: int) -> RandomBinning:
         """Return the map of the first grids; see `FeatureMap`."""
@@ -156,39 +147,21 @@ class RandomBinning(FeatureMap):
         smaller = RandomBinning(
             self.kernel, n_components, n_entries=B, random_state=self.random_state
         )
-        P = smaller.n_grids
-        return smaller._drawn(self.widths[:P], self.offsets[:P], self.multipliers[:P])
+        return smaller._drawn(*(array[: smaller.n_grids] for array in self.arrays().values()))
 
     def subset(self, indices: Array) -> Chosen:
         """Return some of the entries, of which a grid makes all."""
         return Chosen(self, indices)
 
-    def parameters(self) -> dict[str, Any]:
-        """Return the constructor's arguments as plain JSON values."""
-        return {
-            "kernel": self.kernel.name,
-            "kernel_parameters": self.kernel.parameters(),
-            "n_components": self.n_components,
-            "n_entries": self.n_entries,
-            "random_state": self.random_state,
-        }
-
     def arrays(self) -> dict[str, Array]:
         """Return widths, offsets and multipliers of the hash, (P, p) each."""
-        return {
-            "widths": self.widths,
-            "offsets": self.offsets,
-            "multipliers": self.multipliers,
-        }
+        return {name: getattr(self, name) for name in _ARRAYS}
 
-    @classmethod
-    def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
-        """Rebuild the map from its file form: the grids that were drawn, not a new draw."""
-        kernel, options = kernel_and_options(parameters)
-        restored = cls(kernel, **options)
-        found = [arrays[name] for name in ("widths", "offsets", "multipliers")]
-        widths, offsets, multipliers = found
-        P = restored.n_grids
+    def take_arrays(self, arrays: Mapping[str, Array]) -> None:
+        """Take the grids that were drawn; see `KernelMap`."""
+        found = [arrays[name] for name in _ARRAYS]
+        widths, _, multipliers = found
+        P = self.n_grids
         if any(part.shape != widths.shape or part.ndim != 2 or len(part) != P for part in found):
             raise ParameterError(
                 f"expected widths, offsets and multipliers of {P} grids, found shapes "
@@ -196,4 +169,4 @@ class RandomBinning(FeatureMap):
             )
         if not (widths > 0).all() or multipliers.dtype != np.uint64 or not widths.size:
             raise ParameterError("grids must have positive widths; the file is damaged.")
-        return restored._drawn(widths, offsets, multipliers)
+        self._drawn(*found)

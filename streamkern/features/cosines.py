@@ -4,33 +4,24 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Self
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Self
 
 from streamkern.errors import ParameterError
-from streamkern.features.base import FeatureMap, cached_slices
-from streamkern.features.made import MadeFeatures
+from streamkern.features.base import cached_slices
 from streamkern.features.projection import Frequencies
 from streamkern.features.trigonometry import cosines
+from streamkern.features.written import ChosenFeatures, WrittenFeatures
 from streamkern.runtime.scratch import Scratch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from streamkern._typing import Array, Floats
     from streamkern.features.projection import Projection
 
 
-class ProjectedFeatures(FeatureMap):
-    """Features that are functions of the angles w_k^T x, or w_k^T x + u_k where one is one feature.
-
-    Attributes
-    ----------
-    projection : Projection
-        From rows to angles.
-    phases : ndarray of shape (L,)
-    """
+class ProjectedFeatures(WrittenFeatures):
+    """Functions of the angles w_k^T x, or w_k^T x + u_k where one is one feature."""
 
     projection: Projection
     phases: Floats
@@ -45,25 +36,22 @@ class ProjectedFeatures(FeatureMap):
         """The frequencies (L, p) that the angles are of."""
         return self.projection.frequencies
 
-    def evaluated(
-        self, X: Array, out: Array, shift: Array | float = 0.0, scratch: Scratch | None = None
-    ) -> Iterator[slice]:
-        """Write the functions of the angles, less `shift`, into `out`."""
-        scratch, shifted = scratch or Scratch(), np.any(shift)
-        project = self.projection.prepared(out.dtype, scratch)
-        offsets, n_draws = self.offsets.astype(out.dtype), self.projection.n_draws
+    def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
+        """Return a function that writes the functions of the angles."""
+        project = self.projection.prepared(dtype, scratch)
+        offsets, n_draws = self.offsets.astype(dtype), self.projection.n_draws
         has_offsets, in_place = offsets.any(), n_draws == self.n_components
-        for rows in cached_slices(len(out), self.n_components):
-            angles = features = out[rows]
+
+        def write(X: Array, features: Array) -> None:
+            angles = features
             if not in_place:
-                angles = scratch.array("angles", (len(features), n_draws), out.dtype)
-            project(X[rows], angles)
+                angles = scratch.array("angles", (len(features), n_draws), dtype)
+            project(X, angles)
             if has_offsets:
                 angles += offsets
             self.waves(angles, features, scratch)
-            if shifted:
-                features -= shift
-            yield rows
+
+        return write
 
     @abstractmethod
     def waves(self, angles: Array, out: Array, scratch: Scratch) -> None:
@@ -71,13 +59,7 @@ class ProjectedFeatures(FeatureMap):
 
     @abstractmethod
     def as_cosines(self, coef: Floats) -> tuple[Cosines, Floats]:
-        """Return one cosine an angle, and coefficients (L,) with which they make one function.
-
-        Parameters
-        ----------
-        coef : ndarray of shape (D,)
-            Of the features without their scale.
-        """
+        """Return one cosine an angle, and coefficients (L,) for the function of those (D,)."""
 
     @property
     def has_gradients(self) -> bool:
@@ -104,24 +86,14 @@ class ProjectedFeatures(FeatureMap):
         return gradients
 
 
-class Cosines(MadeFeatures, ProjectedFeatures):
-    """The features scale a_k cos(w_k^T x + u_k), of frequencies that someone else chose.
+class Cosines(ChosenFeatures, ProjectedFeatures):
+    """The features scale a_k cos(w_k^T x + u_k), of K frequencies that were chosen.
 
-    Any choice of random Fourier features is such a map, since sin t = cos(t - pi / 2): one
-    projection and one cosine a feature, however many there were to choose from.
-
-    Parameters
-    ----------
-    projection : Projection
-        On K frequencies.
-    phases : ndarray of shape (K,)
-    scale : float
-        That of the map they were chosen from, so that the features stay what they were.
-    amplitudes : ndarray of shape (K,), optional
-        a_k, 1 unless given.
+    Any choice of random Fourier features is such a map, since sin t = cos(t - pi / 2).  The scale
+    is that of the map they were chosen from.
     """
 
-    name: ClassVar[str] = "cosines"
+    name = "cosines"
 
     def __init__(
         self,
@@ -137,10 +109,8 @@ class Cosines(MadeFeatures, ProjectedFeatures):
                     f"{numbers.shape} and {(projection.n_draws, projection.n_features)}; give one "
                     f"a frequency."
                 )
-        self.projection = projection
-        self.phases = phases
-        self.scale = scale
-        self.amplitudes = amplitudes
+        self.projection, self.phases = projection, phases
+        self.scale, self.amplitudes = scale, amplitudes
         self.n_components, self.n_features = projection.n_draws, projection.n_features
 
     def waves(self, angles: Array, out: Array, scratch: Scratch) -> None:  # noqa: ARG002
@@ -168,12 +138,8 @@ class Cosines(MadeFeatures, ProjectedFeatures):
 
     def arrays(self) -> dict[str, Array]:
         """Return the frequencies (K, p), the phases (K,), and the amplitudes (K,) if there are."""
-        named = {
-            "frequencies": self.frequencies,
-            "phases": self.phases,
-            "amplitudes": self.amplitudes,
-        }
-        return {name: array for name, array in named.items() if array is not None}
+        amplitudes = {} if self.amplitudes is None else {"amplitudes": self.amplitudes}
+        return {"frequencies": self.frequencies, "phases": self.phases, **amplitudes}
 
     @classmethod
     def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:

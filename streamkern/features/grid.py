@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
@@ -28,9 +28,9 @@ _MOST_POINTS = 64
 
 
 class GridFourierFeatures(SpectralFeatures):
-    """Pairs of waves on an equispaced grid of frequencies, weighted by the spectral density.
+    """Pairs of waves on an equispaced grid of frequencies, for one to three inputs.
 
-    The kernel is the integral of density(w) cos(w^T (x - x')), here by a sum over the D / 2
+    The kernel is the integral of density(w) cos(w^T (x - x')), here a sum over the D / 2
     frequencies of largest density on a grid whose cells have the sides h_j.  Features are
     sqrt(2 h_1 ... h_p density(w)) times (cos w^T x, sin w^T x): the points are half a cell off
     zero, so each stands for its opposite too, and none has a sine that is zero.  Nothing is random.
@@ -45,7 +45,7 @@ class GridFourierFeatures(SpectralFeatures):
     Parameters
     ----------
     kernel : ShiftInvariantKernel
-        With a numeric length scale, and a spectral density.
+        With a spectral density.
     n_components : int
         D; of an odd D the last frequency has a cosine alone.  Nested: the first features are the
         frequencies of largest density, which is the same grid with a smaller extent.
@@ -62,7 +62,8 @@ class GridFourierFeatures(SpectralFeatures):
     representations for efficient Gaussian process regression from a billion data points".
     """
 
-    name: ClassVar[str] = "grid"
+    name = "grid"
+    families: ClassVar = {"grid": ("a grid of frequencies, for one to three inputs", {})}
 
     def __init__(self, kernel: ShiftInvariantKernel, n_components: int = 2048) -> None:
         super().__init__(kernel, n_components, paired=True)
@@ -94,24 +95,11 @@ class GridFourierFeatures(SpectralFeatures):
         projection = Frequencies(frequencies)
         return self._drawn(projection, np.zeros(self.n_draws), np.sqrt(2.0 * weights))
 
-    def options(self) -> dict[str, Any]:
-        """Return nothing: there is nothing else to choose."""
-        return {}
-
 
 def balanced_grid(
     kernel: ShiftInvariantKernel, n_points: int, ranges: Floats
 ) -> tuple[Floats, Floats]:
-    """Return frequencies (L, p) and weights (L,) whose two errors on a box are the same.
-
-    Parameters
-    ----------
-    kernel : ShiftInvariantKernel
-    n_points : int
-        L, on one side of zero.
-    ranges : ndarray of shape (p,)
-        The sides of the box.
-    """
+    """Return frequencies (L, p), on one side of zero, and weights (L,) of equal errors on a box."""
 
     def grid(error: float) -> tuple[Floats, Floats]:
         return _weighted_grid(kernel, n_points, 2.0 * math.pi / _periods(kernel, ranges, error))

@@ -42,14 +42,7 @@ def block_size(n_features: int) -> int:
 def small_matrices(order: int) -> tuple[Array, ...]:
     """Return Hadamard matrices, float32, whose Kronecker product has this order.
 
-    Raises
-    ------
-    ParameterError
-        If the order is not a power of 2 times 1, 12 or 20.
-
-    References
-    ----------
-    Paley (1933), "On orthogonal matrices", for orders of a prime and one.
+    Orders are a power of 2 times 1, 12 or 20: Paley (1933), "On orthogonal matrices".
     """
     for other in _OTHER_ORDERS:
         power = order // other
@@ -84,21 +77,10 @@ def _paley(prime: int) -> Floats:
 def transform(
     values: Array, other: Array, matrices: Sequence[Array], *, transposed: bool = False
 ) -> tuple[Array, Array]:
-    """Multiply vectors by the Kronecker product of some matrices, or its transpose.
+    """Multiply vectors (..., P) by the Kronecker product of some matrices, or its transpose.
 
-    Parameters
-    ----------
-    values : ndarray of shape (..., P)
-        Contiguous; overwritten.
-    other : ndarray of the same shape and dtype
-        Memory to work in.
-    matrices : sequence of ndarray
-    transposed : bool
-
-    Returns
-    -------
-    values, other : ndarray
-        The products, and the memory that is free, in one order or the other.
+    Values, which are contiguous, are overwritten, and so is the memory to work in beside them; of
+    these two the products are returned first, and then the one that is free.
     """
     before, after = math.prod(values.shape[:-1]), values.shape[-1]
     for matrix in matrices:
@@ -119,20 +101,10 @@ def transform(
 class HadamardProjection(Projection):
     """Angles by blocks of frequencies l_k (H D_1 H D_2 H D_3)_k, O(L log p) a row.
 
-    H is a Hadamard matrix of order P over sqrt(P), D_1 to D_3 are diagonal.  Inputs are filled up
-    with zeros to P numbers.
+    H is a Hadamard matrix of order P over sqrt(P), D_1 to D_3 are diagonal: `inputs` (B, p) are the
+    diagonals of D_3, `signs` (B, 2, P) those of D_2 and D_1.  Inputs are filled up with zeros to P
+    numbers.  `lengths` (L,) are those of the first L frequencies of all blocks.
 
-    Parameters
-    ----------
-    inputs : ndarray of shape (B, p)
-        What inputs are multiplied by, in every block: the diagonal of D_3.
-    signs : ndarray of shape (B, 2, P), 1 or -1
-        The diagonals of D_2 and D_1.
-    lengths : ndarray of shape (L,)
-        l_k of the first L frequencies of all blocks, which are the last block's at the end.
-
-    References
-    ----------
     Yu, Suresh, Choromanski, Holtmann-Rice and Kumar (2016), "Orthogonal random features".
     """
 
@@ -215,24 +187,20 @@ class HadamardProjection(Projection):
 
     def rows(self, indices: Array) -> Floats:
         """Return some frequencies (K, p), from slopes that are 1 for one of them."""
-        frequencies = np.empty((len(indices), self.n_features))
-        blocks, places = np.divmod(indices, self.signs.shape[2])
+        frequencies, P = np.empty((len(indices), self.n_features)), self.signs.shape[2]
+        blocks, places = np.divmod(indices, P)
         for block in np.unique(blocks):
-            mine = np.flatnonzero(blocks == block)
-            frequencies[mine] = self._rows_of_block(block, places[mine])
-        return frequencies
-
-    def _rows_of_block(self, block: int, places: Array) -> Floats:
-        P, of_block = self.signs.shape[2], slice(block, block + 1)
-        lengths = self.lengths[block * P : (block + 1) * P]
-        alone = HadamardProjection(self.inputs[of_block], self.signs[of_block], lengths)
-        pull_back = alone.pulled_back(np.dtype(np.float64), Scratch())
-        frequencies = np.empty((len(places), self.n_features))
-        for start in range(0, len(places), _ROWS):
-            chosen = places[start : start + _ROWS]
-            slopes = np.zeros((len(chosen), len(lengths)))
-            slopes[np.arange(len(chosen)), chosen] = 1.0
-            pull_back(slopes, frequencies[start : start + _ROWS])
+            mine, only = np.flatnonzero(blocks == block), slice(block, block + 1)
+            lengths = self.lengths[block * P : (block + 1) * P]
+            alone = HadamardProjection(self.inputs[only], self.signs[only], lengths)
+            pull_back = alone.pulled_back(np.dtype(np.float64), Scratch())
+            for start in range(0, len(mine), _ROWS):
+                some = mine[start : start + _ROWS]
+                slopes = np.zeros((len(some), len(lengths)))
+                found = np.empty((len(some), self.n_features))
+                slopes[np.arange(len(some)), places[some]] = 1.0
+                pull_back(slopes, found)
+                frequencies[some] = found
         return frequencies
 
     def first(self, n_draws: int) -> HadamardProjection:

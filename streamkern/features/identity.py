@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from streamkern.errors import ParameterError
 from streamkern.features.base import FeatureMap, cached_slices
 from streamkern.features.standardized import Standardized, Standardizer
 
@@ -20,7 +19,12 @@ if TYPE_CHECKING:
 class Identity(FeatureMap):
     """The inputs as features, so that the model is linear ridge; its kernel is x^T x'."""
 
-    name: ClassVar[str] = "identity"
+    name = "identity"
+    families: ClassVar = {"identity": ("the inputs as features", {})}
+    no_part = (
+        "the identity map has no part of {} features that stands for the whole; select columns "
+        "instead."
+    )
     scale = 1.0
     exact_rows = True
 
@@ -40,13 +44,6 @@ class Identity(FeatureMap):
         for rows in cached_slices(len(out), self.n_components):
             np.subtract(X[rows], shift, out=out[rows], casting="same_kind")
             yield rows
-
-    def first(self, n_components: int) -> Identity:
-        """Refuse: a part of the inputs is another model, not a smaller one of this kind."""
-        raise ParameterError(
-            f"the identity map has no part of {n_components} features that stands for the whole; "
-            f"select columns instead."
-        )
 
     def subset(self, indices: Array) -> Standardized:
         """Return some of the inputs, as they are: a mean of 0, a deviation of 1."""

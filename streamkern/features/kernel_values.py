@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.features.base import cached_slices
-from streamkern.features.made import MadeFeatures
+from streamkern.features.written import ChosenFeatures
 from streamkern.kernels import Kernel, Laplacian, RadialKernel, kernel_from
 from streamkern.kernels.scaled import distances
 from streamkern.runtime.scratch import Scratch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from streamkern._typing import Array, Floats
+    from streamkern.features.base import FeatureMap
 
 # Up to so many inputs, squared distances are made in double, which costs little then.
 _FEW_INPUTS = 64
@@ -26,17 +27,13 @@ _NEAR, _FAR = 8.0, 1e9
 _STEEP = 1e-5
 
 
-class Similarities(MadeFeatures):
-    """The features k(x, z_1), ..., k(x, z_m), which are what a kernel model predicts from.
+class Similarities(ChosenFeatures):
+    """The features k(x, z_1), ..., k(x, z_m), which are what a kernel model predicts from."""
 
-    Parameters
-    ----------
-    kernel : Kernel
-        With a numeric length scale, if it has one.
-    landmarks : ndarray of shape (m, p)
-    """
-
-    name: ClassVar[str] = "similarities"
+    name = "similarities"
+    no_part = (
+        "values of a kernel have no part of {} that stands for it; take the map of fewer landmarks."
+    )
     scale = 1.0
     exact_rows = True
 
@@ -49,31 +46,15 @@ class Similarities(MadeFeatures):
         self.landmarks = np.ascontiguousarray(landmarks)
         self.n_components, self.n_features = landmarks.shape
 
-    def evaluated(
-        self, X: Array, out: Array, shift: Array | float = 0.0, scratch: Scratch | None = None
-    ) -> Iterator[slice]:
-        """Write the kernel's values, less `shift`, into `out`."""
-        values = self.values(scratch or Scratch(), out.dtype)
-        shifted = np.any(shift)
-        for rows in cached_slices(len(out), self.n_components):
-            features = out[rows]
-            values(X[rows], features)
-            if shifted:
-                features -= shift
-            yield rows
-
-    def values(self, scratch: Scratch, dtype: Any) -> _Values:
-        """Return a function that writes the kernel's values at rows into an array."""
+    def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
+        """Return a function that writes the kernel's values."""
         if isinstance(self.kernel, RadialKernel):
-            return _RadialValues(self.kernel, self.landmarks, scratch, np.dtype(dtype))
-        return _Values(self.kernel, self.landmarks)
+            return _RadialValues(self.kernel, self.landmarks, scratch, np.dtype(dtype)).write
 
-    def first(self, n_components: int) -> Similarities:
-        """Refuse: fewer rows are another choice of rows, and no smaller map for the kernel."""
-        raise ParameterError(
-            f"values of a kernel have no part of {n_components} that stands for it; take the map "
-            f"of fewer landmarks."
-        )
+        def write(X: Array, features: Array) -> None:
+            np.copyto(features, self.kernel(X, self.landmarks), casting="same_kind")
+
+        return write
 
     def subset(self, indices: Array) -> Similarities:
         """Return the kernel's values at some of the landmarks."""
@@ -141,25 +122,86 @@ class Similarities(MadeFeatures):
         return cls(kernel, arrays["landmarks"])
 
 
+class Projected(ChosenFeatures):
+    """Linear combinations, by weights (m, K), of the values of a kernel at m landmarks."""
+
+    name = "projected"
+    scale = 1.0
+    exact_rows = True
+
+    def __init__(self, similarities: Similarities, weights: Floats) -> None:
+        m = similarities.n_components
+        if weights.ndim != 2 or len(weights) != m or not weights.size:
+            raise ParameterError(
+                f"expected weights of {m} landmarks, found shape {weights.shape}; give one row a "
+                f"landmark."
+            )
+        self.similarities = similarities
+        self.weights = weights
+        self.n_features, self.n_components = similarities.n_features, weights.shape[1]
+
+    @property
+    def width(self) -> int:
+        """Numbers a row that are to stay in cache: the values at all landmarks."""
+        return len(self.weights)
+
+    def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
+        """Return a function that writes the combinations."""
+        return combined(self.similarities, self.weights.astype(dtype), scratch)
+
+    def subset(self, indices: Array) -> Projected:
+        """Return some of the combinations."""
+        chosen = self.checked_subset(indices)
+        return Projected(self.similarities, np.ascontiguousarray(self.weights[:, chosen]))
+
+    def condensed(self, coef: Floats, *, alike: bool = False) -> tuple[FeatureMap, Floats]:  # noqa: ARG002
+        """Return the kernel at the landmarks."""
+        return self.similarities, self.weights @ coef
+
+    @property
+    def has_gradients(self) -> bool:
+        """Whether the kernel at the landmarks has."""
+        return self.similarities.has_gradients
+
+    def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:
+        """Return gradients of the kernel at the landmarks; see `FeatureMap`."""
+        return self.similarities.gradients(X, self.weights @ coef, scratch)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return those of the kernel."""
+        return self.similarities.parameters()
+
+    def arrays(self) -> dict[str, Array]:
+        """Return the landmarks (m, p) and the weights (m, K)."""
+        return {**self.similarities.arrays(), "weights": self.weights}
+
+    @classmethod
+    def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
+        """Rebuild the map from its file form."""
+        return cls(Similarities.restore(parameters, arrays), arrays["weights"])
+
+
+def combined(
+    similarities: Similarities, weights: Array, scratch: Scratch
+) -> Callable[[Array, Array], None]:
+    """Return a function that writes combinations of values of a kernel, by weights (m, K)."""
+    write_values = similarities.prepared(weights.dtype, scratch)
+
+    def write(X: Array, features: Array) -> None:
+        values = scratch.array("similarities", (len(X), len(weights)), weights.dtype)
+        write_values(X, values)
+        np.matmul(values, weights, out=features)
+
+    return write
+
+
 def has_slopes(kernel: Kernel) -> bool:
     """Say whether the values of a kernel at landmarks have gradients here."""
     return isinstance(kernel, (RadialKernel, Laplacian))
 
 
-class _Values:
-    """The values of a kernel at landmarks, by its own definition and in double."""
-
-    def __init__(self, kernel: Kernel, landmarks: Floats) -> None:
-        self.kernel = kernel
-        self.landmarks = landmarks
-
-    def __call__(self, X: Array, out: Array) -> None:
-        """Write the values (n, m) at rows (n, p)."""
-        np.copyto(out, self.kernel(X, self.landmarks), casting="same_kind")
-
-
-class _RadialValues(_Values):
-    """The same for kernels of the Euclidean distance, by a product: |x|^2 - 2 x z + |z|^2.
+class _RadialValues:
+    """Values of a kernel of the Euclidean distance, by a product: |x|^2 - 2 x z + |z|^2.
 
     Its rounding is a part of the squared distance, which does no harm, and of |x|^2, whatever |z|
     is.  So rows are taken about the mean of the landmarks, and each in the precision that its own
@@ -167,14 +209,11 @@ class _RadialValues(_Values):
     differences, one by one.
     """
 
-    kernel: RadialKernel
-
     def __init__(
         self, kernel: RadialKernel, landmarks: Floats, scratch: Scratch, dtype: np.dtype[Any]
     ) -> None:
-        super().__init__(kernel, landmarks)
         p = landmarks.shape[1]
-        self.scratch = scratch
+        self.kernel, self.scratch = kernel, scratch
         self.scales = kernel.scales(p)
         self.centre = landmarks.mean(axis=0)
         self.dtype = np.dtype(np.float64) if p <= _FEW_INPUTS else dtype
@@ -190,7 +229,7 @@ class _RadialValues(_Values):
         rows: Floats = (X - self.centre) / self.scales
         return rows
 
-    def __call__(self, X: Array, out: Array) -> None:
+    def write(self, X: Array, out: Array) -> None:
         """Write the values (n, m) at rows (n, p)."""
         self.write_squares(self.centred(X), out)
         out[...] = self.kernel.profile_of_squares(out)

@@ -41,26 +41,10 @@ def landmarks(
     seed: int,
     weights: Floats | None = None,
 ) -> Floats:
-    """Choose landmarks.
+    """Choose landmarks (m', p) from a spread sample of rows in random order.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        With a numeric length scale, if it has one.
-    rows : ndarray of shape (k, p)
-        A spread sample, in random order.
-    n_landmarks : int
-        m.
-    how : {'kmeans', 'uniform', 'pivoted'}
-    seed : int
-    weights : ndarray of shape (k,), optional
-        How often each row counts; rows of weight 0 are none.  Equal rows count by their weights
-        together, but once where all weights are equal.
-
-    Returns
-    -------
-    ndarray of shape (m', p)
-        m' is less than m where so few rows are different, or tell landmarks apart.
+    There are fewer than m where so few rows are different, or tell landmarks apart.  Rows of weight
+    0 are none; equal rows count by their weights together, but once where all weights are equal.
     """
     if weights is not None:
         rows, weights = _weighed(rows, weights, seed)

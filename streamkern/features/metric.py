@@ -1,11 +1,11 @@
-"""Metrics: what distance a kernel takes of two rows, as a matrix that is given or to be learnt."""
+"""Metrics: the distance that a kernel takes of two rows, as a matrix, given or learnt."""
 
 from __future__ import annotations
 
 import hashlib
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -35,36 +35,21 @@ _ASYMMETRY = 1e-6
 
 @dataclass(frozen=True)
 class Learning:
-    """How a metric is learnt.
+    """How a metric is learnt."""
 
-    Parameters
-    ----------
-    n_rounds : int
-        Fits that a metric is made of, besides the one of plain distances.
-    diagonal : bool
-        One weight for every input, instead of directions.
-    """
-
-    n_rounds: int = N_ROUNDS
-    diagonal: bool = False
+    n_rounds: int = N_ROUNDS  # fits besides the one of plain distances
+    diagonal: bool = False  # one weight for every input, instead of directions
 
 
 @dataclass(frozen=True, eq=False)
 class GivenMetric:
     """A metric M: the kernel takes (x - x')^T M (x - x') for the squared distance.
 
-    Parameters
-    ----------
-    matrix : ndarray of shape (p, p), float64
-        Positive semi-definite, in units of the standardised inputs.
+    The matrix (p, p) is positive semi-definite, in units of the standardised inputs.
     """
 
     matrix: Floats
-
-    @property
-    def name(self) -> str:
-        """As files call it, which hold the matrix with the map."""
-        return _GIVEN
+    name: ClassVar[str] = _GIVEN
 
     def parameters(self) -> dict[str, Any]:
         """Return what tells this metric from others."""
@@ -77,14 +62,7 @@ class GivenMetric:
 
 
 def checked_metric(value: Any) -> str | GivenMetric | None:
-    """Return a metric as options hold it.
-
-    Raises
-    ------
-    ParameterError
-        If it is neither None, nor 'learn' or 'diagonal', with a number of rounds or without, nor a
-        matrix that is symmetric and positive semi-definite.
-    """
+    """Return a metric as options hold it: None, a text, or a matrix that was checked."""
     if value is None or isinstance(value, GivenMetric):
         return value
     if isinstance(value, str):
@@ -95,9 +73,11 @@ def checked_metric(value: Any) -> str | GivenMetric | None:
     except (TypeError, ValueError):
         matrix = np.empty(0)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
+        shape = getattr(value, "shape", None)
+        shown = repr(value) if shape is None else f"an array of shape {tuple(shape)}"
         raise ParameterError(
             f"metric must be 'learn', 'learn:ROUNDS', 'diagonal', 'diagonal:ROUNDS' or a matrix "
-            f"(p, p), not {_shown(value)}; give one of these."
+            f"(p, p), not {shown}; give one of these."
         )
     largest = np.abs(matrix).max()
     if not np.isfinite(largest) or (np.abs(matrix - matrix.T) > _ASYMMETRY * largest).any():
@@ -114,19 +94,8 @@ def checked_metric(value: Any) -> str | GivenMetric | None:
     return GivenMetric(matrix)
 
 
-def _shown(value: Any) -> str:
-    shape = getattr(value, "shape", None)
-    return repr(value) if shape is None else f"an array of shape {tuple(shape)}"
-
-
 def learning_of(metric: Any) -> Learning | None:
-    """Return how a metric is to be learnt, None where it is not.
-
-    Raises
-    ------
-    ParameterError
-        If it is a text that says neither.
-    """
+    """Return how a metric is to be learnt, None where it is not."""
     if not isinstance(metric, str):
         return None
     found = _SPELLINGS.fullmatch(metric)
@@ -184,16 +153,7 @@ def root_of(matrix: Floats) -> Floats:
 
 
 def metric_of(linear: Floats | None, kept: Array, n_features: int) -> Floats:
-    """Return M (p, p) of all inputs, which is 0 for those that are left out.
-
-    Parameters
-    ----------
-    linear : ndarray of shape (r, p') or (p',), optional
-        A; without it M is the identity.
-    kept : ndarray of shape (p',), int
-    n_features : int
-        p.
-    """
+    """Return M (p, p) of A, by default the identity; it is 0 for inputs that are left out."""
     if linear is None:
         linear = np.ones(len(kept))
     inner = np.diag(linear**2) if linear.ndim == 1 else linear.T @ linear
@@ -203,13 +163,7 @@ def metric_of(linear: Floats | None, kept: Array, n_features: int) -> Floats:
 
 
 def standardizer_of(feature_map: FeatureMap) -> Standardizer:
-    """Return what rows go through before they meet a fitted map.
-
-    Raises
-    ------
-    ParameterError
-        If the map is not one of standardised rows.
-    """
+    """Return what rows go through before they meet a fitted map."""
     if not isinstance(feature_map, Standardized):
         raise ParameterError(
             f"the map {feature_map.name!r} is not one of standardised rows; take that of a model "
@@ -238,19 +192,9 @@ def with_metric(options: Mapping[str, Any], feature_map: FeatureMap) -> dict[str
 def metric_facts(standardizer: Standardizer, metric: Any) -> dict[str, Any] | None:
     """Return what a metric says of the inputs, as plain JSON values; None where there is none.
 
-    Parameters
-    ----------
-    standardizer : Standardizer
-    metric : str, GivenMetric or None
-        The option.
-
-    Returns
-    -------
-    dict
-        `kind`; `columns`, the inputs that are kept; `importance` of each, its part of the trace;
-        `per_unit`, how far apart in the metric two rows are that differ by 1 in it, in its own
-        units; `eigenvalues`, the largest, as parts of their sum; and `directions`, unit vectors of
-        the first of them over the inputs that are kept.
+    Of the `columns` that are kept: `importance`, their parts of the trace; `per_unit`, how far
+    apart in the metric two rows are that differ by 1 in one; `eigenvalues`, the largest, as parts
+    of their sum; and `directions`, unit vectors of the first of them.
     """
     if metric is None and standardizer.linear is None:
         return None

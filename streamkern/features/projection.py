@@ -1,4 +1,4 @@
-"""Linear maps from rows to angles: what is the same for all functions of projections."""
+"""Projections: linear maps from rows to angles, of frequencies that are held one by one."""
 
 from __future__ import annotations
 
@@ -17,18 +17,10 @@ if TYPE_CHECKING:
 
 
 class Projection(ABC):
-    """The angles w_k^T x of a row x, for L frequencies w_k of p numbers each.
+    """The angles w_k^T x of a row x, for L frequencies w_k of p numbers each."""
 
-    Attributes
-    ----------
-    n_features : int
-        p.
-    n_draws : int
-        L.
-    """
-
-    n_features: int
-    n_draws: int
+    n_features: int  # p
+    n_draws: int  # L
 
     @property
     @abstractmethod
@@ -39,24 +31,13 @@ class Projection(ABC):
     def prepared(
         self, dtype: np.dtype[np.floating], scratch: Scratch
     ) -> Callable[[Array, Array], None]:
-        """Return a function that writes the angles (n, L) of rows (n, p) into its second argument.
-
-        Parameters
-        ----------
-        dtype : dtype
-            That of the angles.
-        scratch : Scratch
-            Memory to work in, as long as the function is used.
-        """
+        """Return a function that writes the angles (n, L) of rows (n, p) to its second argument."""
 
     @abstractmethod
     def pulled_back(
         self, dtype: np.dtype[np.floating], scratch: Scratch
     ) -> Callable[[Array, Array], None]:
-        """Return a function that writes sum_k s_k w_k (n, p), of slopes (n, L), into its second.
-
-        The slopes may be lost; parameters are those of `prepared`.
-        """
+        """Return a function that writes sum_k s_k w_k (n, p) of slopes (n, L), maybe lost."""
 
     @abstractmethod
     def rows(self, indices: Array) -> Floats:
@@ -77,12 +58,7 @@ class Projection(ABC):
 
 
 class Frequencies(Projection):
-    """A projection on frequencies that are held one by one, O(p L) a row.
-
-    Parameters
-    ----------
-    frequencies : ndarray of shape (L, p)
-    """
+    """A projection on frequencies (L, p) that are held one by one, O(p L) a row."""
 
     def __init__(self, frequencies: Floats) -> None:
         if frequencies.ndim != 2:

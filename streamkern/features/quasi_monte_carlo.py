@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.errors.formatting import unknown
-from streamkern.features.base import checked_seed
 from streamkern.features.projection import Frequencies
 from streamkern.features.random_streams import stream
 from streamkern.features.spectral import DIRECTIONS, SpectralFeatures
@@ -36,7 +35,6 @@ class QuasiRandomFourierFeatures(SpectralFeatures):
     Parameters
     ----------
     kernel : ShiftInvariantKernel
-        With a numeric length scale.
     n_components : int
         D; of an odd D the last frequency has a cosine alone, at a random phase.
     sequence : {'sobol', 'halton'}
@@ -57,7 +55,11 @@ class QuasiRandomFourierFeatures(SpectralFeatures):
     kernels"; Owen (1998), "Scrambling Sobol' and Niederreiter-Xing points".
     """
 
-    name: ClassVar[str] = "qmc"
+    name = "qmc"
+    families: ClassVar = {
+        "qmc": ("frequencies at Sobol points, for few inputs", {"sequence": "sobol"}),
+        "halton": ("frequencies at Halton points", {"sequence": "halton"}),
+    }
 
     def __init__(
         self,
@@ -68,14 +70,13 @@ class QuasiRandomFourierFeatures(SpectralFeatures):
         paired: bool = True,
         random_state: int = 0,
     ) -> None:
-        super().__init__(kernel, n_components, paired=paired)
+        super().__init__(kernel, n_components, random_state, paired=paired)
         if sequence not in SEQUENCES:
             raise ParameterError(
                 f"sequence must be one of {', '.join(SEQUENCES)}, not "
                 f"{unknown(sequence, SEQUENCES)}; choose one of them."
             )
         self.sequence = sequence
-        self.random_state = checked_seed(random_state)
 
     def _n_normals(self, n_features: int) -> int:
         return int(self.kernel.normal_sets * n_features)
@@ -103,14 +104,6 @@ class QuasiRandomFourierFeatures(SpectralFeatures):
         normal, uniform = ndtri(points[:, :n_normals]), points[:, n_normals:-1]
         frequencies = Frequencies(self.kernel.spectral(normal, uniform))
         return self._drawn(frequencies, 2.0 * math.pi * points[:, -1])
-
-    def options(self) -> dict[str, Any]:
-        """Return the sequence, the form and the seed."""
-        return {
-            "sequence": self.sequence,
-            "paired": self.paired,
-            "random_state": self.random_state,
-        }
 
 
 def quasi_random_points(sequence: str, n_points: int, n_dimensions: int, seed: int) -> Floats:

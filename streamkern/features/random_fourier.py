@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
-from streamkern.errors import ParameterError
-from streamkern.features.base import checked_seed
 from streamkern.features.projection import Frequencies
 from streamkern.features.random_streams import stream
 from streamkern.features.spectral import (
@@ -33,7 +31,6 @@ class RandomFourierFeatures(SpectralFeatures):
     Parameters
     ----------
     kernel : ShiftInvariantKernel
-        With a numeric length scale.
     n_components : int
         D; of an odd D the last frequency has a cosine alone, at a random phase.
     orthogonal : bool
@@ -55,9 +52,21 @@ class RandomFourierFeatures(SpectralFeatures):
     Rahimi and Recht (2007), "Random features for large-scale kernel machines".
     Yu, Suresh, Choromanski, Holtmann-Rice and Kumar (2016), "Orthogonal random features".
     Sutherland and Schneider (2015), "On the error of random Fourier features".
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from streamkern import Matern, RandomFourierFeatures
+    >>> model = make_pipeline(StandardScaler(), RandomFourierFeatures(Matern(2.0)), Ridge())
     """
 
-    name: ClassVar[str] = "fourier"
+    name = "fourier"
+    families: ClassVar = {
+        "orthogonal": ("orthogonal frequencies", {"orthogonal": True}),
+        "iid": ("independent frequencies", {"orthogonal": False}),
+    }
 
     def __init__(
         self,
@@ -68,14 +77,12 @@ class RandomFourierFeatures(SpectralFeatures):
         paired: bool = True,
         random_state: int = 0,
     ) -> None:
-        super().__init__(kernel, n_components, paired=paired)
+        super().__init__(kernel, n_components, random_state, paired=paired)
         self.orthogonal = orthogonal
-        self.random_state = checked_seed(random_state)
 
     def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  rows do not matter
         """Draw frequencies and phases for rows of `n_features` inputs."""
-        if n_features < 1:
-            raise ParameterError(f"a map needs at least 1 input, not {n_features}; give some.")
+        self.check_some_inputs(n_features)
         normals = orthogonal_rows if self.orthogonal else independent_rows
         kernel = self.kernel
         kernel.check_inputs(n_features)
@@ -83,14 +90,6 @@ class RandomFourierFeatures(SpectralFeatures):
         uniform = drawn_uniforms(self.random_state, self.n_draws, kernel.n_uniforms)
         phases = drawn_phases(self.random_state, self.n_draws)
         return self._drawn(Frequencies(kernel.spectral(normal, uniform)), phases)
-
-    def options(self) -> dict[str, Any]:
-        """Return how frequencies are drawn."""
-        return {
-            "orthogonal": self.orthogonal,
-            "paired": self.paired,
-            "random_state": self.random_state,
-        }
 
 
 def independent_rows(n_rows: int, n_features: int, seed: int) -> Floats:

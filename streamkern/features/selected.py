@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-
-from streamkern.features.made import MadeFeatures
-from streamkern.runtime.scratch import Scratch
+from streamkern.features.base import inner_arrays, restored_inner
+from streamkern.features.written import ChosenFeatures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from streamkern._typing import Array
     from streamkern.features.base import FeatureMap
+    from streamkern.runtime.scratch import Scratch
 
 
-class Chosen(MadeFeatures):
-    """Some features of another map, which makes all of them.
+class Chosen(ChosenFeatures):
+    """Some features of another drawn map, which makes all of them."""
 
-    Parameters
-    ----------
-    inner : FeatureMap
-        Drawn.
-    indices : ndarray of shape (K,), int
-        Columns of its features, each once.
-    """
-
-    name: ClassVar[str] = "chosen"
+    name = "chosen"
 
     def __init__(self, inner: FeatureMap, indices: Array) -> None:
         self.indices = inner.checked_subset(indices)
@@ -35,15 +26,20 @@ class Chosen(MadeFeatures):
         self.n_features, self.n_components = inner.n_features, len(self.indices)
         self.scale = inner.scale
 
-    def evaluated(
-        self, X: Array, out: Array, shift: Array | float = 0.0, scratch: Scratch | None = None
-    ) -> Iterator[slice]:
-        """Write the chosen features, less `shift`, into `out`."""
-        scratch = scratch or Scratch()
-        every = scratch.array("all features", (len(out), self.inner.n_components), out.dtype)
-        for rows in self.inner.evaluated(X, every, scratch=scratch):
-            np.subtract(every[rows][:, self.indices], shift, out=out[rows])
-            yield rows
+    @property
+    def width(self) -> int:
+        """Numbers a row that are to stay in cache: all features of the other map."""
+        return self.inner.n_components
+
+    def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
+        """Return a function that writes the features of the other map, and takes those chosen."""
+
+        def write(X: Array, features: Array) -> None:
+            every = scratch.array("all features", (len(X), self.inner.n_components), dtype)
+            for rows in self.inner.evaluated(X, every, scratch=scratch):
+                features[rows] = every[rows][:, self.indices]
+
+        return write
 
     def subset(self, indices: Array) -> Chosen:
         """Return fewer of the same features."""
@@ -55,16 +51,9 @@ class Chosen(MadeFeatures):
 
     def arrays(self) -> dict[str, Array]:
         """Return the inner map's arrays, and the indices (K,)."""
-        inner = {f"inner_{name}": array for name, array in self.inner.arrays().items()}
-        return {"indices": self.indices, **inner}
+        return {"indices": self.indices, **inner_arrays(self.inner)}
 
     @classmethod
     def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
         """Rebuild the map from its file form."""
-        from streamkern.features import MAPS  # noqa: PLC0415  the table lists this class too
-
-        inner = {k.removeprefix("inner_"): v for k, v in arrays.items() if "inner_" in k}
-        return cls(
-            MAPS[parameters["inner"]].restore(parameters["inner_parameters"], inner),
-            arrays["indices"],
-        )
+        return cls(restored_inner(parameters, arrays), arrays["indices"])

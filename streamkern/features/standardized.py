@@ -1,14 +1,14 @@
-"""A map applied to standardised inputs, which is what a fitted model holds."""
+"""Standardised inputs, and a map of them, which is what a fitted model holds."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.features.base import FeatureMap, cached_slices
+from streamkern.features.base import FeatureMap, cached_slices, inner_arrays, restored_inner
 from streamkern.runtime.scratch import Scratch
 
 if TYPE_CHECKING:
@@ -28,23 +28,13 @@ class Standardizer:
 
     z = A (x - mean) / deviation, where A makes the distance of a metric M = A^T A out of the plain
     one; without A it is the identity.
-
-    Parameters
-    ----------
-    columns : ndarray of shape (p',), int
-        The inputs that are kept; constant ones are left out.
-    mean, deviation : ndarray of shape (p',), float64
-    n_features : int
-        p, before columns are left out.
-    linear : ndarray of shape (r, p') or (p',), float64, optional
-        A, or its diagonal.
     """
 
-    columns: Array
+    columns: Array  # (p',) that are kept; constant ones are left out
     mean: Floats
     deviation: Floats
-    n_features: int
-    linear: Floats | None = None
+    n_features: int  # p, before columns are left out
+    linear: Floats | None = None  # A (r, p'), or its diagonal (p',)
 
     @property
     def n_outputs(self) -> int:
@@ -93,13 +83,7 @@ class Standardizer:
         return replace(self, linear=linear)
 
     def then(self, other: Standardizer) -> Standardizer:
-        """Return the standardizer that does what this one and then another one do.
-
-        Raises
-        ------
-        ParameterError
-            If this one turns its rows, so that the other does not see single inputs.
-        """
+        """Return the standardizer that does what this one and then another one do."""
         if self.linear is not None:
             raise ParameterError(
                 "inputs in a metric are not inputs any more, and cannot be standardised again; "
@@ -116,16 +100,9 @@ class Standardizer:
 
 
 class Standardized(FeatureMap):
-    """A drawn map, applied to standardised rows.
+    """A drawn map, applied to standardised rows."""
 
-    Parameters
-    ----------
-    standardizer : Standardizer
-    inner : FeatureMap
-        Drawn for what the standardizer makes of a row.
-    """
-
-    name: ClassVar[str] = "standardized"
+    name = "standardized"
 
     def __init__(self, standardizer: Standardizer, inner: FeatureMap) -> None:
         self.standardizer = standardizer
@@ -216,16 +193,13 @@ class Standardized(FeatureMap):
             "mean": self.standardizer.mean,
             "deviation": self.standardizer.deviation,
             **({} if linear is None else {"linear": linear}),
-            **{f"inner_{name}": array for name, array in self.inner.arrays().items()},
+            **inner_arrays(self.inner),
         }
 
     @classmethod
     def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Standardized:
         """Rebuild the map from its file form."""
-        from streamkern.features import MAPS  # noqa: PLC0415  the table lists this class too
-
-        inner_arrays = {k.removeprefix("inner_"): v for k, v in arrays.items() if "inner_" in k}
-        inner = MAPS[parameters["inner"]].restore(parameters["inner_parameters"], inner_arrays)
+        inner = restored_inner(parameters, arrays)
         columns, mean, deviation = arrays["columns"], arrays["mean"], arrays["deviation"]
         linear = arrays.get("linear")
         n_kept = inner.n_features if linear is None else (0, *linear.shape)[-1]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
-from streamkern.errors import ParameterError
-from streamkern.features.base import checked_seed
 from streamkern.features.hadamard import HadamardProjection, block_size
 from streamkern.features.random_streams import stream
 from streamkern.features.spectral import (
@@ -21,8 +19,7 @@ from streamkern.kernels import RadialKernel
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
-    from streamkern.features.projection import Projection
-    from streamkern.kernels import Kernel, ShiftInvariantKernel
+    from streamkern.kernels import ShiftInvariantKernel
 
 
 class StructuredFourierFeatures(SpectralFeatures):
@@ -38,7 +35,7 @@ class StructuredFourierFeatures(SpectralFeatures):
     Parameters
     ----------
     kernel : RadialKernel
-        A kernel of the Euclidean distance, with a numeric length scale.
+        A kernel of the Euclidean distance.
     n_components : int
         D; of an odd D the last frequency has a cosine alone, at a random phase.
     paired : bool
@@ -56,9 +53,12 @@ class StructuredFourierFeatures(SpectralFeatures):
     Yu, Suresh, Choromanski, Holtmann-Rice and Kumar (2016), "Orthogonal random features".
     """
 
-    name: ClassVar[str] = "sorf"
-    kernels: ClassVar[type[Kernel]] = RadialKernel  # type: ignore[type-abstract]
-    projected_by: ClassVar[type[Projection]] = HadamardProjection
+    name = "sorf"
+    families: ClassVar = {
+        "sorf": ("orthogonal frequencies by fast transforms, for hundreds of inputs", {})
+    }
+    kernels = RadialKernel
+    projected_by = HadamardProjection
 
     def __init__(
         self,
@@ -68,13 +68,11 @@ class StructuredFourierFeatures(SpectralFeatures):
         paired: bool = True,
         random_state: int = 0,
     ) -> None:
-        super().__init__(kernel, n_components, paired=paired)
-        self.random_state = checked_seed(random_state)
+        super().__init__(kernel, n_components, random_state, paired=paired)
 
     def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  rows do not matter
         """Draw signs, lengths and phases for rows of `n_features` inputs."""
-        if n_features < 1:
-            raise ParameterError(f"a map needs at least 1 input, not {n_features}; give some.")
+        self.check_some_inputs(n_features)
         assert isinstance(self.kernel, RadialKernel)  # noqa: S101  for the type checker
         L, P, seed = self.n_draws, block_size(n_features), self.random_state
         n_blocks = -(-L // P)
@@ -84,10 +82,6 @@ class StructuredFourierFeatures(SpectralFeatures):
         lengths = lengths * self.kernel.stretch(drawn_uniforms(seed, L, 1)[:, 0])
         projection = HadamardProjection(inputs, np.ascontiguousarray(signs[:, :2]), lengths)
         return self._drawn(projection, drawn_phases(seed, L))
-
-    def options(self) -> dict[str, Any]:
-        """Return the form and the seed."""
-        return {"paired": self.paired, "random_state": self.random_state}
 
 
 def _signs(seed: int, block: int, size: int) -> Array:

@@ -1,4 +1,4 @@
-"""Kernels of the inner product."""
+"""Dot-product kernels."""
 
 from __future__ import annotations
 
@@ -9,23 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.kernels.base import Kernel, number_text
+from streamkern.kernels.base import Kernel
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from streamkern._typing import Floats
-
-
-@dataclass(frozen=True)
-class Linear(Kernel):
-    """The linear kernel x^T x'; its features are the inputs themselves."""
-
-    name = "linear"
-
-    def __call__(self, X: ArrayLike, Z: ArrayLike) -> Floats:
-        """Evaluate the kernel on every pair of rows; see `Kernel`."""
-        return _inner_products(X, Z)
 
 
 @dataclass(frozen=True)
@@ -52,6 +41,7 @@ class Polynomial(Kernel):
 
     degree: int = 2
     constant: float = 1.0
+    family = "polynomial"
 
     def __post_init__(self) -> None:
         degree, constant = self.degree, self.constant
@@ -67,18 +57,21 @@ class Polynomial(Kernel):
         object.__setattr__(self, "degree", int(degree))
         object.__setattr__(self, "constant", float(constant))
 
-    @property
-    def name(self) -> str:
-        """polynomial, with a degree that is not 2 and a constant that is not 1."""
-        unusual = [f"degree={self.degree}"] if self.degree != 2 else []
-        if self.constant != 1.0:
-            unusual.append(f"constant={number_text(self.constant)}")
-        return f"polynomial({','.join(unusual)})" if unusual else "polynomial"
-
     def __call__(self, X: ArrayLike, Z: ArrayLike) -> Floats:
         """Evaluate the kernel on every pair of rows; see `Kernel`."""
         values: Floats = (self.constant + _inner_products(X, Z)) ** self.degree
         return values
+
+
+@dataclass(frozen=True)
+class Linear(Kernel):
+    """The linear kernel x^T x'; its features are the inputs themselves."""
+
+    family = "linear"
+
+    def __call__(self, X: ArrayLike, Z: ArrayLike) -> Floats:
+        """Evaluate the kernel on every pair of rows; see `Kernel`."""
+        return _inner_products(X, Z)
 
 
 def _inner_products(X: ArrayLike, Z: ArrayLike) -> Floats:

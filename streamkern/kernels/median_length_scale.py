@@ -1,4 +1,4 @@
-"""The length scale that the rows suggest."""
+"""The median heuristic for length scales."""
 
 from __future__ import annotations
 
@@ -17,25 +17,11 @@ MEDIAN_ROWS = 1024
 
 
 def median_distance(kernel: ScaledKernel, rows: Floats, weights: Floats | None = None) -> float:
-    """Return the median distance between pairs of distinct rows, in the kernel's own metric.
+    """Return the median distance between pairs of different rows, in the kernel's own metric.
 
-    Parameters
-    ----------
-    kernel : ScaledKernel
-        Its `distance` is used, at length scale 1.
-    rows : ndarray of shape (n, p)
-        Standardised rows, spread over the whole data; the first 1,024 are used.
-    weights : ndarray of shape (n,), optional
-        How often each row counts; all count once by default.
-
-    Raises
-    ------
-    DataError
-        If there is no pair of different rows.
-
-    References
-    ----------
-    Garreau, Jitkrittum and Kanagawa (2017), "Large sample analysis of the median heuristic".
+    Of standardised rows that are spread over the data the first 1,024 are used, each as often as
+    its weight says.  Garreau, Jitkrittum and Kanagawa (2017), "Large sample analysis of the median
+    heuristic".
     """
     rows = rows[:MEDIAN_ROWS]
     left, right = np.triu_indices(len(rows), 1)

@@ -1,8 +1,7 @@
-"""The parameters of kernels by name, as scikit-learn names those of nested objects.
+"""Nested parameter names of kernels, as scikit-learn has them.
 
-A parameter of a kernel that another is made of has the other's name for it in front:
-`kernel__length_scale` of a kernel on columns, `0__length_scale` of the first term of a sum or the
-first factor of a product.
+`kernel__length_scale` is that of a kernel on columns, `0__length_scale` that of the first term of a
+sum or the first factor of a product.
 """
 
 from __future__ import annotations
@@ -34,13 +33,7 @@ def all_parameters(kernel: Kernel) -> dict[str, Any]:
 
 
 def with_parameters(kernel: AnyKernel, changes: Mapping[str, Any]) -> AnyKernel:
-    """Return the kernel with some parameters changed.
-
-    Raises
-    ------
-    ParameterError
-        If there is no parameter of that name, or it cannot have that value.
-    """
+    """Return the kernel with some parameters changed; see `Kernel.with_params`."""
     own, nested = split_names(changes)
     unknown = (own.keys() - own_parameters(kernel)) | (nested.keys() - _parts(kernel))
     if unknown:
@@ -49,11 +42,13 @@ def with_parameters(kernel: AnyKernel, changes: Mapping[str, Any]) -> AnyKernel:
             f"the kernel {kernel.name!r} has the parameters {known}, not {min(unknown)!r}; name "
             f"one of these."
         )
-    changed = replace(kernel, **own)
+    changed: Any = replace(kernel, **own)
     for name, inner in nested.items():
-        part = with_parameters(_parts(changed)[name], inner)
-        changed = _with_part(changed, name, part)
-    return changed
+        parts = _parts(changed)
+        parts[name] = with_parameters(parts[name], inner)
+        changed = changed.of_parts(list(parts.values()))
+    found: AnyKernel = changed
+    return found
 
 
 def split_names(names: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
@@ -78,12 +73,3 @@ def _parts(kernel: Kernel) -> dict[str, Kernel]:
         elif isinstance(value, tuple):
             found |= {str(i): part for i, part in enumerate(value) if hasattr(part, "get_params")}
     return found
-
-
-def _with_part(kernel: AnyKernel, name: str, part: Kernel) -> AnyKernel:
-    if not name.isdigit():
-        return replace(kernel, **{name: part})
-    parts = _parts(kernel) | {name: part}
-    combined: Any = kernel
-    changed: AnyKernel = combined.of_parts(list(parts.values()))
-    return changed

@@ -122,13 +122,7 @@ class ScaledKernel(ShiftInvariantKernel):
         return values
 
     def scaled(self, X: ArrayLike) -> Floats:
-        """Return the rows divided by the length scale, float64 (n, p).
-
-        Raises
-        ------
-        ParameterError
-            If the length scale is 'median', or no number holds the quotients.
-        """
+        """Return the rows divided by the length scale, float64 (n, p)."""
         if isinstance(self.length_scale, str):
             raise ParameterError(
                 "the length scale 'median' is known only once a model is fitted; give a number "
@@ -167,7 +161,7 @@ class ScaledKernel(ShiftInvariantKernel):
         """Return this kernel with a number for the length scale; see `ShiftInvariantKernel`."""
         if self.length_scale != "median":
             return self
-        kernel = self._of_columns(columns)
+        kernel = self if columns is None else self.restricted(columns)
         return self.with_length_scale(median_distance(kernel, rows, weights))
 
     def stretched(self, factor: float) -> Self:
@@ -177,13 +171,10 @@ class ScaledKernel(ShiftInvariantKernel):
 
     def restricted(self, columns: Array | Sequence[int]) -> Self:
         """Return this kernel for rows of which only some columns are kept, in their order."""
-        return self._of_columns(columns)
-
-    def _of_columns(self, columns: Array | Sequence[int] | None) -> Self:
         several = {
             name: tuple(np.asarray(value)[columns].tolist())
             for name, value in vars(self).items()
-            if columns is not None and isinstance(value, tuple)
+            if isinstance(value, tuple)
         }
         return replace(self, **several) if several else self
 

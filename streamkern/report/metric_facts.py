@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streamkern.kernels import KERNELS
+from streamkern.kernels import parsed_kernel
 from streamkern.report.numbers import number, percent
 from streamkern.report.page_facts import Bar
 from streamkern.sources.preprocessing.column_names import named_inputs
@@ -66,7 +66,7 @@ def _how(metric: dict[str, Any]) -> str:
         return "The metric was given."
     rounds = metric["rounds"]
     n_rows, kept = rounds[0]["n_rows"], rounds[metric["kept"]]
-    weighs = metric["kind"].startswith("diagonal") or KERNELS[kept["kernel"]].along_axes
+    weighs = metric["kind"].startswith("diagonal") or parsed_kernel(kept["kernel"]).along_axes
     what = "one weight for every input" if weighs else "directions"
     told = (
         f"The metric is the average outer product of the gradients of a fit, learnt as {what} on a "

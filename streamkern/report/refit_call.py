@@ -45,15 +45,24 @@ def python_call(model: FittedRidge | FittedClassifier, source: Source | None) ->
         budget, method = model.report["tuning_budget"], "tune"
         arguments += [] if budget is None else [f"budget={budget!r}"]
     return (
-        f"import streamkern\n"
-        f"from streamkern import {', '.join([*sorted(used), estimator])}\n\n"
+        f"import streamkern\n{_imports(used, estimator)}\n"
         f"model = {estimator}({', '.join(made)})\n"
         f"model.{method}({', '.join(arguments)})"
     )
 
 
-def _classes(kernel: Kernel) -> set[str]:
-    return {type(simple).__name__ for simple in simple_kernels(kernel)}
+def _classes(kernel: Kernel) -> set[type]:
+    return {type(simple) for simple in simple_kernels(kernel)}
+
+
+def _imports(kernels: set[type], estimator: str) -> str:
+    """Return statements that import kernels, from the modules of their own where they have some."""
+    own = {
+        (k.__module__, k.__name__) for k in kernels if not k.__module__.startswith("streamkern.")
+    }
+    names = sorted(k.__name__ for k in kernels if (k.__module__, k.__name__) not in own)
+    each = [("streamkern", ", ".join([*names, estimator])), *sorted(own)]
+    return "".join(f"from {module} import {names}\n" for module, names in each)
 
 
 def _rows(data: dict[str, Any], source: Source | None, *, labels: bool) -> str:

@@ -66,6 +66,7 @@ OTHERS = [
     pytest.param(Gaussian(2.0) * Laplacian(3.0), product_of_the_same_inputs, id="product"),
 ]
 some_kernels = pytest.mark.parametrize(("kernel", "formula"), [*SIMPLE, OTHERS[-2]])
+some_forms = pytest.mark.parametrize(("orthogonal", "paired"), [(True, True), (False, False)])
 every_kernel = pytest.mark.parametrize(("kernel", "formula"), [*SIMPLE, *OTHERS])
 
 
@@ -89,8 +90,7 @@ def errors(kernel, formula, D, seeds, rows, **options) -> np.ndarray:
 
 
 @some_kernels
-@pytest.mark.parametrize("orthogonal", [True, False], ids=["orthogonal", "iid"])
-@pytest.mark.parametrize("paired", [True, False], ids=["paired", "phase"])
+@some_forms
 def test_the_error_falls_as_the_root_of_the_number_of_features(kernel, formula, orthogonal, paired):
     sizes = [64, 128, 256, 512, 1024]
     means = []
@@ -103,8 +103,7 @@ def test_the_error_falls_as_the_root_of_the_number_of_features(kernel, formula, 
 
 
 @every_kernel
-@pytest.mark.parametrize("orthogonal", [True, False], ids=["orthogonal", "iid"])
-@pytest.mark.parametrize("paired", [True, False], ids=["paired", "phase"])
+@some_forms
 def test_features_have_no_bias(kernel, formula, orthogonal, paired):
     apart = errors(
         kernel, formula, 16, range(600), pairs(len(LAGS)), orthogonal=orthogonal, paired=paired

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from streamkern.errors import ParameterError
-from streamkern.features import MAPS, Chosen, RandomBinning
+from streamkern.features import MAPS, RandomBinning
 from streamkern.kernels import Gaussian, Laplacian
 
 P, D = 3, 32
@@ -86,13 +86,6 @@ def test_the_first_grids_are_a_smaller_map():
     for k in (0, 12, 40):
         with pytest.raises(ParameterError, match=f"multiple of 8 features, up to 32, not {k}"):
             phi.first(k)
-
-
-def test_a_subset_has_the_columns_that_were_named():
-    phi, indices = drawn(), np.array([30, 2])
-    part = phi.subset(indices)
-    assert isinstance(part, Chosen)
-    assert np.array_equal(part.transform(ROWS), phi.transform(ROWS)[:, indices])
 
 
 def test_rows_that_are_not_finite_or_far_away_have_features_of_their_own_kind():

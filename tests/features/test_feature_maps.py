@@ -10,7 +10,7 @@ from streamkern.models.ridge_options import RidgeOptions
 import streamkern
 from streamkern import Gaussian, Matern, RandomFeatureRidge
 from streamkern.errors import ParameterError
-from streamkern.features import FAMILIES
+from streamkern.features import FAMILIES, MAPS, Identity
 
 every_map = pytest.mark.parametrize(
     "name", [name for name in FAMILIES if name not in ("identity", "binning", "sketch")]
@@ -31,42 +31,6 @@ def model(name, **options):
 def error(fitted) -> float:
     X, y = rows()
     return float(np.sqrt(np.mean((fitted.predict(X) - y) ** 2)) / y.std())
-
-
-@every_map
-def test_it_learns_and_comes_back_from_its_file(name, tmp_path):
-    X, y = rows()
-    fitted = model(name, precision="single").fit(X, y)
-    assert error(fitted) < 0.1
-    fitted.save(tmp_path / "model.h5")
-    back = streamkern.load(tmp_path / "model.h5")
-    assert np.array_equal(back.predict(X), fitted.predict(X))
-    mean, deviation = back.predict(X, return_std=True)
-    assert (deviation > 0).all()
-    assert np.abs(mean - fitted.predict(X)).max() < 1e-3 * y.std()
-
-
-@every_map
-def test_fewer_features_are_solved_for_from_the_same_moments(name, tmp_path):
-    X, y = rows()
-    model(name).moments(X, y).save(tmp_path / "moments.h5")
-    moments = streamkern.load_moments(tmp_path / "moments.h5")
-    whole, part = model(name).solve(moments), model(name, n_components=48).solve(moments)
-    assert np.allclose(whole.predict(X), model(name).fit(X, y).predict(X), atol=1e-8)
-    assert part.coef_.shape == (48,)
-    # The cells of a grid follow from D, and landmarks from how many rows they are chosen among.
-    if name not in ("grid", "nystroem", "nystroem-uniform", "nystroem-pivoted"):
-        fitted = model(name, n_components=48).fit(X, y)
-        assert np.allclose(part.predict(X), fitted.predict(X), atol=1e-8)
-    assert error(part) < 0.2
-
-
-@every_map
-def test_the_number_of_features_is_chosen_among_its_leading_parts(name):
-    X, y = rows()
-    fitted = model(name, n_components="auto", alpha="cv").fit(X, y)
-    assert len(fitted.report_["components_curve"]) > 1
-    assert error(fitted) < 0.1
 
 
 @every_map
@@ -117,3 +81,24 @@ def test_sums_of_nested_features_can_be_made_in_strips(name):
 @pytest.mark.parametrize("name", ["identity", "nystroem"])
 def test_sums_of_other_features_cannot(name):
     assert not RidgeOptions(RandomFeatureRidge(feature_map=name)).passes().can_strip
+
+
+@every_map
+def test_it_learns_and_comes_back_from_its_file(name, tmp_path):
+    X, y = rows()
+    fitted = model(name, precision="single").fit(X, y)
+    assert error(fitted) < 0.1
+    fitted.save(tmp_path / "model.h5")
+    back = streamkern.load(tmp_path / "model.h5")
+    assert np.array_equal(back.predict(X), fitted.predict(X))
+    mean, deviation = back.predict(X, return_std=True)
+    assert (deviation > 0).all()
+    assert np.abs(mean - fitted.predict(X)).max() < 1e-3 * y.std()
+
+
+@pytest.mark.parametrize("names", [("fourier", "mine"), ("mine", "sorf")])
+def test_a_name_that_another_map_has_is_refused(names):
+    body = {"name": names[0], "families": {names[1]: ("another map", {})}}
+    with pytest.raises(ParameterError, match=r"' is the name of streamkern\.features"):
+        type("Mine", (Identity,), body)
+    MAPS.pop("mine", None)

@@ -89,20 +89,6 @@ def test_the_kernel_on_the_box_is_as_exact_as_those_errors(kernel, p):
     assert np.mean(apart**2) < np.mean((random @ random.T - kernel(X, X)) ** 2)
 
 
-def test_few_points_are_enough_for_a_smooth_kernel_of_one_input():
-    phi = GridFourierFeatures(Gaussian(0.5), 40).draw(1, rows(1))
-    X = rows(1)
-    features = phi.transform(X)
-    assert np.abs(features @ features.T - Gaussian(0.5)(X, X)).max() < 1e-10
-
-
-def test_more_points_have_smaller_errors():
-    kernel = Matern(0.3, nu=0.5)
-    missing = [1 - (drawn(kernel, 2, D).amplitudes ** 2).sum() for D in (64, 256, 1024, 4096)]
-    assert (np.diff(missing) < 0).all()
-    assert missing[-1] < 0.1
-
-
 def test_an_input_that_does_not_vary_in_the_sample_is_taken():
     X = rows(2)
     X[:, 1] = 3.0
@@ -128,8 +114,3 @@ def test_more_inputs_are_refused(p):
 def test_a_grid_without_rows_is_refused(X):
     with pytest.raises(ParameterError, match="follows from the range of the rows"):
         GridFourierFeatures(Gaussian(1.0), 8).draw(2, X)
-
-
-def test_phases_are_refused():
-    with pytest.raises(ParameterError, match="this map has no phases"):
-        FAMILIES["grid"].map_of(Gaussian(1.0), 8, paired=False)

@@ -65,11 +65,6 @@ def test_a_block_is_the_smallest_that_holds_the_inputs(p):
     assert min(size for size in sizes if size >= max(p, 64)) == P
 
 
-@pytest.mark.parametrize(("p", "expected"), [(1, 64), (65, 80), (784, 1024), (3072, 3072)])
-def test_blocks_have_known_sizes(p, expected):
-    assert block_size(p) == expected
-
-
 @pytest.mark.parametrize("order", [3, 11, 28, 2047])
 def test_other_orders_are_refused(order):
     with pytest.raises(ParameterError, match=f"{order} is no order of a Hadamard matrix"):

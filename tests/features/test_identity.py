@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from streamkern.models.ridge_model import RidgeModel
 
-from streamkern.errors import DataError, ParameterError
+from streamkern.errors import ParameterError
 from streamkern.features import Identity, Standardized, Standardizer
 
 ROWS = np.random.default_rng(0).standard_normal((9, 3))
@@ -38,11 +38,6 @@ def test_a_large_shift_is_subtracted_before_digits_are_lost():
     assert np.array_equal(out, X - far)
 
 
-def test_there_are_as_many_features_as_inputs():
-    phi = Identity().fit(ROWS)
-    assert phi.n_components == phi.n_features == 3
-
-
 def test_a_part_of_the_inputs_is_refused():
     with pytest.raises(ParameterError, match="no part of 2 features that stands for the whole"):
         Identity().draw(3).first(2)
@@ -53,16 +48,6 @@ def test_a_restored_map_is_the_map():
     back = Identity.restore(json.loads(json.dumps(phi.parameters())), phi.arrays())
     assert back.parameters() == phi.parameters()
     assert np.array_equal(back.transform(ROWS), phi.transform(ROWS))
-
-
-def test_a_map_that_is_not_drawn_is_refused():
-    with pytest.raises(ParameterError, match="not drawn yet"):
-        Identity().transform(ROWS)
-
-
-def test_rows_of_another_width_are_refused():
-    with pytest.raises(DataError, match=r"must have 4 columns, .* shape \(9, 3\)"):
-        Identity().draw(4).transform(ROWS)
 
 
 @pytest.mark.parametrize("stored", [np.float32, np.float64])

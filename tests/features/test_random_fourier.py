@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import naive
 import numpy as np
 import pytest
@@ -13,16 +11,10 @@ from scipy import stats
 from tolerances import assert_close
 
 from streamkern.errors import DataError, ParameterError
-from streamkern.features import RandomFourierFeatures, base
+from streamkern.features import RandomFourierFeatures
 from streamkern.features.random_fourier import independent_rows, orthogonal_rows
-from streamkern.kernels import Gaussian, Laplacian, Linear, Matern
-from streamkern.runtime.scratch import Scratch
+from streamkern.kernels import Gaussian, Linear, Matern
 
-every_kernel = pytest.mark.parametrize(
-    "kernel",
-    [Gaussian(1.5), Gaussian((0.5, 1.0, 2.0)), Matern(2.0, nu=0.5), Matern(1.0), Laplacian(1.0)],
-    ids=["gaussian", "scales", "matern12", "matern32", "laplacian"],
-)
 every_form = pytest.mark.parametrize(
     ("orthogonal", "paired"),
     [(True, True), (True, False), (False, True), (False, False)],
@@ -38,66 +30,11 @@ def drawn(kernel=Gaussian(1.5), n_components=22, p=3, **options):  # noqa: B008 
     return RandomFourierFeatures(kernel, n_components, **options).draw(p)
 
 
-@every_kernel
-@every_form
-def test_features_are_those_of_the_formula(kernel, orthogonal, paired):
-    phi = drawn(kernel, orthogonal=orthogonal, paired=paired, random_state=3)
-    phases = None if paired else phi.phases
-    expected = [naive.fourier_features(x, phi.frequencies, phases) for x in rows()]
-    angles = float(np.abs(rows() @ phi.frequencies.T).max()) + 2 * np.pi
-    assert_close(phi.transform(rows()), expected, size=angles)
-
-
-@every_kernel
-@every_form
-def test_the_first_draws_of_a_larger_map_are_the_smaller_map(kernel, orthogonal, paired):
-    options = {"orthogonal": orthogonal, "paired": paired, "random_state": 7}
-    small, large = drawn(kernel, 10, **options), drawn(kernel, 64, **options)
-    part = large.first(10)
-    L = small.n_draws
-    for array in (large.frequencies[:L], part.frequencies):
-        assert np.array_equal(array, small.frequencies)
-    for array in (large.phases[:L], part.phases):
-        assert np.array_equal(array, small.phases)
-    assert part.parameters() == small.parameters()
-    assert part.n_components == small.n_components == 10
-    assert np.array_equal(part.transform(rows()), small.transform(rows()))
-    angles = float(np.abs(rows() @ small.frequencies.T).max()) + 2 * np.pi
-    leading = large.transform(rows())[:, :10] * np.sqrt(large.n_draws / L)
-    assert_close(leading, small.transform(rows()), size=angles)
-
-
-@every_kernel
-@every_form
-def test_the_same_seed_draws_the_same_map(kernel, orthogonal, paired):
-    one, two, other = (
-        drawn(kernel, orthogonal=orthogonal, paired=paired, random_state=seed) for seed in (5, 5, 6)
-    )
-    for name, array in one.arrays().items():
-        assert np.array_equal(array, two.arrays()[name])
-        assert not np.isin(array, other.arrays()[name]).any()
-
-
-def test_drawing_does_not_touch_the_global_random_state():
-    before = np.random.get_state()[1].copy()  # noqa: NPY002  it is what must not change
-    position = np.random.get_state()[2]  # noqa: NPY002
-    drawn()
-    assert np.array_equal(np.random.get_state()[1], before)  # noqa: NPY002
-    assert np.random.get_state()[2] == position  # noqa: NPY002
-
-
 @every_form
 def test_fitting_draws_for_the_columns_whatever_their_values(orthogonal, paired):
     options = {"orthogonal": orthogonal, "paired": paired}
     fitted = RandomFourierFeatures(Gaussian(1.5), 22, **options).fit(np.full((2, 3), 9.0))
     assert np.array_equal(fitted.transform(rows()), drawn(**options).transform(rows()))
-
-
-@every_kernel
-@pytest.mark.parametrize("orthogonal", [True, False])
-def test_pairs_make_the_kernel_of_a_row_with_itself_one(kernel, orthogonal):
-    features = drawn(kernel, orthogonal=orthogonal).transform(10 * rows())
-    assert_close((features**2).sum(axis=1), np.ones(9), steps=10)
 
 
 @every_form
@@ -114,58 +51,6 @@ def test_evaluating_leaves_out_the_scale_and_subtracts_the_shift(orthogonal, pai
 
 
 @every_form
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_lent_memory_changes_nothing_and_is_used_again(orthogonal, paired, dtype, monkeypatch):
-    monkeypatch.setattr(base, "_CACHED_VALUES", 64)
-    phi, scratch = drawn(orthogonal=orthogonal, paired=paired), Scratch()
-    alone, lent = np.empty((2, 9, 22), dtype=dtype)
-    phi.evaluate(rows(), alone)
-    names = ("angles", "frequencies") if paired else ("frequencies",)
-    held = {name: scratch.array(name, (9 * 22 * 3,), dtype) for name in names}
-    for values in held.values():
-        values[:] = np.nan
-    for _ in range(2):
-        done = [part.stop for part in phi.evaluated(rows(), lent, 0.0, scratch)]
-    assert done[-1] == 9
-    assert np.array_equal(alone, lent)
-    for values in held.values():
-        assert np.isfinite(values[:3]).all()
-
-
-@every_form
-@pytest.mark.parametrize("q", [1, 2])
-def test_the_short_form_is_the_same_function(orthogonal, paired, q):
-    phi = drawn(orthogonal=orthogonal, paired=paired)
-    coef = np.random.default_rng(q).standard_normal((22, q))
-    short, weights = phi.condensed(coef)
-    features, fewer = np.empty((9, 22)), np.empty((9, short.n_components))
-    phi.evaluate(rows(), features)
-    short.evaluate(rows(), fewer)
-    assert_close(fewer @ weights, features @ coef, steps=1000)
-    assert short.n_components == (11 if paired and q == 1 else 22)
-
-
-@every_kernel
-@every_form
-def test_single_precision_is_close_to_double(kernel, orthogonal, paired):
-    phi = drawn(kernel, orthogonal=orthogonal, paired=paired)
-    angles = float((np.abs(rows()) @ np.abs(phi.frequencies.T)).max()) + 2 * np.pi
-    single, double = phi.transform(rows(), np.float32), phi.transform(rows())
-    assert_close(single, double, dtype=np.float32, steps=4, size=angles * phi.scale)
-    assert not np.array_equal(single, double)
-
-
-@every_form
-@naive.quick
-@given(cuts=naive.cuts(50))
-def test_features_of_pieces_are_pieces_of_the_features(orthogonal, paired, cuts):
-    phi = drawn(orthogonal=orthogonal, paired=paired)
-    X = rows(50)
-    pieces = [phi.transform(block.X) for block in naive.blocks(X, X[:, :1], cuts)]
-    assert_close(np.concatenate(pieces), phi.transform(X))
-
-
-@every_form
 def test_more_rows_than_fit_in_cache_have_the_same_features(orthogonal, paired):
     phi = drawn(n_components=2048, orthogonal=orthogonal, paired=paired)
     X = rows(300)
@@ -178,30 +63,11 @@ def test_inputs_of_any_real_type_are_taken_as_their_values(dtype):
     assert np.array_equal(drawn().transform(X), drawn().transform(X.astype(float)))
 
 
-@every_kernel
-@every_form
-def test_a_restored_map_is_the_map_bit_for_bit(kernel, orthogonal, paired):
-    phi = drawn(kernel, orthogonal=orthogonal, paired=paired, random_state=11)
-    parameters = json.loads(json.dumps(phi.parameters(), allow_nan=False))
-    back = RandomFourierFeatures.restore(parameters, phi.arrays())
-    assert back.parameters() == phi.parameters()
-    for dtype in (np.float32, np.float64):
-        assert np.array_equal(back.transform(rows(), dtype), phi.transform(rows(), dtype))
-
-
 def test_a_restored_map_holds_what_was_drawn_not_a_new_draw():
     phi = drawn()
     arrays = {name: array + 1 for name, array in phi.arrays().items()}
     back = RandomFourierFeatures.restore(phi.parameters(), arrays)
     assert np.array_equal(back.frequencies, phi.frequencies + 1)
-
-
-@pytest.mark.parametrize("name", ["frequencies", "phases"])
-def test_a_damaged_file_is_refused(name):
-    phi = drawn()
-    arrays = {**phi.arrays(), name: phi.arrays()[name][:-1]}
-    with pytest.raises(ParameterError, match="expected 11 frequencies and phases, found shapes"):
-        RandomFourierFeatures.restore(phi.parameters(), arrays)
 
 
 # What is drawn.
@@ -264,11 +130,6 @@ def test_draws_that_mix_over_scales_do_so_independently_of_lengths_and_phases():
 # What is refused.
 
 
-def test_an_odd_number_of_features_has_one_frequency_without_a_pair():
-    assert RandomFourierFeatures(Gaussian(1.0), 7).n_draws == 4
-    assert RandomFourierFeatures(Gaussian(1.0), 7, paired=False).n_draws == 7
-
-
 @pytest.mark.parametrize("paired", [True, False])
 @pytest.mark.parametrize("n_components", [0, -2])
 def test_fewer_than_one_feature_is_refused(n_components, paired):
@@ -285,12 +146,6 @@ def test_a_number_of_features_that_is_not_whole_is_refused(n_components):
 def test_a_kernel_that_is_not_shift_invariant_is_refused():
     with pytest.raises(ParameterError, match=r"need a shift-invariant kernel, not Linear\(\)"):
         RandomFourierFeatures(Linear(), 8)
-
-
-@pytest.mark.parametrize("n_components", [0, -2, 24])
-def test_a_part_larger_than_the_whole_or_empty_is_refused(n_components):
-    with pytest.raises(ParameterError, match=f"between 1 and 22 features, not {n_components}"):
-        drawn().first(n_components)
 
 
 def test_an_odd_part_of_pairs_is_refused():
@@ -312,9 +167,3 @@ def test_rows_of_another_width_are_refused(shape):
 def test_a_length_scale_that_is_not_resolved_cannot_be_drawn():
     with pytest.raises(ParameterError, match="'median' must be resolved"):
         drawn(Gaussian("median"))
-
-
-@pytest.mark.parametrize("orthogonal", [True, False])
-def test_a_map_of_no_inputs_is_refused(orthogonal):
-    with pytest.raises(ParameterError, match="at least 1"):
-        drawn(p=0, orthogonal=orthogonal)

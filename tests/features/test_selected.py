@@ -40,9 +40,6 @@ MAKE = {
     "standardized identity": lambda: Standardized(STANDARDIZER, Identity().draw(4)),
 }
 every_map = pytest.mark.parametrize("make", list(MAKE.values()), ids=list(MAKE))
-every_cosine = pytest.mark.parametrize(
-    "make", [make for name, make in MAKE.items() if "identity" not in name]
-)
 every_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
 
@@ -66,20 +63,6 @@ def test_its_features_are_the_columns_that_were_named_in_that_order(make, dtype)
     assert (part.n_features, part.n_components) == (P, len(some(phi)))
 
 
-@pytest.mark.parametrize("name", ["identity", "standardized identity"])
-@every_dtype
-def test_inputs_that_are_chosen_have_the_same_bits(name, dtype):
-    phi = MAKE[name]()
-    part = phi.subset(some(phi)).transform(rows(), dtype)
-    assert np.array_equal(part, phi.transform(rows(), dtype)[:, some(phi)])
-
-
-@every_map
-def test_its_scale_is_that_of_the_whole(make):
-    phi = make()
-    assert phi.subset(some(phi)).scale == phi.scale
-
-
 @every_map
 @every_dtype
 def test_evaluating_leaves_out_the_scale_and_subtracts_the_shift(make, dtype):
@@ -98,27 +81,6 @@ def test_a_subset_of_a_subset_is_a_subset(make):
     chosen = some(phi)
     twice, once = phi.subset(chosen).subset(np.array([1, 0])), phi.subset(chosen[[1, 0]])
     assert twice.equals(once)
-
-
-@every_map
-def test_all_features_are_a_subset(make):
-    phi = make()
-    every = phi.subset(np.arange(phi.n_components))
-    assert_close(every.transform(rows()), phi.transform(rows()), size=10.0)
-
-
-@every_cosine
-def test_one_frequency_and_one_phase_a_feature_are_all_that_is_held(make):
-    phi = make()
-    part = phi.subset(np.array([4, 5, 9]))
-    inner = part.inner if isinstance(part, Standardized) else part
-    assert isinstance(inner, Cosines)
-    assert inner.frequencies.shape == (3, inner.n_features)
-    assert inner.phases.shape == (3,)
-    assert {name: array.base for name, array in inner.arrays().items()} == {
-        "frequencies": None,
-        "phases": None,
-    }
 
 
 @pytest.mark.parametrize("name", ["identity", "standardized identity"])
@@ -155,12 +117,6 @@ def test_what_does_not_name_different_features_is_refused(make, indices):
 def test_a_map_that_is_not_drawn_has_no_subsets():
     with pytest.raises(ParameterError, match="not drawn yet"):
         RandomFourierFeatures(Gaussian(1.0), 8).subset(np.array([0]))
-
-
-@every_cosine
-def test_chosen_features_have_no_part_that_stands_for_the_kernel(make):
-    with pytest.raises(ParameterError, match="no part of 2 that stands for the kernel"):
-        make().subset(np.array([1, 2, 3])).first(2)
 
 
 def test_drawing_again_changes_nothing_and_checks_the_inputs():

@@ -65,13 +65,6 @@ def test_evaluating_subtracts_the_shift(inner, dtype):
     assert_close(shifted, plain - shift, dtype=dtype, steps=2)
 
 
-@every_inner
-def test_single_precision_is_close_to_double(inner):
-    phi = standardized(inner)
-    single, double = phi.transform(rows(), np.float32), phi.transform(rows())
-    assert_close(single, double, dtype=np.float32, steps=10, size=10.0)
-
-
 def test_a_spread_that_is_small_beside_the_mean_survives_single_precision():
     X = np.random.default_rng(1).standard_normal((9, 1))
     standardizer = Standardizer(np.array([0]), np.array([1e9]), np.array([1.0]), 1)
@@ -87,28 +80,10 @@ def test_inputs_of_any_real_type_are_taken_as_their_values(stored):
     assert np.array_equal(phi.transform(X), phi.transform(X.astype(float)))
 
 
-def test_more_rows_than_fit_in_cache_have_the_same_features():
-    X = rows(70_000)
-    phi = standardized(Identity)
-    assert np.array_equal(phi.transform(X)[-5:], phi.transform(X[-5:]))
-
-
-def test_standardising_leaves_the_rows_untouched():
-    X = rows()
-    before = X.copy()
-    standardized(Identity).transform(X)
-    assert np.array_equal(X, before)
-
-
 def test_the_first_features_are_those_of_the_inner_map():
     phi = standardized(lambda: RandomFourierFeatures(Gaussian(1.5), 12, random_state=2))
     small = standardized(lambda: RandomFourierFeatures(Gaussian(1.5), 4, random_state=2))
     assert np.array_equal(phi.first(4).transform(rows()), small.transform(rows()))
-
-
-def test_a_part_that_the_inner_map_does_not_have_is_refused():
-    with pytest.raises(ParameterError, match="no part of 1 features"):
-        standardized(Identity).first(1)
 
 
 def test_drawing_draws_the_inner_map_for_the_columns_that_are_kept():
@@ -154,13 +129,6 @@ def test_rows_of_another_width_are_refused(p):
         standardized(Identity).draw(p)
 
 
-def test_an_inner_map_that_is_not_drawn_is_refused():
-    inner = RandomFourierFeatures(Gaussian(1.0), 8)
-    phi = Standardized(Standardizer(COLUMNS, MEAN, DEVIATION, 3), inner)
-    with pytest.raises(ParameterError, match="not drawn yet"):
-        phi.transform(rows())
-
-
 # Rows that are turned into a metric.
 
 LINEAR = {
@@ -191,12 +159,6 @@ def test_rows_are_turned_after_they_are_standardised(linear, dtype):
     made = standardizer(X, dtype)
     assert made.shape == (len(X), standardizer.n_outputs)
     assert_close(made[-9:], turned(linear, expected_rows(X[-9:])), dtype=dtype, steps=20)
-
-
-@in_every_metric
-def test_features_in_a_metric_are_those_of_turned_rows(linear):
-    phi = in_metric(linear)
-    assert_close(phi.transform(rows()), phi.inner.transform(turned(linear, expected_rows(rows()))))
 
 
 @in_every_metric

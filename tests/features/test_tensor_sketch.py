@@ -65,11 +65,6 @@ def test_evaluating_subtracts_the_shift(dtype):
     assert_close(out, phi.transform(ROWS, dtype) - shift, dtype=dtype)
 
 
-def test_seeds_make_maps():
-    assert drawn(random_state=1).equals(drawn(random_state=1))
-    assert not drawn(random_state=1).equals(drawn(random_state=2))
-
-
 def test_a_part_is_refused_and_some_entries_are_not():
     with pytest.raises(ParameterError, match="a sketch has no part of 4 features"):
         drawn().first(4)

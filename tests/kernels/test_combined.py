@@ -30,7 +30,7 @@ from streamkern.kernels import (
     parsed_kernel,
     simple_kernels,
 )
-from streamkern.kernels.combined.base import reduced
+from streamkern.kernels.combined import reduced
 
 P = 4
 # sin(x) of one input beside a Gaussian of two, and a rough part of all.

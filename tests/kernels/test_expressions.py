@@ -16,11 +16,12 @@ from streamkern.kernels import (
     Matern,
     Periodic,
     Polynomial,
+    Product,
     RationalQuadratic,
+    Sum,
     parsed_kernel,
     separated,
 )
-from streamkern.kernels.combined import Product, Sum
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from scipy.integrate import quad
 from tolerances import assert_close
 
 from streamkern.errors import ParameterError
-from streamkern.kernels import Gaussian, Periodic
+from streamkern.kernels import Periodic
 from streamkern.kernels.median_length_scale import median_distance
 
 EACH = ((1.0, 1.0, 1.0), (7.0, 0.3, 2.0))
@@ -44,12 +44,6 @@ def test_rows_a_period_apart_are_the_same_and_half_a_period_the_farthest():
     assert_close(kernel(x, x + 21.0), [[1.0]])
     assert_close(kernel(x, x + 3.5), [[math.exp(-2 / 0.8**2)]])
     assert kernel(x, x + 3.4)[0, 0] > kernel(x, x + 3.5)[0, 0] < kernel(x, x + 3.6)[0, 0]
-
-
-def test_it_is_the_gaussian_kernel_of_a_wide_circle():
-    X, Z = rows(6), rows(4, seed=1)
-    period = 2 * math.pi * 1e4  # a circle of radius 10,000, and rows at scale 1 on it
-    assert_close(Periodic(1e-4, period=period)(X, Z), Gaussian(1.0)(X, Z), steps=1e9)
 
 
 @pytest.mark.parametrize("scales", [1.0, 0.3, 5.0, (0.2, 1.0, 2.0)])

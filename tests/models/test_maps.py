@@ -15,7 +15,7 @@ from test_same_bits import Pickled, bits
 import streamkern
 from streamkern import RandomFeatureRidge
 from streamkern.errors import ParameterError
-from streamkern.features import FAMILIES, Chosen, Nystroem, RandomBinning, TensorSketch
+from streamkern.features import Chosen, Nystroem
 from streamkern.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial
 from streamkern.parameters.fit_options import plan_for
 from streamkern.sources import ArraySource
@@ -310,16 +310,3 @@ def test_the_command_line_makes_and_uses_such_models(name, data, tmp_path):
         error = file["y_pred"][:] - given["y"][:]
         assert np.sqrt(np.mean(error**2)) < 0.6 * np.std(given["y"][:])
         assert (file["y_std"][:] > 0).all()
-
-
-def test_every_family_says_what_it_is():
-    assert {"nystroem", "nystroem-uniform", "nystroem-pivoted", "binning", "sketch"} <= set(
-        FAMILIES
-    )
-    kinds = {"binning": RandomBinning, "sketch": TensorSketch, "nystroem": Nystroem}
-    for name, kind in kinds.items():
-        made = FAMILIES[name].map_of(
-            MAPS[name].with_length_scale(1.0) if name != "sketch" else MAPS[name], D
-        )
-        assert isinstance(made, kind)
-        assert FAMILIES[name].help

@@ -181,14 +181,6 @@ def test_a_kernel_by_its_name_is_that_kernel():
     assert found.get_params()["kernel"] == clone(found).kernel == "matern32"
 
 
-def test_a_kernel_on_columns_is_one_of_those_columns():
-    X = rows()
-    kernel = Gaussian("median").on([0]) * Matern("median").on([1, 2])
-    fitted = streamkern.RandomFourierFeatures(kernel, 8).fit(X)
-    scales = fitted.kernel_.length_scale
-    assert scales == pytest.approx((np.median(pdist(X[:, :1])), np.median(pdist(X[:, 1:]))))
-
-
 def test_a_drawn_map_is_for_moments():
     X = rows()
     drawn = streamkern.RandomFourierFeatures(Gaussian(2.0), 16).draw(3)

@@ -1,4 +1,8 @@
-"""What kernels that are made of others have in common."""
+"""Combined kernels: what sums, products and kernels of some of the inputs have in common.
+
+They are kept in one form: sums of products of kernels on columns, with sums in parentheses as
+factors.  Every one of them has k(x, x) = 1, since weights count by their share of the sum.
+"""
 
 from __future__ import annotations
 
@@ -13,19 +17,14 @@ from streamkern.kernels.base import LengthScale, ShiftInvariantKernel
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from streamkern._typing import Array
+    from streamkern._typing import Array, Floats
 
 
 Reduced = tuple[float, ShiftInvariantKernel | None]
 
 
 class Combined(ShiftInvariantKernel):
-    """A kernel that is made of others.
-
-    Attributes
-    ----------
-    parts : tuple of ShiftInvariantKernel
-    """
+    """A kernel that is made of others."""
 
     @property
     @abstractmethod
@@ -52,14 +51,9 @@ class Combined(ShiftInvariantKernel):
 
     @abstractmethod
     def reduced(self, columns: Array | Sequence[int]) -> Reduced:
-        """Return what the kernel is of rows that are alike in all other columns.
+        """Return c and k of the kernel c + (1 - c) k of rows that are alike in all other columns.
 
-        Returns
-        -------
-        constant : float
-            c, from 0 to 1: the kernel is c + (1 - c) k.
-        kernel : ShiftInvariantKernel or None
-            k, its columns counted among those that are kept; None if c is 1.
+        The columns of k are counted among those that are kept; it is None if c is 1.
         """
 
     def restricted(self, columns: Array | Sequence[int]) -> ShiftInvariantKernel:
@@ -79,11 +73,26 @@ class Combined(ShiftInvariantKernel):
         """Say whether any part is one of any of these columns."""
         return any(part.remains(columns) for part in self.parts)
 
-    def _note(self, *, normal_sets: int, n_uniforms: int) -> None:
+    def _set_draws(self, *, normal_sets: int, n_uniforms: int) -> None:
         object.__setattr__(self, "normal_sets", normal_sets)
         object.__setattr__(self, "n_uniforms", n_uniforms)
         stretches = all(part.stretches_frequencies for part in self.parts)
         object.__setattr__(self, "stretches_frequencies", stretches)
+
+
+class Several(Combined):
+    """A combination of kernels of all inputs."""
+
+    def check_inputs(self, n_features: int) -> None:
+        """Raise ParameterError if a part is one of other inputs."""
+        for part in self.parts:
+            part.check_inputs(n_features)
+
+    def resolved(
+        self, rows: Floats, columns: Array | None = None, weights: Floats | None = None
+    ) -> Self:
+        """Return this kernel with a length scale for every part; see `ShiftInvariantKernel`."""
+        return self.of_parts([part.resolved(rows, columns, weights) for part in self.parts])
 
 
 def simple_kernels(kernel: object) -> Iterator[object]:

@@ -1,4 +1,4 @@
-"""Kernels of some of the inputs."""
+"""Input subsets: kernels of some of the inputs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.kernels.base import ShiftInvariantKernel, checked_rows
-from streamkern.kernels.combined.base import Combined, Reduced, described
+from streamkern.kernels.base import OPERATIONS, ShiftInvariantKernel, checked_rows
+from streamkern.kernels.combined import Combined, Reduced, described
+from streamkern.kernels.scaled import ScaledKernel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,19 +18,11 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from streamkern._typing import Array, Floats
-    from streamkern.kernels.scaled import ScaledKernel
 
 
 @dataclass(frozen=True, repr=False)
 class OnColumns(Combined):
-    """A kernel of some of the inputs; made by `on`.
-
-    Parameters
-    ----------
-    kernel : ScaledKernel
-    columns : tuple of int
-        Counted from 0, each once, in the order of the kernel's inputs.
-    """
+    """A kernel of some columns, counted from 0, in the order of its inputs; made by `on`."""
 
     kernel: ScaledKernel
     columns: tuple[int, ...]
@@ -37,7 +30,7 @@ class OnColumns(Combined):
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", checked_columns(self.columns))
         self.kernel.check_inputs(len(self.columns))
-        self._note(normal_sets=self.kernel.normal_sets, n_uniforms=self.kernel.n_uniforms)
+        self._set_draws(normal_sets=self.kernel.normal_sets, n_uniforms=self.kernel.n_uniforms)
 
     @property
     def name(self) -> str:
@@ -115,7 +108,7 @@ class OnColumns(Combined):
 
     def remains(self, columns: Array | Sequence[int]) -> bool:
         """Say whether any of its columns is among these."""
-        return not set(self.columns).isdisjoint(np.asarray(columns).tolist())
+        return bool(self._kept(columns)[0])
 
     def _kept(self, columns: Array | Sequence[int]) -> tuple[list[int], list[int]]:
         """Return which of its inputs are among some columns, and where."""
@@ -124,19 +117,33 @@ class OnColumns(Combined):
         return there, [place[self.columns[j]] for j in there]
 
 
+def on_columns(kernel: ShiftInvariantKernel, columns: Sequence[int]) -> Combined:
+    """Return a kernel of some columns of the rows."""
+    if isinstance(kernel, OnColumns):
+        chosen = checked_columns(columns)
+        kernel.check_inputs(len(chosen))
+        return OnColumns(kernel.kernel, tuple(chosen[column] for column in kernel.columns))
+    if isinstance(kernel, Combined):
+        return kernel.of_parts([part.on(columns) for part in kernel.parts])
+    if not isinstance(kernel, ScaledKernel):
+        raise ParameterError(
+            f"only kernels of a length scale are put on columns, not {kernel!r}; take one."
+        )
+    return OnColumns(kernel, tuple(columns))
+
+
+OPERATIONS["columns"] = on_columns
+
+
 def columns_of(kernel: ShiftInvariantKernel) -> frozenset[int] | None:
     """Return the columns that a kernel is one of, None for all of them."""
     if isinstance(kernel, OnColumns):
         return frozenset(kernel.columns)
     if not isinstance(kernel, Combined):
         return None
-    found: frozenset[int] = frozenset()
-    for part in kernel.parts:
-        columns = columns_of(part)
-        if columns is None:
-            return None
-        found |= columns
-    return found
+    found = [columns_of(part) for part in kernel.parts]
+    known = [columns for columns in found if columns is not None]
+    return frozenset().union(*known) if len(known) == len(found) else None
 
 
 def checked_columns(columns: Any) -> tuple[int, ...]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.kernels.base import ShiftInvariantKernel, number_text
-from streamkern.kernels.combined.base import Combined, Reduced, described, reduced
+from streamkern.kernels.base import OPERATIONS, ShiftInvariantKernel, value_text
+from streamkern.kernels.combined import Reduced, Several, described, reduced
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,16 +22,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class Sum(Combined):
+class Sum(Several):
     """A weighted mean of kernels, so that k(x, x) = 1; made by `+`, which is no sum of values.
 
     A draw of frequencies is one of a term, which is chosen with the probability of its weight.
-
-    Parameters
-    ----------
-    terms : tuple of ShiftInvariantKernel
-    weights : tuple of float
-        Positive; they count by their share of the sum.
     """
 
     terms: tuple[ShiftInvariantKernel, ...]
@@ -42,7 +37,7 @@ class Sum(Combined):
                 f"the weights of a sum of kernels must be positive and finite, not "
                 f"{list(self.weights)}; leave out terms that do not count."
             )
-        self._note(
+        self._set_draws(
             normal_sets=max(term.normal_sets for term in self.terms),
             n_uniforms=max(1, *(term.n_uniforms for term in self.terms)),
         )
@@ -51,7 +46,7 @@ class Sum(Combined):
     def name(self) -> str:
         """The terms with their weights, those of 1 left out."""
         return "+".join(
-            term.name if weight == 1.0 else f"{number_text(weight)}*{term.name}"
+            term.name if weight == 1.0 else f"{value_text(weight)}*{term.name}"
             for term, weight in zip(self.terms, self.weights, strict=True)
         )
 
@@ -83,20 +78,13 @@ class Sum(Combined):
 
     def parameters(self) -> dict[str, Any]:
         """Return the terms and their weights as plain JSON values."""
-        return {
-            "terms": [described(term) for term in self.terms],
-            "weights": list(self.weights),
-        }
+        terms = [described(term) for term in self.terms]
+        return {"terms": terms, "weights": list(self.weights)}
 
     def __call__(self, X: ArrayLike, Z: ArrayLike) -> Floats:
         """Evaluate the kernel on every pair of rows; see `Kernel`."""
         pairs = zip(self.terms, self.shares, strict=True)
         return np.add.reduce([share * term(X, Z) for term, share in pairs])  # type: ignore[no-any-return]
-
-    def check_inputs(self, n_features: int) -> None:
-        """Raise ParameterError if a term is one of other inputs."""
-        for term in self.terms:
-            term.check_inputs(n_features)
 
     def spectral(self, normal: Floats, uniform: Floats) -> Floats:
         """Return draws of terms; what the first uniform number has left after the choice is used.
@@ -121,12 +109,6 @@ class Sum(Combined):
         values = [share * term.density(frequencies) for term, share in pairs]
         return np.add.reduce(values)  # type: ignore[no-any-return]
 
-    def resolved(
-        self, rows: Floats, columns: Array | None = None, weights: Floats | None = None
-    ) -> Self:
-        """Return this kernel with a length scale for every term; see `ShiftInvariantKernel`."""
-        return self.of_parts([term.resolved(rows, columns, weights) for term in self.terms])
-
     def reduced(self, columns: Array | Sequence[int]) -> Reduced:
         """Return the sum of the terms that differ, and the share of what is constant."""
         constant = 0.0
@@ -135,10 +117,9 @@ class Sum(Combined):
         for term, weight, share in zip(self.terms, self.weights, self.shares, strict=True):
             c, kernel = reduced(term, columns)
             constant += share * c
-            inner = kernel if isinstance(kernel, Sum) else None
-            if inner is not None:
-                terms += inner.terms
-                weights += [weight * (1.0 - c) * part for part in inner.shares]
+            if isinstance(kernel, Sum):
+                terms += kernel.terms
+                weights += [weight * (1.0 - c) * part for part in kernel.shares]
             elif kernel is not None:
                 terms.append(kernel)
                 weights.append(weight * (1.0 - c))
@@ -147,3 +128,23 @@ class Sum(Combined):
         if len(terms) == 1 < len(self.terms):
             return constant, terms[0]
         return constant, Sum(tuple(terms), tuple(weights))
+
+
+def added(*kernels: ShiftInvariantKernel) -> Sum:
+    """Return the weighted mean of all terms of kernels."""
+    sums = [_as_sum(kernel) for kernel in kernels]
+    terms = chain.from_iterable(each.terms for each in sums)
+    return Sum(tuple(terms), tuple(chain.from_iterable(each.weights for each in sums)))
+
+
+def weighted(kernel: ShiftInvariantKernel, weight: float) -> Sum:
+    """Return a kernel as a sum, all weights times a number."""
+    each = _as_sum(kernel)
+    return Sum(each.terms, tuple(weight * own for own in each.weights))
+
+
+def _as_sum(kernel: ShiftInvariantKernel) -> Sum:
+    return kernel if isinstance(kernel, Sum) else Sum((kernel,), (1.0,))
+
+
+OPERATIONS |= {"+": added, "weight": weighted}

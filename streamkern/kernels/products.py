@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.kernels.combined.base import Combined, Reduced, described, reduced
-from streamkern.kernels.combined.input_subset import columns_of
-from streamkern.kernels.combined.weighted_mean import Sum
+from streamkern.kernels.base import OPERATIONS
+from streamkern.kernels.combined import Reduced, Several, described, reduced
+from streamkern.kernels.input_subset import columns_of
+from streamkern.kernels.sums import Sum
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,15 +27,11 @@ _MOST_FACTORS = 2000
 
 
 @dataclass(frozen=True, repr=False)
-class Product(Combined):
+class Product(Several):
     """A product of kernels; made by `*`.
 
     A draw of frequencies is the sum of draws of its factors.  Factors of different columns share
     the normal numbers of a draw, each taking those of its columns; others have sets of their own.
-
-    Parameters
-    ----------
-    factors : tuple of ShiftInvariantKernel
     """
 
     factors: tuple[ShiftInvariantKernel, ...]
@@ -44,27 +41,20 @@ class Product(Combined):
             raise ParameterError(
                 f"a product has at most {_MOST_FACTORS:,} kernels, but one has more; take fewer."
             )
-        last = max(
-            first + factor.normal_sets
-            for first, factor in zip(self._first_sets(), self.factors, strict=True)
+        pairs = zip(self._first_sets(), self.factors, strict=True)
+        self._set_draws(
+            normal_sets=max(first + factor.normal_sets for first, factor in pairs),
+            n_uniforms=sum(factor.n_uniforms for factor in self.factors),
         )
-        self._note(normal_sets=last, n_uniforms=sum(factor.n_uniforms for factor in self.factors))
 
     @property
     def name(self) -> str:
         """The factors, sums in parentheses."""
-        names = (
-            f"({factor.name})" if isinstance(factor, Sum) else factor.name
-            for factor in self.factors
-        )
-        return "*".join(names)
+        return "*".join(_enclosed(factor, factor.name) for factor in self.factors)
 
     def __repr__(self) -> str:
         """Return the Python expression."""
-        texts = (
-            f"({factor!r})" if isinstance(factor, Sum) else repr(factor) for factor in self.factors
-        )
-        return " * ".join(texts)
+        return " * ".join(_enclosed(factor, repr(factor)) for factor in self.factors)
 
     @property
     def parts(self) -> tuple[ShiftInvariantKernel, ...]:
@@ -85,11 +75,6 @@ class Product(Combined):
         for factor in self.factors[1:]:
             values *= factor(X, Z)
         return values
-
-    def check_inputs(self, n_features: int) -> None:
-        """Raise ParameterError if a factor is one of other inputs."""
-        for factor in self.factors:
-            factor.check_inputs(n_features)
 
     def _first_sets(self) -> list[int]:
         """Return for each factor the first of its sets of normal numbers: none is used twice."""
@@ -147,12 +132,6 @@ class Product(Combined):
             )
         return values
 
-    def resolved(
-        self, rows: Floats, columns: Array | None = None, weights: Floats | None = None
-    ) -> Self:
-        """Return this kernel with a length scale for every factor; see `ShiftInvariantKernel`."""
-        return self.of_parts([factor.resolved(rows, columns, weights) for factor in self.factors])
-
     def reduced(self, columns: Array | Sequence[int]) -> Reduced:
         """Return the product of the factors that differ, multiplied out where a part is constant.
 
@@ -169,7 +148,7 @@ class Product(Combined):
             products = with_it + [(weight * c, some) for weight, some in products if c > 0.0]
         constant = sum(weight for weight, some in products if not some)
         weights = tuple(weight for weight, some in products if some)
-        terms = tuple(product_of(some) for _, some in products if some)
+        terms = tuple(Product(some) if len(some) > 1 else some[0] for _, some in products if some)
         if len(terms) > 1:
             return constant, Sum(terms, weights)
         return (constant, terms[0]) if terms else (1.0, None)
@@ -180,6 +159,22 @@ def factors_of(kernel: ShiftInvariantKernel) -> tuple[ShiftInvariantKernel, ...]
     return kernel.factors if isinstance(kernel, Product) else (kernel,)
 
 
-def product_of(factors: tuple[ShiftInvariantKernel, ...]) -> ShiftInvariantKernel:
-    """Return the product of some factors, or the only one."""
-    return Product(factors) if len(factors) > 1 else factors[0]
+def _enclosed(factor: ShiftInvariantKernel, text: str) -> str:
+    return f"({text})" if isinstance(factor, Sum) else text
+
+
+def multiplied(*kernels: ShiftInvariantKernel) -> Product | Sum:
+    """Return the product of kernels; a weight of one term is then that of the product."""
+    weight = 1.0
+    factors: list[ShiftInvariantKernel] = []
+    for kernel in kernels:
+        if isinstance(kernel, Sum) and len(kernel.terms) == 1:
+            weight *= kernel.weights[0]
+            factors += factors_of(kernel.terms[0])
+        else:
+            factors += factors_of(kernel)
+    product = Product(tuple(factors))
+    return product if weight == 1.0 else Sum((product,), (weight,))
+
+
+OPERATIONS["*"] = multiplied
