@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 _LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
 _NO_WORKERS = "distributed.scheduler.no-workers-timeout"
-_OPTIONS = "streamkern.engine.cluster-options"
+_OPTIONS = "streamkern.cluster-options"
 # What a file adds to, rather than replaces, of the configuration of a site.
 _OF_SITE = (
     *("scheduler-options", "worker-extra-args", "job-extra-directives"),
@@ -100,7 +100,7 @@ def connect(
         (workers or jobs to ask for), `adapt` (`minimum`, `maximum`) and `config` (merged into the
         Dask configuration while connected).  Classes outside Dask's own packages are refused, and
         so are options that are not about sizes, resources, names and times: your own Dask
-        configuration may hold them, as `streamkern.engine.cluster-options.CLASS`.
+        configuration may hold them, as `streamkern.cluster-options.CLASS`.
     trust_cluster_file : bool
         Take all options of `cluster`.  Whoever chose a host, image, address, folder or program in
         it can run code in your account.

@@ -179,7 +179,7 @@ def refuse_untrusted(
         Values of the Dask configuration, by dotted key.
     """
     own = "set it in your own Dask configuration, ~/.config/dask"
-    remedy = f"{own}, as streamkern.engine.cluster-options.{cluster}"
+    remedy = f"{own}, as streamkern.cluster-options.{cluster}"
     if args:
         raise _refused(path, "args", f"give options by their names in kwargs, or {remedy}")
     _check(path, kwargs, _CLASSES.get(cluster, _OF_ANY), "kwargs", remedy)

@@ -47,6 +47,6 @@ def _inside(value: Any) -> list[tuple[Any, Any]] | None:
         return list(enumerate(value))
     if isinstance(value, dict):
         return list(value.items())
-    if type(value).__module__.partition(".")[0] == __package__ and hasattr(value, "__dict__"):
+    if type(value).__module__.partition(".")[0] == "streamkern" and hasattr(value, "__dict__"):
         return list(vars(value).items())
     return None

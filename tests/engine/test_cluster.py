@@ -435,7 +435,7 @@ CODE = {
     },
     "config logging": {"config": {"logging": {"version": 1}}},
     "config of the user": {
-        "config": {"streamkern.engine.cluster-options.LocalCluster.preload": ["evil.py"]}
+        "config": {"streamkern.cluster-options.LocalCluster.preload": ["evil.py"]}
     },
     "config directives": {"config": {"jobqueue.slurm.job-extra-directives": ["--export=ALL"]}},
     "jupyter": {"kwargs": {"scheduler_kwargs": {"jupyter": True}}},
@@ -619,7 +619,7 @@ def test_a_file_leaves_what_the_user_has_said_of_security(cluster_file, tmp_path
     path = cluster_file(**place, kwargs=kwargs)
     own = {
         "jobqueue.slurm": site,
-        "streamkern.engine.cluster-options.SLURMCluster.local-directory": "/x",
+        "streamkern.cluster-options.SLURMCluster.local-directory": "/x",
     }
     with dask.config.set(own), pytest.raises(ClusterError, match=r"could not be started"):
         enter(cluster=path)
@@ -724,7 +724,7 @@ def test_the_users_own_configuration_may_give_what_a_file_may_not(cluster_file, 
     path = cluster_file(kwargs={"n_workers": 1, "threads_per_worker": 1})
     own = {"preload": [str(tmp_path / "preloaded.py")], "n-workers": 3}
     with (
-        dask.config.set({"streamkern.engine.cluster-options": {"LocalCluster": own}}),
+        dask.config.set({"streamkern.cluster-options": {"LocalCluster": own}}),
         connect(cluster=path) as client,
     ):
         assert len(client.nthreads()) == 1  # what the file says counts
@@ -788,7 +788,7 @@ def test_a_signal_while_a_cluster_starts_is_heard_and_nothing_is_left(number, cl
     with closing(socket.create_server(("127.0.0.1", 0))) as silent:
         own = {"hosts": ["127.0.0.1"] * 2, "connect_options": {"port": silent.getsockname()[1]}}
         path = cluster_file(class_="SSHCluster")
-        with dask.config.set({"streamkern.engine.cluster-options.SSHCluster": own}):
+        with dask.config.set({"streamkern.cluster-options.SSHCluster": own}):
             assert heard(3, number, cluster=path, timeout=60) < 10
     assert set(psutil.Process().children(recursive=True)) <= before
 
