@@ -1,4 +1,4 @@
-"""Seats: no more shards compute than a process has threads for, and more are read."""
+"""ComputeSlots: no more shards compute than a process has threads for, and more are read."""
 
 import pickle
 import threading
@@ -10,7 +10,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 import streamkern
-from streamkern.engine.compute_slots import Seats
+from streamkern.engine.compute_slots import ComputeSlots
 from streamkern.engine.map_blocks import map_shards
 from streamkern.engine.reduction import accumulate
 from streamkern.sources import ArraySource, Block, Reader
@@ -169,7 +169,7 @@ def test_a_pass_inside_a_task_of_somebody_else_leaves_that_task_alone():
 
 
 def test_a_seat_comes_back_after_an_error():
-    seats = Seats(1)
+    seats = ComputeSlots(1)
     with pytest.raises(ZeroDivisionError), seats.taken():
         raise ZeroDivisionError
     with seats.taken() as scratch:
@@ -177,7 +177,7 @@ def test_a_seat_comes_back_after_an_error():
 
 
 def test_seats_are_waited_for():
-    seats, order = Seats(1), []
+    seats, order = ComputeSlots(1), []
 
     def wait():
         with seats.taken():
@@ -193,7 +193,7 @@ def test_seats_are_waited_for():
 
 
 def test_a_copy_for_another_process_has_memory_of_its_own():
-    seats = Seats(2)
+    seats = ComputeSlots(2)
     with seats.taken() as scratch:
         scratch.array("large", (1 << 20,), np.float64)
         sent = pickle.dumps(seats)

@@ -19,8 +19,9 @@ from troubles import SHARD_ROWS, SHARDS, P, Troubled, die, fill_memory, hang, on
 
 import streamkern
 from streamkern.engine import worker_restart
+from streamkern.engine.futures import _awaited
 from streamkern.engine.reduction import accumulate
-from streamkern.engine.scheduler import _patiently, run, shared, task
+from streamkern.engine.scheduler import run, shared, task
 from streamkern.errors import ClusterError, StreamkernWarning, WorkersLostError
 from streamkern.features import Identity
 from streamkern.runtime.events import observed
@@ -328,9 +329,9 @@ class Slow:
 
 
 def test_a_result_that_comes_between_two_looks_is_taken():
-    assert _patiently(Slow()) == 42
+    assert _awaited(Slow()) == 42
     with pytest.raises(TimeoutError, match="of the task"):
-        _patiently(Slow(TimeoutError("of the task")))
+        _awaited(Slow(TimeoutError("of the task")))
 
 
 def test_a_pass_is_in_the_span_of_its_caller(workers):

@@ -51,7 +51,7 @@ def test_a_reader_is_told_what_ended_and_what_was_found(capfd):
     assert "waiting 10%, features 20%, products 70%" in moments
     assert "shards: 10 done" in moments
     assert "error on new rows 0.25 with 512 of 2,048 features after 900 rows" in moments
-    assert solved.endswith("solved in 2.0 s, alpha 1, error left out 0.25")
+    assert solved.endswith("solved in 2.0 s, alpha 1, cross-validated RMSE 0.25")
     assert done.endswith("fit model.h5: done in 30 s")
 
 

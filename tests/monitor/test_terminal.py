@@ -68,7 +68,7 @@ def test_a_job_that_ended_is_left_above_once_with_what_was_found():
         story.end(number=number)
     left = view.live.console.export_text()
     assert re.findall(r"fit \w  done", left) == ["fit j  done", "fit k  done"]
-    assert left.count("solved in 2.0 s, alpha 1, error left out 0.25") == 2
+    assert left.count("solved in 2.0 s, alpha 1, cross-validated RMSE 0.25") == 2
     assert "".join(shown(story)).strip() == ""
 
 
