@@ -334,32 +334,32 @@ def test_a_result_that_comes_between_two_looks_is_taken():
         _awaited(Slow(TimeoutError("of the task")))
 
 
-def test_a_pass_is_in_the_span_of_its_caller(workers):
+def test_a_pass_is_in_the_span_of_its_caller_and_what_dask_measures_does_not_grow(
+    external_scheduler,
+):
     def names(dask_scheduler):
         return [
             span.name for span in dask_scheduler.extensions["spans"].spans.values() if span.groups
         ]
 
-    with distributed.span("mine"):
-        moments()
-    assert ("mine",) in workers.run_on_scheduler(names)
-    assert ("streamkern",) not in workers.run_on_scheduler(names)
-    moments()
-    assert ("streamkern",) in workers.run_on_scheduler(names)
-
-
-def test_what_dask_measures_does_not_grow_with_every_pass(workers):
     def kept(dask_scheduler):
         return len(dask_scheduler.extensions["spans"].spans)
 
-    def measured(dask_worker):
-        return len(dask_worker.digests_total)
+    with streamkern.connect(scheduler=external_scheduler) as client:
 
-    moments()
-    before = workers.run_on_scheduler(kept), sum(workers.run(measured).values())
-    for _ in range(5):
+        def measured():
+            digests = client.run(lambda dask_worker: len(dask_worker.digests_total))
+            return client.run_on_scheduler(kept), sum(digests.values())
+
+        with distributed.span("mine"):
+            moments()
+        assert ("mine",) in client.run_on_scheduler(names)
         moments()
-    after = workers.run_on_scheduler(kept), sum(workers.run(measured).values())
+        assert ("streamkern",) in client.run_on_scheduler(names)
+        before = measured()
+        for _ in range(5):
+            moments()
+        after = measured()
     assert after[0] <= before[0]
     assert after[1] < 1.5 * before[1]
 
@@ -407,7 +407,6 @@ def test_a_client_without_a_scheduler_is_told_in_one_sentence():
         current_resources()
 
 
-@pytest.mark.cluster
 def test_a_scheduler_that_is_gone_when_something_is_sent_is_told_in_one_sentence(tmp_path):
     arguments = ("--no-dashboard", "--nthreads", "1")
     with (

@@ -17,10 +17,8 @@ import numpy as np
 import pytest
 from browser import Watched, opened_browser
 from conftest import dask_process, running_scheduler, wait_until
-from monitor.events import Story
 
 import streamkern
-from streamkern.monitor import dashboard_panels
 from streamkern.runtime.events import TOPIC
 
 pytestmark = pytest.mark.cluster
@@ -200,20 +198,3 @@ def test_without_monitoring_there_is_no_page():
         streamkern.connect(n_workers=1) as client,
     ):
         assert found_at(f"{root_of(client)}/streamkern") == 404
-
-
-def test_a_panel_says_what_is_known_and_nothing_else():
-    assert "No job yet" in dashboard_panels.panel(None, 0.0, {})
-    story = Story()
-    story.begin()
-    assert "starting" in dashboard_panels.panel(story.job, story.clock(), {})
-    story.begin_pass()
-    story.shard(0, after=2.0)
-    story.shard(0, after=1.0)
-    text = dashboard_panels.panel(story.job, story.clock(), {"tcp://10.0.0.1:4000": 7e8})
-    assert "100 of 1,000 rows" in text
-    assert "700 MB" in text
-    assert "of 1 GB planned" in text
-    assert "1 of them begun again" in text
-    assert "10.0.0.1:4000" in text
-    assert "alpha" not in text
