@@ -13,7 +13,7 @@ import distributed
 import numpy as np
 import psutil
 import pytest
-from conftest import dask_process, running_scheduler
+from conftest import running_scheduler, running_worker
 from hearing import Passes
 from troubles import SHARD_ROWS, SHARDS, P, Troubled, die, fill_memory, hang, once, segfault, stop
 
@@ -162,11 +162,11 @@ def test_a_pass_that_loses_sums_faster_than_it_makes_them_stops():
 @pytest.fixture
 def cluster(tmp_path):
     """The processes of a `dask scheduler` and a `dask worker`, and its address."""
-    options = ("--nthreads", 1, "--memory-limit", "2GB", "--no-dashboard", "--host", "127.0.0.1")
-    with running_scheduler(tmp_path) as file:
-        worker = ("worker", "--scheduler-file", file, "--local-directory", tmp_path, *options)
-        with dask_process(tmp_path / "worker.log", *worker) as process:
-            yield json.loads(file.read_text())["address"], process
+    with (
+        running_scheduler(tmp_path) as file,
+        running_worker(file, "--memory-limit", "2GB") as process,
+    ):
+        yield json.loads(file.read_text())["address"], process
 
 
 @pytest.mark.slow
@@ -174,12 +174,10 @@ def cluster(tmp_path):
 def test_a_worker_without_a_nanny_that_stands_still_is_told_of_and_left_out(
     tmp_path, expected, trouble
 ):
-    options = ("--nthreads", 1, "--no-dashboard", "--host", "127.0.0.1", "--no-nanny")
     with ExitStack() as stack:
         file = stack.enter_context(running_scheduler(tmp_path))
-        worker = ("worker", "--scheduler-file", file, "--local-directory", tmp_path, *options)
-        for i in range(2):
-            process = stack.enter_context(dask_process(tmp_path / f"worker-{i}.log", *worker))
+        for log in ("first", "second"):
+            process = stack.enter_context(running_worker(file, "--no-nanny", log=log))
             stack.callback(process.kill)
         with (
             dask.config.set({"streamkern.straggler-timeout": "2s"}),
@@ -197,10 +195,9 @@ def test_a_worker_without_a_nanny_that_stands_still_is_told_of_and_left_out(
 def test_a_cluster_without_streamkern_is_told_to_install_it(tmp_path, lacking):
     (tmp_path / "lacking.py").write_text("import sys\nsys.modules['streamkern'] = None\n")
     without = {lacking: ("--preload", tmp_path / "lacking.py")}
-    options = "--nthreads", 1, "--no-dashboard", "--host", "127.0.0.1", *without.get("worker", ())
     with (
         running_scheduler(tmp_path, *without.get("scheduler", ())) as file,
-        dask_process(tmp_path / "worker.log", "worker", "--scheduler-file", file, *options),
+        running_worker(file, *without.get("worker", ())),
         streamkern.connect(scheduler_file=file),
         dask.config.set({"distributed.scheduler.no-workers-timeout": "2s"}),
         pytest.raises(ClusterError, match=r"has no streamkern .*; install it there: pip install"),
@@ -408,11 +405,10 @@ def test_a_client_without_a_scheduler_is_told_in_one_sentence():
 
 
 def test_a_scheduler_that_is_gone_when_something_is_sent_is_told_in_one_sentence(tmp_path):
-    arguments = ("--no-dashboard", "--nthreads", "1")
     with (
         dask.config.set({"distributed.comm.timeouts.connect": "2s"}),
         running_scheduler(tmp_path) as file,
-        dask_process(tmp_path / "worker.log", "worker", "--scheduler-file", file, *arguments),
+        running_worker(file),
     ):
         address = json.loads(file.read_text())["address"]
         with streamkern.connect(scheduler=address):

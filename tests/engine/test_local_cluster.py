@@ -7,7 +7,7 @@ import signal
 import sys
 
 import pytest
-from conftest import dask_process, running_scheduler, wait_until
+from conftest import running_scheduler, running_worker, wait_until
 from places import (
     FILES,
     adjusted,
@@ -35,11 +35,11 @@ def test_a_local_cluster_gives_the_same_bits(tmp_path, rows, expected):
 @pytest.fixture
 def by_hand(tmp_path):
     """The scheduler file of a `dask scheduler` with two `dask worker` processes."""
-    options = ("--nthreads", 1, "--memory-limit", "3GB", "--no-dashboard", "--host", "127.0.0.1")
-    with running_scheduler(tmp_path) as file:
-        worker = ("worker", "--scheduler-file", file, "--local-directory", tmp_path, *options)
-        with dask_process(tmp_path / "workers.log", *worker, "--nworkers", 2):
-            yield file
+    with (
+        running_scheduler(tmp_path) as file,
+        running_worker(file, "--memory-limit", "3GB", "--nworkers", 2),
+    ):
+        yield file
 
 
 def test_processes_started_by_hand_give_the_same_bits(tmp_path, rows, expected, by_hand):

@@ -16,7 +16,7 @@ import h5py
 import numpy as np
 import pytest
 from browser import Watched, opened_browser
-from conftest import dask_process, running_scheduler, wait_until
+from conftest import running_scheduler, running_worker, wait_until
 
 import streamkern
 from streamkern.runtime.events import TOPIC
@@ -152,7 +152,7 @@ def test_a_hostile_name_is_text(browser):
 def test_a_scheduler_that_runs_already_gets_the_page_with_what_was_told_before(data, tmp_path):
     with (
         running_scheduler(tmp_path, dashboard=True) as file,
-        dask_process(tmp_path / "worker.log", "worker", "--scheduler-file", file),
+        running_worker(file),
     ):
         address = json.loads(file.read_text())["address"]
         with distributed.Client(address) as client:
@@ -184,7 +184,7 @@ def test_a_scheduler_can_bring_the_page_with_it(tmp_path):
 def test_a_scheduler_without_a_dashboard_runs_jobs_as_ever(tmp_path, data):
     with (
         running_scheduler(tmp_path) as file,
-        dask_process(tmp_path / "worker.log", "worker", "--scheduler-file", file),
+        running_worker(file),
         streamkern.connect(scheduler_file=file),
     ):
         model = streamkern.RandomFeatureRidge(n_components=16)

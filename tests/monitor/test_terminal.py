@@ -107,7 +107,7 @@ def test_a_long_name_breaks_no_line_and_a_hostile_one_does_not_steer_the_termina
 
 @pytest.fixture
 def data(tmp_path):
-    X = np.random.default_rng(0).standard_normal((100_000, 8)).astype(np.float32)
+    X = np.random.default_rng(0).standard_normal((50_000, 8)).astype(np.float32)
     with h5py.File(tmp_path / "data.h5", "w") as file:
         file["X"], file["y"] = X, X[:, 0]
     return tmp_path / "data.h5"
@@ -138,14 +138,14 @@ def on_a_terminal(*arguments, cwd):
 
 
 def test_a_fit_on_a_terminal_is_shown_while_it_runs_and_then_left_there(data):
-    fit = ("fit", data.name, "--out", "model.h5", "--components", "2048", "--alpha", "1", "--json")
-    said, output = on_a_terminal(*fit, cwd=data.parent)
+    fit = ("fit", data.name, "--out", "model.h5", "--alpha", "1", "--json", "--components")
+    said, output = on_a_terminal(*fit, "2048", cwd=data.parent)
     assert "fit model.h5" in said
     assert "\x1b[" in said  # lines are written anew
     assert re.search(r"moments.* left", said)
-    assert re.search(r"moments.*100%.*100,000 rows.*in ", said)
+    assert re.search(r"moments.*100%.*50,000 rows.*in ", said)
     assert len(output.splitlines()) == 1
-    quiet, _ = on_a_terminal(*fit, "--quiet", "--force", cwd=data.parent)
+    quiet, _ = on_a_terminal(*fit, "16", "--quiet", "--force", cwd=data.parent)
     assert quiet == ""
 
 
