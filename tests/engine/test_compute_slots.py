@@ -149,9 +149,10 @@ def test_a_worker_reads_for_one_shard_while_it_computes_another(n_threads):
     assert found.statistic.n_rows == 80
     assert most_at_once(found.statistic.spans) == n_threads
     assert len({scratch for _, scratch in found.statistic.held}) == n_threads
-    # Of ten shards, all but the first are read while another computes.
+    # Of ten shards, all but the first are read while another computes, on a quiet machine; and
+    # none on one thread if the worker waited for the end of a task.
     read = sum(b - a for a, b in found.statistic.reads)
-    assert shared_seconds(found.statistic.reads, found.statistic.spans) > 0.5 * read
+    assert shared_seconds(found.statistic.reads, found.statistic.spans) > 0.15 * read
 
 
 @pytest.mark.cluster

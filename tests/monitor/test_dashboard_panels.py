@@ -72,3 +72,8 @@ def test_a_panel_says_what_is_known_and_nothing_else():
     assert "1 of them begun again" in text
     assert "10.0.0.1:4000" in text
     assert "alpha" not in text
+    story.begin(name="<script>alert(1)</script>", number="k")
+    story.begin_pass("<script>", number="q", job="k")
+    story.shard(0, number="q", worker="<script>")
+    story.end("<script>", number="k")
+    assert "<script>" not in dashboard_panels.panel(story.job, story.clock(), {})
