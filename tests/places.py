@@ -84,7 +84,9 @@ def check_the_jobs_run(folder: Path, rows: Path, *place: Any, **options: Any) ->
 def stopped_fit(folder: Path, rows: Path, *place: Any, number: int, **options: Any) -> int:
     """Send a signal to a fit with a checkpoint when it has saved sums, and return its status."""
     fit = fit_started(folder, rows, *place, "--checkpoint", folder / "saved", **options)
-    wait_until(lambda: list(folder.glob("saved/*moments*")) or fit.poll() is not None, "a group")
+    wait_until(
+        lambda: list(folder.glob("saved/*moments*")) or fit.poll() is not None, "a group", 120
+    )
     fit.send_signal(number)
     fit.communicate(timeout=60)
     return fit.returncode
