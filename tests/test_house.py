@@ -66,7 +66,7 @@ ALLOWED = {
     "onnx": ("report/onnx_graph.py",),
     "fsspec": ("sources/object_stores.py",),
     "click": ("cli/",),
-    "jinja2": ("report/",),
+    "jinja2": ("report/", "monitor/dashboard_panels.py"),
     "matplotlib": ("report/plots.py",),
     "sklearn": (
         "predict/calibration_fit.py",

@@ -1,9 +1,9 @@
-"""Workers that are at work stay, whatever an adaptive cluster thinks that it needs.
+"""Adaptive clusters: workers at work stay, whatever Dask thinks that it needs.
 
 Dask takes workers away that are idle, after moving what they hold to the others.  While sums are
 merged most workers are idle, and hold sums that wait for those of another shard: all of these would
 gather where no plan foresaw them.  And a worker that is idle at one look may be busy when it is
-closed, so that what it is at begins anew elsewhere.
+closed, so that its task begins anew elsewhere.
 """
 
 from __future__ import annotations
@@ -18,13 +18,7 @@ if TYPE_CHECKING:
 
 
 class WorkersAtWork(SchedulerPlugin):  # type: ignore[misc]
-    """Keeps a scheduler that scales down from workers that compute, or hold what others wait for.
-
-    Parameters
-    ----------
-    client : str
-        The one that asked for it, with which it goes.
-    """
+    """Keeps workers that compute, or hold what others wait for, as long as a client is there."""
 
     idempotent = True
 

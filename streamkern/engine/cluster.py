@@ -1,43 +1,37 @@
-"""From a cluster file, an address, a scheduler file or a number of workers to a Dask client."""
+"""Connections to Dask clusters: of a cluster file, an address, a scheduler file, or our own."""
 
 from __future__ import annotations
 
 import asyncio
-import importlib
-import importlib.util
 import inspect
 import logging
 import os
-import shutil
-import signal
 import socket
 import threading
 import time
 from concurrent.futures import Future
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import dask
 from dask.utils import parse_bytes, parse_timedelta
-from distributed import Client, LocalCluster, Security, SpecCluster, SSHCluster, rpc
-from distributed.deploy import Cluster
-from distributed.deploy.utils import nprocesses_nthreads
+from distributed import Client, LocalCluster, Security, rpc
 
+from streamkern.engine.cluster_defaults import NO_WORKERS, configuration, local_options
 from streamkern.engine.cluster_file import (
     ClusterFile,
     checked_address,
     read_cluster_file,
     read_scheduler_file,
 )
-from streamkern.engine.cluster_start import end_submissions, started
+from streamkern.engine.cluster_start import start_cluster
 from streamkern.engine.heartbeat import heartbeat_of
-from streamkern.engine.worker_restart import Revival
+from streamkern.engine.worker_restart import restart_missing_workers
 from streamkern.errors import ClusterError, ParameterError, first_line
 from streamkern.monitor.scheduler_plugin import Watch
-from streamkern.runtime.memory import usable_cores, worker_bytes
+from streamkern.runtime.memory import usable_cores
 from streamkern.runtime.resources import LOST
-from streamkern.runtime.signals import handlers_kept, held
 from streamkern.storage import local_path
 
 if TYPE_CHECKING:
@@ -47,33 +41,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
-_NO_WORKERS = "distributed.scheduler.no-workers-timeout"
-_OPTIONS = "streamkern.engine.cluster-options"
-# What a file adds to, rather than replaces, of the configuration of a site.
-_OF_SITE = (
-    *("scheduler-options", "worker-extra-args", "job-extra-directives"),
-    *("interface", "local-directory"),
-)
-_SPAWN = "distributed.nanny.pre-spawn-environ"
-_BLAS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-_TRIM, _HEAPS = "MALLOC_TRIM_THRESHOLD_", "MALLOC_ARENA_MAX"
-
-# Values of Dask's own, and those of our clusters in their place.
-_OURS = {
-    # Dask's takes 5% of a fit; ten samples a second profile it as well.
-    "distributed.worker.profile.interval": ("10ms", "100ms"),
-    # Workers and schedulers keep 1,000 cycles of profiles, of a second, and up to 10,000 entries of
-    # every log: hours of small fits until they stop growing.
-    "distributed.worker.profile.cycle": ("1000ms", "10s"),
-    "distributed.admin.low-level-log-length": (1000, 100),
-    "distributed.admin.log-length": (10_000, 1000),
-    # Every process looks fifty times a second whether it lags; half of what idling takes.
-    "distributed.admin.tick.interval": ("20ms", "200ms"),
-    # So long does work wait on a worker that hangs, before it is started anew.
-    "distributed.scheduler.worker-ttl": ("5 minutes", "60s"),
-    # Work that was on a worker that died is begun again; a shard that kills workers shows soon.
-    "distributed.scheduler.allowed-failures": (3, 10),
-}
 
 
 @contextmanager
@@ -100,7 +67,7 @@ def connect(
         (workers or jobs to ask for), `adapt` (`minimum`, `maximum`) and `config` (merged into the
         Dask configuration while connected).  Classes outside Dask's own packages are refused, and
         so are options that are not about sizes, resources, names and times: your own Dask
-        configuration may hold them, as `streamkern.engine.cluster-options.CLASS`.
+        configuration may hold them, as `streamkern.cluster-options.CLASS`.
     trust_cluster_file : bool
         Take all options of `cluster`.  Whoever chose a host, image, address, folder or program in
         it can run code in your account.
@@ -165,40 +132,16 @@ def connect(
         if cluster is None and address is not None:
             yield _reached(stack, address, deadline, timeout)
             return
-        stack.enter_context(dask.config.set(_settings(blas_threads)))
+        stack.enter_context(dask.config.set(configuration(blas_threads)))
         if cluster is not None:
             file = read_cluster_file(local_path(cluster), trusted=trust_cluster_file)
             yield _from_file(stack, file, timeout)
             return
         n_workers = n_workers or max(usable_cores() // blas_threads, 1)
-        options = _local_defaults(n_workers) | {
-            "n_workers": n_workers,
-            "threads_per_worker": 1,
-            "processes": True,
-        }
-        client = _started(stack, partial(LocalCluster, **options), "a LocalCluster")
+        options = {"n_workers": n_workers, "threads_per_worker": 1, "processes": True}
+        client = _started(stack, partial(LocalCluster, **local_options(options)), "a LocalCluster")
         _wait_for_worker(client, timeout, "the LocalCluster")
         yield client
-
-
-def _local_defaults(n_workers: int) -> dict[str, Any]:
-    bokeh = importlib.util.find_spec("bokeh") is not None
-    return {
-        "memory_limit": worker_bytes(n_workers),
-        "host": "127.0.0.1",
-        "dashboard_address": "127.0.0.1:0" if bokeh else None,
-        # What goes wrong in a task comes back as an exception; and that its client has gone is
-        # critical to a scheduler, even where both end.
-        "silence_logs": logging.CRITICAL + 1,
-    }
-
-
-def _n_local_workers(options: dict[str, Any]) -> int:
-    """Return how many workers a LocalCluster has, as it decides itself where it is not told."""
-    given, threads = options.get("n_workers"), options.get("threads_per_worker")
-    if not given and options.get("processes") is not False:
-        given = dask.system.CPU_COUNT // threads if threads else nprocesses_nthreads()[0]
-    return max(given or 1, 1)
 
 
 def _reached(stack: ExitStack, address: str, deadline: float, timeout: float) -> Client:
@@ -263,24 +206,6 @@ def _left(deadline: float) -> float:
     return max(deadline - time.monotonic(), 0.5)
 
 
-def _settings(blas_threads: int) -> dict[str, Any]:
-    """Return what clusters of our own have in the place of Dask's defaults, and only of those."""
-    # Without a limit, tasks would wait for ever for workers that are all gone.
-    settings = {_NO_WORKERS: dask.config.get(_NO_WORKERS, None) or "60s"}
-    settings |= {
-        key: ours for key, (default, ours) in _OURS.items() if dask.config.get(key) == default
-    }
-    environment = dict(dask.config.get(_SPAWN) or {})
-    if environment.get(_TRIM) == 65536:
-        # What one task frees the next one takes: to give it back at once costs 5% of all cores.
-        # In one heap, because what threads of a worker free in heaps of their own adds up.
-        del environment[_TRIM]
-        environment[_HEAPS] = os.environ.get(_HEAPS, "1")
-    if blas_threads > 1:
-        environment = environment | dict.fromkeys(_BLAS, blas_threads)
-    return settings | {_SPAWN: environment}
-
-
 def _wait_for_worker(client: Client, seconds: float, where: str, remedy: str = "") -> None:
     try:
         client.wait_for_workers(1, timeout=seconds)
@@ -294,73 +219,32 @@ def _wait_for_worker(client: Client, seconds: float, where: str, remedy: str = "
 
 
 def _started(stack: ExitStack, start: partial[Any], what: str, *, adaptive: bool = False) -> Client:
-    # Nannies change this process's environment, which moreover outranks what they are told.
-    names = {*_BLAS, *(dask.config.get(_SPAWN) or {}), "PYTHONHASHSEED"}
-    before = {name: os.environ.pop(name, None) for name in names}
-    stack.callback(_restore, before)
     try:
-        with held(), _not_interrupted():
-            cluster = started(start.func, *start.args, **start.keywords)
-            stack.enter_context(_never_half_closed(closing(cluster)))
-            stack.callback(end_submissions, cluster)
-        client = stack.enter_context(_never_half_closed(Client(cluster)))
+        client = start_cluster(stack, start)
     except Exception as error:
         raise ClusterError(
             f"{what} could not be started ({first_line(error)}); correct its options, or start it "
             f"yourself and give its address."
         ) from error
-    _restore(before)
     _watch(client)
-    if isinstance(cluster, LocalCluster) and not adaptive:
-        Revival(cluster).begin()
+    if isinstance(client.cluster, LocalCluster) and not adaptive:
+        restart_missing_workers(client.cluster)
     return client
-
-
-@contextmanager
-def _never_half_closed(running: Any) -> Iterator[Any]:
-    """Enter a context whose end no signal interrupts."""
-    with ExitStack() as stack:
-        entered = stack.enter_context(running)
-        try:
-            yield entered
-        finally:
-            with held():
-                stack.close()
-
-
-def _restore(environment: dict[str, str | None]) -> None:
-    for name, value in environment.items():
-        os.environ.pop(name, None)
-        if value is not None:
-            os.environ[name] = value
-
-
-@contextmanager
-def _not_interrupted() -> Iterator[None]:
-    """Let Ctrl-C wait; processes and threads that start meanwhile leave it to this one for ever.
-
-    A terminal sends it to all of them.
-    """
-    usual = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, usual)
 
 
 def _from_file(stack: ExitStack, file: ClusterFile, timeout: float) -> Client:
     try:
-        patience = parse_timedelta(file.config.get(_NO_WORKERS) or timeout)
+        patience = parse_timedelta(file.config.get(NO_WORKERS) or timeout)
     except (KeyError, TypeError, ValueError) as error:
         raise ParameterError(
-            f"{file.path}: {_NO_WORKERS} must be a time such as 60s, but is not; correct it."
+            f"{file.path}: {NO_WORKERS} must be a time such as 60s, but is not; correct it."
         ) from error
     stack.enter_context(dask.config.set(file.config))
-    start = _cluster_class(file)
+    start = file.cluster_class()
     try:
-        call = inspect.signature(start).bind(*file.args, **_options(file, start))
+        call = inspect.signature(start).bind(*file.args, **file.options(start))
         if start is LocalCluster:
-            call.arguments = _local_defaults(_n_local_workers(call.arguments)) | call.arguments
+            call.arguments = local_options(call.arguments)
     except TypeError as error:
         raise ParameterError(
             f"{file.path}: {file.name} does not take these args and kwargs ({error}); correct them."
@@ -378,54 +262,6 @@ def _from_file(stack: ExitStack, file: ClusterFile, timeout: float) -> Client:
             client,
             patience,
             what,
-            f" with scale or n_workers, or, where jobs queue, set {_NO_WORKERS} in its config",
+            f" with scale or n_workers, or, where jobs queue, set {NO_WORKERS} in its config",
         )
     return client
-
-
-def _options(file: ClusterFile, start: Any) -> dict[str, Any]:
-    """Return what a file says, with what the user's own configuration says beside it."""
-    own = {}
-    if job := getattr(start, "job_cls", None):
-        # A scheduler that waits for jobs listens on the network.
-        if not shutil.which(job.submit_command):
-            raise ClusterError(
-                f"{file.path} needs {job.submit_command}, which is not on this machine; run the "
-                f"command where jobs are submitted."
-            )
-        site = dask.config.get(f"jobqueue.{job.config_name}", {})
-        own = {key: site[key] for key in _OF_SITE if site.get(key)}
-    own |= dask.config.get(f"{_OPTIONS}.{file.name}", None) or {}
-    own = {key.replace("-", "_"): value for key, value in own.items()}
-    options = own | file.kwargs
-    for key in own.keys() & file.kwargs.keys():
-        if isinstance(own[key], dict):
-            options[key] = own[key] | (file.kwargs[key] or {})
-        elif not file.trusted and isinstance(own[key], list):
-            options[key] = [*own[key], *file.kwargs[key]]
-        elif not file.trusted and key in ("interface", "local_directory"):
-            options[key] = own[key]
-    return options
-
-
-def _cluster_class(file: ClusterFile) -> Any:
-    package = file.module.split(".")[0]
-    try:
-        with handlers_kept():  # which dask_jobqueue replaces by its own
-            found = getattr(importlib.import_module(file.module), file.name, None)
-    except ImportError as error:
-        raise ClusterError(
-            f"{file.path} needs {file.module}, which cannot be imported ({first_line(error)}); "
-            f"install it with pip install {package.replace('_', '-')}."
-        ) from error
-    # SpecCluster takes classes by name; SSHCluster is a function, and GatewayCluster stands alone.
-    is_cluster = inspect.isclass(found) and (
-        (issubclass(found, Cluster) and found not in (Cluster, SpecCluster))
-        or (package == "dask_gateway" and file.name == "GatewayCluster")
-    )
-    if not is_cluster and found is not SSHCluster:
-        raise ParameterError(
-            f"{file.path}: class must be a cluster class of {file.module}, such as LocalCluster "
-            f"of dask.distributed, but {file.name} is not; correct it."
-        )
-    return found

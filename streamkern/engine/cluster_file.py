@@ -1,23 +1,30 @@
-"""Files that say where a job runs, checked before anything in them is used.
+"""Cluster files and scheduler files, checked before anything in them is used.
 
 A cluster file is shared and copied, so it may start clusters but not run code.  It is read with a
 safe loader, its module must be in a known package, and its options must be among those that anybody
-may choose (`clusteroptions.py`), unless the user trusts whoever wrote it.
+may choose (`cluster_options.py`), unless the user trusts whoever wrote it.
 """
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import json
 import re
+import shutil
 import stat
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import dask
 import yaml
+from distributed import SpecCluster, SSHCluster
+from distributed.deploy import Cluster
 
-from streamkern.engine.cluster_options import refuse_untrusted
-from streamkern.errors import ParameterError
+from streamkern.engine.cluster_options import OWN_OPTIONS, refuse_untrusted
+from streamkern.errors import ClusterError, ParameterError, first_line
 from streamkern.errors.urls import shown
+from streamkern.runtime.signals import handlers_kept
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +41,21 @@ _PACKAGES = (
 )
 # Of a file that anybody may have written; YAML takes long to read.
 _MOST_BYTES, _MOST_BRACKETS = 32 << 10, 1000
-_KEYS = ("version", "module", "class", "args", "kwargs", "scale", "adapt", "config")
+_FORMS = (
+    ("module", str, "a module such as dask.distributed"),
+    ("class", str, "a class such as LocalCluster"),
+    ("args", list, "a list"),
+    ("kwargs", dict, "a mapping"),
+    ("scale", int, "a whole number"),
+    ("adapt", dict, "a mapping of minimum and maximum"),
+    ("config", dict, "a mapping"),
+)
+_KEYS = ("version", *(key for key, _, _ in _FORMS))
+# What a file adds to, rather than replaces, of the configuration of a site.
+_OF_SITE = (
+    *("scheduler-options", "worker-extra-args", "job-extra-directives"),
+    *("interface", "local-directory"),
+)
 _SIXTIES = ("tag:yaml.org,2002:str", re.compile(r"\d+(:[0-5]?\d)+$"))
 _ADDRESS = re.compile(r"(?:(tcp|tls|ws|wss)://)?(\[[^]]+\]|[^:/\s@]+):(\d{1,5})")
 
@@ -62,51 +83,68 @@ _Loader.add_constructor("tag:yaml.org,2002:int", _whole)
 
 @dataclass(frozen=True)
 class ClusterFile:
-    """What a cluster file says, well-formed, and harmless or trusted.
-
-    Parameters
-    ----------
-    path : Path
-    module, name : str
-        Where the cluster class is, and what it is called.
-    args, kwargs : list, dict
-        What it is called with.
-    scale : int, optional
-        Workers, or jobs, to ask for.
-    adapt : dict, optional
-        `minimum` and `maximum` of workers.
-    config : dict
-        Values of the Dask configuration, by dotted key.
-    trusted : bool
-        Whether the user vouches for all of it.
-    """
+    """What a cluster file says, well-formed, and harmless or trusted; `config` by dotted key."""
 
     path: Path
     module: str
     name: str
-    args: list[Any] = field(default_factory=list)
-    kwargs: dict[str, Any] = field(default_factory=dict)
-    scale: int | None = None
-    adapt: dict[str, int] | None = None
-    config: dict[str, Any] = field(default_factory=dict)
-    trusted: bool = False
+    args: list[Any]
+    kwargs: dict[str, Any]
+    scale: int | None
+    adapt: dict[str, int] | None
+    config: dict[str, Any]
+    trusted: bool
+
+    def cluster_class(self) -> Any:
+        """Import and return the class, or function, that starts the cluster."""
+        package = self.module.split(".")[0]
+        try:
+            with handlers_kept():  # which dask_jobqueue replaces by its own
+                found = getattr(importlib.import_module(self.module), self.name, None)
+        except ImportError as error:
+            raise ClusterError(
+                f"{self.path} needs {self.module}, which cannot be imported ({first_line(error)}); "
+                f"install it with pip install {package.replace('_', '-')}."
+            ) from error
+        # SpecCluster takes classes by name; SSHCluster is a function, GatewayCluster stands alone.
+        is_cluster = inspect.isclass(found) and (
+            (issubclass(found, Cluster) and found not in (Cluster, SpecCluster))
+            or (package == "dask_gateway" and self.name == "GatewayCluster")
+        )
+        if not is_cluster and found is not SSHCluster:
+            raise ParameterError(
+                f"{self.path}: class must be a cluster class of {self.module}, such as "
+                f"LocalCluster of dask.distributed, but {self.name} is not; correct it."
+            )
+        return found
+
+    def options(self, start: Any) -> dict[str, Any]:
+        """Return the file's options, with those of the user's own configuration beside them."""
+        own = {}
+        if job := getattr(start, "job_cls", None):
+            # A scheduler that waits for jobs listens on the network.
+            if not shutil.which(job.submit_command):
+                raise ClusterError(
+                    f"{self.path} needs {job.submit_command}, which is not on this machine; run "
+                    f"the command where jobs are submitted."
+                )
+            site = dask.config.get(f"jobqueue.{job.config_name}", {})
+            own = {key: site[key] for key in _OF_SITE if site.get(key)}
+        own |= dask.config.get(f"{OWN_OPTIONS}.{self.name}", None) or {}
+        own = {key.replace("-", "_"): value for key, value in own.items()}
+        options = own | self.kwargs
+        for key in own.keys() & self.kwargs.keys():
+            if isinstance(own[key], dict):
+                options[key] = own[key] | (self.kwargs[key] or {})
+            elif not self.trusted and isinstance(own[key], list):
+                options[key] = [*own[key], *self.kwargs[key]]
+            elif not self.trusted and key in ("interface", "local_directory"):
+                options[key] = own[key]
+        return options
 
 
 def read_cluster_file(path: Path, *, trusted: bool = False) -> ClusterFile:
-    """Read and check a cluster file.
-
-    Parameters
-    ----------
-    path : Path
-    trusted : bool
-        Whether whoever wrote it may run code as the user, so that its options are not checked.
-
-    Raises
-    ------
-    ParameterError
-        If the file is missing, is not YAML of the expected form, names a module outside the known
-        packages, or holds an option that takes trust.
-    """
+    """Read and check a cluster file; that is trusted whose writer may run code as the user."""
     content = _mapping_in(path)
     unknown = sorted(str(key) for key in content if key not in _KEYS)
     if unknown:
@@ -116,15 +154,7 @@ def read_cluster_file(path: Path, *, trusted: bool = False) -> ClusterFile:
     version = content.get("version")
     if version != 1 or isinstance(version, bool):
         raise ParameterError(f"{path} must say version: 1, but says {version!r}; correct it.")
-    for key, kind, form in (
-        ("module", str, "a module such as dask.distributed"),
-        ("class", str, "a class such as LocalCluster"),
-        ("args", list, "a list"),
-        ("kwargs", dict, "a mapping"),
-        ("scale", int, "a whole number"),
-        ("adapt", dict, "a mapping of minimum and maximum"),
-        ("config", dict, "a mapping"),
-    ):
+    for key, kind, form in _FORMS:
         value = content.get(key)
         if value is None and key not in ("module", "class"):
             continue
@@ -159,13 +189,7 @@ def read_cluster_file(path: Path, *, trusted: bool = False) -> ClusterFile:
 
 
 def read_scheduler_file(path: Path) -> str:
-    """Return the address in a file that `dask scheduler --scheduler-file` wrote.
-
-    Raises
-    ------
-    ParameterError
-        If the file is missing, or is not such a file.
-    """
+    """Return the address in a file that `dask scheduler --scheduler-file` wrote."""
     try:
         return str(json.loads(_text_of(path))["address"])
     except FileNotFoundError as error:
@@ -180,13 +204,7 @@ def read_scheduler_file(path: Path) -> str:
 
 
 def checked_address(address: str) -> tuple[str, int, bool]:
-    """Return the host and port in a scheduler's address, and whether it is encrypted.
-
-    Raises
-    ------
-    ParameterError
-        If it is not such an address.
-    """
+    """Return the host and port in a scheduler's address, and whether it is encrypted."""
     match = _ADDRESS.fullmatch(address)
     if not match or not 0 < int(match[3]) < 1 << 16:
         raise ParameterError(
@@ -212,8 +230,8 @@ def _mapping_in(path: Path) -> dict[Any, Any]:
     except (OSError, UnicodeDecodeError) as error:
         raise ParameterError(f"{path} cannot be read ({error}); name a cluster file.") from error
     try:
-        # A few lines of aliases can stand for more values than memory holds.
-        # And brackets within brackets take the square of their number to read.
+        # A few lines of aliases can stand for more values than memory holds, and brackets within
+        # brackets take the square of their number to read.
         is_tangled = sum(map(text.count, "[{")) > _MOST_BRACKETS or any(
             isinstance(token, yaml.AliasToken) for token in yaml.scan(text)
         )
@@ -223,8 +241,8 @@ def _mapping_in(path: Path) -> dict[Any, Any]:
         # Not the line itself, which may hold a password.
         mark = getattr(error, "problem_mark", None)
         place = f" in line {mark.line + 1}" if mark else ""
-        problem = f"{getattr(error, 'problem', None) or type(error).__name__}{place}"
-        raise ParameterError(f"{path} is not plain YAML ({problem}); correct it.") from error
+        problem = getattr(error, "problem", None) or type(error).__name__
+        raise ParameterError(f"{path} is not plain YAML ({problem}{place}); correct it.") from error
     if is_tangled:
         raise ParameterError(
             f"{path} uses YAML aliases, or more than {_MOST_BRACKETS} brackets; write the values "

@@ -1,4 +1,4 @@
-"""What a cluster file may say by itself: how much, how many, how long, and plain names.
+"""Allow-list of the options of cluster files: how much, how many, how long, and plain names.
 
 Whoever names a host, an image, an address, a folder or a program in a file can run code in the
 account of its reader.  So each cluster class has a table of options about sizes, resources, names
@@ -16,6 +16,9 @@ from streamkern.errors.formatting import printable
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+OWN_OPTIONS = "streamkern.cluster-options"  # of the user's own configuration
 
 
 class _Form(NamedTuple):
@@ -59,16 +62,14 @@ _ARGUMENT = _Form(
 _WORD = r"(?:[^\s\"'\\`$#]+|\"[^\"\\`$\r\n]*\"|'[^'\"\\`$\r\n]*')"
 
 
-def _directives(pattern: str) -> list[_Form]:
+def _directives(options: str = "", pattern: str = "") -> list[_Form]:
+    """Return a list's form: directives that are options, each with a word, or match a pattern."""
+    named = "|".join(options.split())
+    pattern = pattern or rf"(?:{named})(?:(?:=| +|(?<=-[A-Za-z])(?=\d)){_WORD})?"
     return [_Form("directives that ask for resources, accounts and queues, one each", pattern)]
 
 
-def _known(options: str) -> list[_Form]:
-    named = "|".join(options.split())
-    return _directives(rf"(?:{named})(?:(?:=| +|(?<=-[A-Za-z])(?=\d)){_WORD})?")
-
-
-_SLURM = _known(
+_SLURM = _directives(
     "-A -B -b -C -c -d -F -G -H -J -k -L -M -m -N -n -O -p -q -S -s -t -w -x"
     " --account --acctg-freq --begin --clusters --comment --constraint --contiguous --core-spec"
     " --cores-per-socket --cpu-freq --cpus-per-gpu --cpus-per-task --deadline --delay-boot"
@@ -81,12 +82,12 @@ _SLURM = _known(
     " --reservation --signal --sockets-per-node --spread-job --switches --thread-spec"
     " --threads-per-core --time --time-min --tmp --use-min-nodes --wckey"
 )
-_LSF = _known(
+_LSF = _directives(
     "-app -alloc_flags -b -B -c -C -cn_cu -cn_mem -D -F -G -g -gpu -H -hl -J -Lp -M -m -N -n"
     " -nnodes -P -p -ptl -q -R -r -rn -S -sla -sp -T -t -U -u -ul -v -W -We -w -x"
 )
 _PBS = _directives(
-    rf"-[lW] ?{_RESOURCES.pattern}|-q ?{_NAME.pattern}|-[AachjkMmNPprV](?: ?[\w.@:,+/-]+)?"
+    pattern=rf"-[lW] ?{_RESOURCES.pattern}|-q ?{_NAME.pattern}|-[AachjkMmNPprV](?: ?[\w.@:,+/-]+)?"
 )
 
 
@@ -165,21 +166,9 @@ _CONFIG = _of(
 def refuse_untrusted(
     path: Path, cluster: str, args: list[Any], kwargs: dict[str, Any], config: dict[str, Any]
 ) -> None:
-    """Raise ParameterError if a file says more than it may by itself.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    cluster : str
-        The class that it names.
-    args, kwargs : list, dict
-        What that is to be called with, as YAML yields them.
-    config : dict
-        Values of the Dask configuration, by dotted key.
-    """
+    """Raise ParameterError if a file says more than it may of a cluster class by itself."""
     own = "set it in your own Dask configuration, ~/.config/dask"
-    remedy = f"{own}, as streamkern.engine.cluster-options.{cluster}"
+    remedy = f"{own}, as {OWN_OPTIONS}.{cluster}"
     if args:
         raise _refused(path, "args", f"give options by their names in kwargs, or {remedy}")
     _check(path, kwargs, _CLASSES.get(cluster, _OF_ANY), "kwargs", remedy)

@@ -1,4 +1,4 @@
-"""A scheduler that stands still keeps its connections and answers nobody.
+"""Heartbeats of schedulers: one that stands still keeps its connections and answers nobody.
 
 Whatever asks it something would wait for ever.  So it is asked for a sign of life now and then, and
 its client is closed when there was none for too long: that ends every wait.
@@ -30,22 +30,12 @@ _heartbeats: WeakKeyDictionary[Any, Heartbeat] = WeakKeyDictionary()
 
 
 class Heartbeat:
-    """The signs of life of a client's scheduler; made by `heartbeat_of`.
-
-    Attributes
-    ----------
-    n_waiting : int
-        How many wait for answers; nobody else's client is closed.
-    is_left : bool
-        Nobody waits any more, so that the client is closed unless it answers now.
-    given_up : str, optional
-        Why the client was closed.
-    """
+    """The signs of life of a client's scheduler; made by `heartbeat_of`."""
 
     def __init__(self) -> None:
-        self.n_waiting = 0
-        self.is_left = False
-        self.given_up: str | None = None
+        self.n_waiting = 0  # for answers; only then the client is closed
+        self.is_left = False  # nobody waits any more: closed unless it answers now
+        self.given_up: str | None = None  # why the client was closed
 
     async def watch(self, client: Any) -> None:
         """Look after a scheduler as long as its client is open."""

@@ -1,4 +1,4 @@
-"""Functions of rows, shard by shard and in order, with few shards under way at a time."""
+"""Maps over the rows, shard by shard and in order, with few shards under way at a time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dask import delayed
 
-from streamkern.engine.compute_slots import Seats
+from streamkern.engine.compute_slots import ComputeSlots
 from streamkern.engine.scheduler import is_task, kept, stream
 from streamkern.engine.shard_task import at_shard, pass_facts
 from streamkern.runtime.aligned_arrays import aligned
@@ -35,18 +35,8 @@ def map_shards(
 ) -> Iterator[tuple[Shard, Any]]:
     """Yield every shard with what `function` makes of its rows, in order, few at a time.
 
-    Parameters
-    ----------
-    source : Source
-    function : callable, or a task of one
-        Takes the blocks of a shard, the number of its rows, and memory to work in; runs as one
-        Dask task a shard.
-    shard_rows, block_rows : int
-        Rows of one task, and of one block; shards end between storage chunks.
-    label : str
-        The name of the pass, for progress and for the dashboard.
-    most_rows : int, optional
-        Cut chunks that have more rows than this, where they can be read in parts.
+    The function, or a task of one, takes the blocks of a shard, the number of its rows, and memory
+    to work in.  Chunks of more than `most_rows` are cut where they can be read in parts.
     """
     job = uuid.uuid4().hex
     shards = source.shards(shard_rows)
@@ -55,7 +45,8 @@ def map_shards(
     sent: Any = function
     if not is_task(function):  # once, and not with every task
         sent = kept(delayed(function, traverse=False, name=f"function-{label}-{job}"))
-    seats = kept(delayed(Seats(local_threads()), traverse=False, name=f"seats-{label}-{job}"))
+    slots = ComputeSlots(local_threads())
+    slots = kept(delayed(slots, traverse=False, name=f"slots-{label}-{job}"))
     applying = delayed(_apply, traverse=False)
     tasks = (
         applying(
@@ -63,7 +54,7 @@ def map_shards(
             source.reader(shard),
             shard,
             (block_rows, job),
-            seats,
+            slots,
             dask_key_name=f"{label}-{job}-{shard.index}",
         )
         for shard in shards
@@ -92,8 +83,8 @@ def _apply(
     reader: Reader,
     shard: Shard,
     options: tuple[int, str],
-    seats: Seats,
+    slots: ComputeSlots,
 ) -> Any:
     block_rows, job = options
-    with at_shard(job, shard, reader, block_rows, seats) as (blocks, scratch):
+    with at_shard(job, shard, reader, block_rows, slots) as (blocks, scratch):
         return aligned(function)(blocks, shard.n_rows, scratch)

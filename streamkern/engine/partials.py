@@ -1,4 +1,4 @@
-"""Sums of shards: made a shard, merged in a fixed order, and saved where there is a checkpoint."""
+"""Partial sums of a pass: of one shard, merged in a fixed order, and saved in a checkpoint."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streamkern.runtime.resources import metered
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from streamkern.engine.compute_slots import Seats
+    from streamkern.engine.compute_slots import ComputeSlots
     from streamkern.sources import Block, Reader, Shard
     from streamkern.statistics import Statistic
     from streamkern.storage import SavedPass
@@ -24,15 +24,7 @@ if TYPE_CHECKING:
 class Partial(NamedTuple):
     """The sums of some shards, with what it takes to check that none is missing or double.
 
-    Parameters
-    ----------
-    statistic : object
-        What `Statistic.detached` gave; None for sums that were found to be saved.
-    n_rows, n_skipped : int
-    shards : sequence of int
-    peak_bytes : int
-    n_weightless : int
-        Rows of weight 0, which count for nothing.
+    The statistic is `detached`, or None where the sums are to be found in the checkpoint.
     """
 
     statistic: Any
@@ -48,36 +40,14 @@ class Partial(NamedTuple):
         return self.statistic is None
 
 
-class SavedGroup(NamedTuple):
-    """The group of a shard, and where its sums are saved when all of it is done."""
-
-    saved: SavedPass
-    number: int
-
-    @property
-    def is_there(self) -> bool:
-        """Whether that was so before a worker was lost."""
-        return self.saved.holds(self.number)
-
-
 SAVED = Partial(None, 0, 0, (), 0)
 
 
 class PassOptions(NamedTuple):
     """What all tasks of a pass have in common.
 
-    Parameters
-    ----------
-    block_rows : int
-    skip_bad_rows : bool
-    threads : int
-        BLAS threads of a task.
-    job : str
-        The number of the pass.
-    monitored : bool
-        Whether to measure what the processor can attain.
-    validate : callable, optional
-        Takes a total and the sums of the next group, and returns what to tell of an error.
+    `monitored` tasks measure what the processor can attain; `validate` takes a total and the sums
+    of the next group, and returns what to tell of an error; sums are saved where `saved` says.
     """
 
     block_rows: int
@@ -86,6 +56,7 @@ class PassOptions(NamedTuple):
     job: str
     monitored: bool
     validate: Callable[[Any, Any], dict[str, Any] | None] | None
+    saved: SavedPass | None
 
 
 def accumulate_shard(
@@ -93,47 +64,36 @@ def accumulate_shard(
     reader: Reader,
     shard: Shard,
     options: PassOptions,
-    seats: Seats,
+    slots: ComputeSlots,
     *,
-    saved: SavedGroup | None = None,
+    group: int,
 ) -> Partial:
     """Return the sums of one shard; the task that a worker runs, and runs again if it must."""
-    if saved is not None and saved.is_there:
+    if options.saved is not None and options.saved.holds(group):  # before a worker was lost
         return SAVED
     statistic = aligned(zero).zero()
-    counts = {"kept": 0, "skipped": 0, "weightless": 0}
+    n_kept = n_skipped = n_weightless = 0
 
     def kept(blocks: Iterator[Block]) -> Iterator[Block]:
+        nonlocal n_kept, n_skipped, n_weightless
         for block in blocks:
             there = block.counting()
             good = there.where(there.finite()) if options.skip_bad_rows else there
-            counts["kept"] += len(good)
-            counts["skipped"] += len(there) - len(good)
-            counts["weightless"] += len(block) - len(there)
+            n_kept += len(good)
+            n_skipped += len(there) - len(good)
+            n_weightless += len(block) - len(there)
             if len(good):
                 yield good
 
+    work = statistic.work if options.monitored else None
     with at_shard(
-        options.job,
-        shard,
-        reader,
-        options.block_rows,
-        seats,
-        threads=options.threads,
-        work=statistic.work if options.monitored else None,
+        options.job, shard, reader, options.block_rows, slots, threads=options.threads, work=work
     ) as (blocks, scratch):
         statistic.scratch = scratch
         statistic.update(kept(blocks))
     statistic.scratch = None
-    sums = statistic.detached()
-    return Partial(
-        sums,
-        counts["kept"],
-        counts["skipped"],
-        (shard.index,),
-        peak_bytes(),
-        counts["weightless"],
-    )
+    sums, shards = statistic.detached(), (shard.index,)
+    return Partial(sums, n_kept, n_skipped, shards, peak_bytes(), n_weightless)
 
 
 def merge_totals(zero: Statistic, options: PassOptions, before: Partial, group: Partial) -> Partial:
@@ -182,19 +142,7 @@ def save_total(
     before: Partial | None,
     group: Partial,
 ) -> Partial:
-    """Save the sums of all groups up to one, and return them.
-
-    Parameters
-    ----------
-    saved : SavedPass
-    zero : Statistic
-    options : PassOptions
-    number : int
-        Of the group.
-    before : Partial, optional
-        The sums of all groups before it, for all but the first.
-    group : Partial
-    """
+    """Save the sums of all groups up to one, and return them; `before` is of those before it."""
     last = saved.last_total()
     if last > number:
         return SAVED

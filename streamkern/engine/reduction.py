@@ -24,12 +24,11 @@ from dask import delayed
 from dask.base import tokenize
 from tlz import partition_all
 
-from streamkern.engine.compute_slots import Seats
+from streamkern.engine.compute_slots import ComputeSlots
 from streamkern.engine.partials import (
     SAVED,
     Partial,
     PassOptions,
-    SavedGroup,
     accumulate_shard,
     merge_partials,
     merge_totals,
@@ -50,7 +49,7 @@ if TYPE_CHECKING:
 
     from streamkern.sources import Shard, Source
     from streamkern.statistics import Statistic
-    from streamkern.storage import Checkpoint, SavedPass
+    from streamkern.storage import Checkpoint
 
 S = TypeVar("S", bound="Statistic")
 
@@ -61,34 +60,17 @@ _AGAIN = "run this again, which goes on from the checkpoint, with workers that l
 
 @dataclass(frozen=True)
 class PassResult(Generic[S]):
-    """What one pass yields.
-
-    Parameters
-    ----------
-    statistic : Statistic
-    n_rows, n_skipped : int
-        Rows that are in the statistic, and rows left out for values that are not finite.
-    n_shards : int
-    retried_shards : int
-        Shards that were begun more than once, because a worker was lost.
-    resumed_shards : int
-        Shards whose sums were found in the checkpoint.
-    peak_worker_bytes : int
-        The largest resident size of a process that took part.
-    seconds : float
-    n_weightless : int
-        Rows of weight 0, which are in no statistic.
-    """
+    """What one pass yields."""
 
     statistic: S
-    n_rows: int
-    n_skipped: int
+    n_rows: int  # that are in the statistic
+    n_skipped: int  # rows left out for values that are not finite
     n_shards: int
-    retried_shards: int
-    resumed_shards: int
-    peak_worker_bytes: int
+    retried_shards: int  # begun more than once, because a worker was lost
+    resumed_shards: int  # found in the checkpoint
+    peak_worker_bytes: int  # the largest resident size of a process that took part
     seconds: float
-    n_weightless: int = 0
+    n_weightless: int = 0  # rows of weight 0, which are in no statistic
 
 
 def accumulate(
@@ -156,50 +138,40 @@ def accumulate(
     source = source.tolerant() if skip_bad_rows else source
     shards = source.shards(shard_rows, block_rows)
     label = label or type(statistic).__name__.lower()
-    job = uuid.uuid4().hex
-    threads = dask.config.get("streamkern.blas-threads", 1)
+    job, threads = uuid.uuid4().hex, dask.config.get("streamkern.blas-threads", 1)
     monitored = dask.config.get("streamkern.monitoring", True)
     validate = validate if monitored else None
-    options = PassOptions(block_rows, skip_bad_rows, threads, job, monitored, validate)
-    empty: Any = statistic if is_task(statistic) else statistic.zero()
+    of_task = is_task(statistic)
+    zero: Any = statistic if of_task else statistic.zero()
     saved = None
     if checkpoint is not None:
-        token = tokenize(empty, block_rows, skip_bad_rows, threads)
+        token = tokenize(zero, block_rows, skip_bad_rows, threads)
         saved = checkpoint.of_pass(label, token)
+    options = PassOptions(block_rows, skip_bad_rows, threads, job, monitored, validate, saved)
+    if not of_task:
+        zero = delayed(zero, traverse=False, name=f"zero-{label}-{job}")
+    n_slots = n_threads or local_threads()
+    slots = delayed(ComputeSlots(n_slots), traverse=False, name=f"slots-{label}-{job}")
+    accumulating = delayed(accumulate_shard, traverse=False)
     groups = _groups(shards, group)
     found = set() if saved is None else {i for i in range(len(groups)) if saved.holds(i)}
-    n_seats = n_threads or local_threads()
-    seats = delayed(Seats(n_seats), traverse=False, name=f"seats-{label}-{job}")
-    pool = n_seats + 1  # threads: one more reads
-    zero = empty
-    if not is_task(empty):
-        zero = delayed(empty, traverse=False, name=f"zero-{label}-{job}")
-    accumulating = delayed(accumulate_shard, traverse=False)
-    totals: list[Any] = [
-        [
-            accumulating(
-                zero,
-                source.reader(shard),
-                shard,
-                options,
-                seats,
-                saved=saved and SavedGroup(saved, i),
-                dask_key_name=f"accumulate-{label}-{job}-{shard.index}",
-            )
-            for shard in members
-        ]
-        if i not in found
-        else [SAVED]
+    resumed = [shard for i in found for shard in groups[i]]
+
+    def partial_of(shard: Shard, number: int) -> Any:
+        reader, key = source.reader(shard), f"accumulate-{label}-{job}-{shard.index}"
+        return accumulating(zero, reader, shard, options, slots, group=number, dask_key_name=key)
+
+    partials = [
+        [SAVED] if i in found else [partial_of(shard, i) for shard in members]
         for i, members in enumerate(groups)
     ]
-    root = _merged(zero, totals, label, options, saved)
-    client = current_client()
+    root = _merged(zero, partials, label, options)
+    client, pool = current_client(), n_slots + 1  # threads: one more reads
     if client is None:
         reset_peak()
-    work = None if is_task(statistic) else statistic.work
+    work = None if of_task else statistic.work
     begun, attempts = time.perf_counter(), Attempts()
     check = partial(attempts.check, _LONGER if checkpoint is None else _AGAIN)
-    resumed = [shard for i in found for shard in groups[i]]
     with (
         passing(job, label, attempts.heard, **pass_facts(source, shards, work)),
         naming_rows(source, shards, f"accumulate-{label}-{job}"),
@@ -215,8 +187,8 @@ def accumulate(
             merged = merged._replace(statistic=whole)
         else:
             merged = run(root, pool, check=check)
-        if not keep and not is_task(statistic):
-            merged = merged._replace(statistic=statistic.attached(merged.statistic))
+            if not of_task:
+                merged = merged._replace(statistic=statistic.attached(merged.statistic))
     source.check_unchanged()
     _check_complete(merged, shards, source.n_samples)
     return PassResult(
@@ -248,19 +220,13 @@ def _groups(
     return list(partition_all(math.isqrt(len(shards) - 1) + 1, ordered))
 
 
-def _merged(
-    zero: Any,
-    groups: Sequence[Sequence[Any]],
-    label: str,
-    options: PassOptions,
-    saved: SavedPass | None,
-) -> Any:
+def _merged(zero: Any, groups: Sequence[Sequence[Any]], label: str, options: PassOptions) -> Any:
     """Merge shards into groups, and groups into the whole, one after the other.
 
     So a running total of a group and one of the whole wait in memory, however many shards there
     are; in a balanced tree it would be one a level.
     """
-    name = f"{label}-{options.job}"
+    name, saved = f"{label}-{options.job}", options.saved
     merge, add = delayed(merge_partials, traverse=False), delayed(merge_totals, traverse=False)
     totals = []
     for i, (first, *rest) in enumerate(groups):
@@ -268,8 +234,8 @@ def _merged(
         for j, part in enumerate(rest):
             total = merge(zero, options, total, part, dask_key_name=f"merge-{name}-group-{i}-{j}")
         if saved is not None:
-            save = delayed(save_group, traverse=False)
-            total = save(saved, i, total, dask_key_name=f"save-{name}-group-{i}")
+            key = f"save-{name}-group-{i}"
+            total = delayed(save_group, traverse=False)(saved, i, total, dask_key_name=key)
         totals.append(total)
     if saved is None:
         whole, *rest = totals

@@ -1,4 +1,4 @@
-"""What tasks tell of the shards of a pass, and workers that stay at one of them far too long."""
+"""Retries of shards, and stragglers: workers that stay at one shard far too long."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _END = 10.0
 
 
 class Attempts:
-    """The shards that were begun, and those that are done."""
+    """The shards of a pass that were begun, and those that are done."""
 
     def __init__(self) -> None:
         self._counts: Counter[int] = Counter()
@@ -91,17 +91,10 @@ def restarting_stragglers(client: Any, job: str, attempts: Attempts) -> Iterator
     """Start workers anew that are late with a shard of a job, so that another one takes it over.
 
     That is a worker whose reader hangs, or whose machine is far slower than the others, and that is
-    at nothing but this job.  One that has no nanny to start it is removed where there are others,
-    as is one without a nanny that stands still.  The Dask configuration
-    `streamkern.straggler-timeout`, by default a minute, is the least time that a shard is given;
-    it doubles with every restart.
-
-    Parameters
-    ----------
-    client : distributed.Client, optional
-    job : str
-        Part of the keys of its tasks.
-    attempts : Attempts
+    at nothing but this job, which is part of the keys of its tasks.  One that has no nanny to start
+    it is removed where there are others, as is one without a nanny that stands still.  The Dask
+    configuration `streamkern.straggler-timeout`, by default a minute, is the least time that a
+    shard is given; it doubles with every restart.
     """
     if client is None:
         yield

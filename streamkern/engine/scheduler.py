@@ -1,8 +1,7 @@
-"""Running tasks: on a distributed client if there is one, else in this process."""
+"""Dask tasks: on a distributed client if there is one, else in this process."""
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
 import threading
@@ -10,26 +9,25 @@ import time
 import uuid
 from collections import deque
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary
 
 import dask
 import dask.threaded
 from dask import delayed
 from dask.base import named_schedulers
 from dask.delayed import Delayed
-from dask.utils import parse_timedelta
 from tlz import partition_all
 
+from streamkern.engine.futures import ForgottenError, Patience, result_of, submitted, submitting
 from streamkern.engine.heartbeat import heartbeat_of
-from streamkern.errors import ClusterError, WorkersLostError
+from streamkern.errors import ClusterError
 from streamkern.runtime.aligned_arrays import aligned
 from streamkern.runtime.resources import (
     LOST,
-    check_installed,
     current_client,
     local_scheduler,
     local_threads,
@@ -40,18 +38,10 @@ from streamkern.runtime.threads import blas_threads
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-_NO_WORKERS, _NO_WORKERS_DEFAULT = "distributed.scheduler.no-workers-timeout", "5 minutes"
-_SPAN = {"name": ("streamkern",), "ids": (str(uuid.uuid4()),)}
-# Clients whose schedulers were told to leave workers alone that are at work.
-_known: WeakSet[Any] = WeakSet()
 # What was sent to workers, by the futures that stand for it, to be sent again if they die.
 _sent: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-# How often something is sent before the cluster counts as lost.
-_MOST_SENT = 10
-# Seconds between two looks at whether there are workers, and before something is sent again.
-_LOOK, _AGAIN = 2.0, 0.5
-# Seconds that workers have to say whether they have this package.
-_ASK = 10.0
+# How often something is sent before the cluster counts as lost, and seconds in between.
+_MOST_SENT, _AGAIN = 10, 0.5
 
 
 def _begin_anew() -> None:
@@ -72,81 +62,10 @@ def _begin_anew() -> None:
 os.register_at_fork(after_in_child=_begin_anew)
 
 
-class _ForgottenError(ClusterError):
-    """The scheduler has dropped a task, with what it needs or itself."""
-
-
-def run(
-    root: Any, n_threads: int | None = None, *, check: Callable[[], object] | None = None
-) -> Any:
-    """Return the value of a Dask task, or raise what it raised.
-
-    Parameters
-    ----------
-    root : task
-    n_threads : int, optional
-        Tasks that run at a time, where they run on threads of this process.
-    check : callable, optional
-        Is called every few seconds while workers run it; what it raises ends the wait.
-    """
-    client = current_client()
-    if client is None:
-        _check_local(root)
-        threads = {"num_workers": n_threads} if n_threads else {}
-        return dask.compute(root, scheduler=local_scheduler(), **threads)[0]
-    heartbeat = heartbeat_of(client)
-    heartbeat.n_waiting += 1
-    try:
-        for _ in range(_MOST_SENT):
-            future = _submitted(client, root)
-            try:
-                return aligned(_result(future, check))
-            except _ForgottenError:
-                if not _sent_again(client, root):
-                    raise
-            finally:
-                with suppress(Exception):  # of a client that is closed
-                    future.cancel()
-    except KeyboardInterrupt:
-        heartbeat.is_left = True
-        raise
-    finally:
-        heartbeat.n_waiting -= 1
-    raise ClusterError(LOST)
-
-
-def _check_local(root: Any) -> None:
-    """Raise ClusterError if a task needs what a client held, and there is no client."""
-    if "distributed" in sys.modules and is_task(root):
-        from distributed.client import futures_of  # noqa: PLC0415  where a client was
-
-        if futures_of(root):
-            raise ClusterError(
-                "what this needs was left on the workers of a cluster that is gone; keep the "
-                "client open until the end, or take `moments.gathered()` while it is."
-            )
-
-
-def run_all(tasks: Sequence[Any], n_threads: int | None = None) -> list[Any]:
-    """Return the values of Dask tasks that may run side by side."""
-    values: list[Any] = run(task(_listed, *tasks, name="gather"), n_threads)
-    return values
-
-
-def _listed(*values: Any) -> list[Any]:
-    return list(values)
-
-
 def task(function: Callable[..., Any], *arguments: Any, name: str) -> Any:
     """Return a Dask task of a function, with BLAS held to one thread while it runs.
 
-    Parameters
-    ----------
-    function : callable
-    *arguments : object
-        Values, and tasks whose values are meant.
-    name : str
-        What the dashboard calls it.
+    Of arguments that are tasks the values are meant; `name` is what the dashboard calls it.
     """
     run_alone = delayed(_alone, traverse=False)
     return run_alone(function, *arguments, dask_key_name=f"{name}-{uuid.uuid4().hex}")
@@ -160,6 +79,71 @@ def is_task(value: Any) -> bool:
 def _alone(function: Callable[..., Any], *arguments: Any) -> Any:
     with blas_threads(1):
         return function(*aligned(arguments))
+
+
+def run(
+    root: Any, n_threads: int | None = None, *, check: Callable[[], object] | None = None
+) -> Any:
+    """Return the value of a Dask task, or raise what it raised.
+
+    In this process `n_threads` tasks run at a time.  While workers run it, `check` is called every
+    few seconds; what it raises ends the wait.
+    """
+    client = current_client()
+    if client is None:
+        return _locally(dask.compute, root, n_threads)
+    heartbeat = heartbeat_of(client)
+    heartbeat.n_waiting += 1
+    try:
+        for _ in range(_MOST_SENT):
+            future = submitted(client, root)
+            try:
+                return aligned(result_of(future, check))
+            except ForgottenError:
+                if not _sent_again(client, root):
+                    raise
+            finally:
+                with suppress(Exception):  # of a client that is closed
+                    future.cancel()
+    except KeyboardInterrupt:
+        heartbeat.is_left = True
+        raise
+    finally:
+        heartbeat.n_waiting -= 1
+    raise ClusterError(LOST)
+
+
+def kept(root: Any, n_threads: int | None = None) -> Any:
+    """Start a task whose value stays where it is made, as long as the returned task is held."""
+    client = current_client()
+    if client is None:
+        return _locally(dask.persist, root, n_threads)
+    with submitting(client):
+        return client.persist(root)
+
+
+def _locally(compute: Callable[..., Any], root: Any, n_threads: int | None) -> Any:
+    """Compute or persist a task in this process, unless it needs what a client held."""
+    if "distributed" in sys.modules and is_task(root):
+        from distributed.client import futures_of  # noqa: PLC0415  where a client was
+
+        if futures_of(root):
+            raise ClusterError(
+                "what this needs was left on the workers of a cluster that is gone; keep the "
+                "client open until the end, or take `moments.gathered()` while it is."
+            )
+    threads = {"num_workers": n_threads} if n_threads else {}
+    return compute(root, scheduler=local_scheduler(), **threads)[0]
+
+
+def run_all(tasks: Sequence[Any], n_threads: int | None = None) -> list[Any]:
+    """Return the values of Dask tasks that may run side by side."""
+    values: list[Any] = run(task(_listed, *tasks, name="gather"), n_threads)
+    return values
+
+
+def _listed(*values: Any) -> list[Any]:
+    return list(values)
 
 
 def shared(value: Any) -> Any:
@@ -179,7 +163,9 @@ def shared(value: Any) -> Any:
 def _scattered(client: Any, key: str, value: Any) -> Any:
     """Return the future of a value on two workers, whichever die while it is sent."""
     for _ in range(_MOST_SENT):
-        _await_workers(client)
+        patience = Patience(client)
+        while not patience.look():
+            time.sleep(_AGAIN)
         with suppress(OSError, KeyError, ValueError):  # because a worker has died
             sent = client.scatter({key: value})[key]
             client.replicate([sent], n=2)
@@ -203,134 +189,6 @@ def _is_held(future: Any) -> bool:
     return False
 
 
-def kept(root: Any, n_threads: int | None = None) -> Any:
-    """Start a task whose value stays where it is made, as long as the returned task is held."""
-    client = current_client()
-    if client is None:
-        _check_local(root)
-        threads = {"num_workers": n_threads} if n_threads else {}
-        return dask.persist(root, scheduler=local_scheduler(), **threads)[0]
-    with _submitting(client):
-        return client.persist(root)
-
-
-def _submitted(client: Any, root: Any) -> Any:
-    """Return the future of a task that a client sends."""
-    with _submitting(client):
-        return client.compute(root)
-
-
-@contextmanager
-def _submitting(client: Any) -> Iterator[None]:
-    """Hold to what graphs of this package need while they are sent."""
-    if client not in _known:
-        from streamkern.engine.adaptive_workers import WorkersAtWork  # noqa: PLC0415  where a client is
-
-        with reaching():
-            client.register_plugin(WorkersAtWork(client.id))
-            _check_workers(client)
-        _known.add(client)
-    with (
-        reaching(),
-        # It is one node, the map, that is large, and no reason for a warning.
-        dask.config.set({"distributed.admin.large-graph-warning-threshold": "4GB"}),
-        # Of every span Dask keeps measures for ever; without one, of ours or the caller's, it makes
-        # some a pass.
-        dask.annotate(span=dask.get_annotations().get("span", _SPAN)),
-    ):
-        yield
-
-
-def _check_workers(client: Any) -> None:
-    """Raise ClusterError if a worker has not this package, since it would end at the first task."""
-
-    def is_missing() -> bool:
-        return importlib.util.find_spec("streamkern") is None
-
-    with suppress(TimeoutError):  # of workers that stand still
-        found = client.sync(client._run, is_missing, on_error="ignore", callback_timeout=_ASK)  # noqa: SLF001
-        for worker in (worker for worker, missing in found.items() if missing):
-            check_installed(ImportError(f"no streamkern at {worker}"))
-
-
-def _result(future: Any, check: Callable[[], object] | None = None) -> Any:
-    from distributed import KilledWorker  # noqa: PLC0415  where a client is
-    from distributed.scheduler import NoValidWorkerError, NoWorkerError  # noqa: PLC0415
-
-    try:
-        return _patiently(future, check)
-    except KilledWorker as error:
-        times = error.allowed_failures + 1
-        tasks = str(error.task), *_given_up(future.client, times)
-        raise WorkersLostError(tasks, times) from error
-    except ImportError as error:
-        check_installed(error)
-        raise
-    except (CancelledError, ClusterError) as error:
-        given_up = heartbeat_of(future.client).given_up
-        if given_up is not None:
-            raise ClusterError(given_up) from error
-        if isinstance(error, ClusterError):
-            raise
-        raise _ForgottenError(LOST) from error
-    except (NoWorkerError, NoValidWorkerError) as error:
-        raise ClusterError(LOST) from error
-
-
-def _given_up(client: Any, times: int) -> list[str]:
-    """Return the tasks at which workers died so often: the one to blame, and those beside it."""
-
-    def found(dask_scheduler: Any) -> list[str]:
-        tasks = dask_scheduler.tasks.values()
-        return [str(each.key) for each in tasks if each.suspicious >= times]
-
-    with suppress(Exception):  # where the scheduler is gone too
-        return list(client.run_on_scheduler(found))
-    return []
-
-
-def _patiently(future: Any, check: Callable[[], object] | None = None) -> Any:
-    """Return the value of a future, unless there are no workers for too long."""
-    patience = _Patience(future.client)
-    while True:
-        try:
-            return future.result(timeout=_LOOK)
-        except TimeoutError:
-            if future.done():  # by now, or with an error of this kind
-                return future.result()
-        if check is not None:
-            check()
-        patience.look()
-
-
-class _Patience:
-    """How long a cluster may be without workers."""
-
-    def __init__(self, client: Any) -> None:
-        self.client = client
-        self.seconds = parse_timedelta(dask.config.get(_NO_WORKERS, None) or _NO_WORKERS_DEFAULT)
-        self.last_seen = time.monotonic()
-
-    def look(self) -> bool:
-        """Say whether there are workers, or raise ClusterError if there were none for too long."""
-        with reaching():
-            n_threads = self.client.nthreads()
-        if n_threads:
-            self.last_seen = time.monotonic()
-        elif time.monotonic() - self.last_seen > self.seconds:
-            raise ClusterError(
-                f"the cluster has had no workers for {self.seconds:.3g} s; start some, and run "
-                f"this again, or set {_NO_WORKERS} in the Dask configuration to wait longer."
-            )
-        return bool(n_threads)
-
-
-def _await_workers(client: Any) -> None:
-    patience = _Patience(client)
-    while not patience.look():
-        time.sleep(_AGAIN)
-
-
 def stream(tasks: Iterator[Any]) -> Iterator[Any]:
     """Yield the results of tasks in order, with no more under way than keep everyone busy.
 
@@ -340,7 +198,7 @@ def stream(tasks: Iterator[Any]) -> Iterator[Any]:
     if client is not None:
         with reaching():
             window = 2 * max(sum(client.nthreads().values()), 1)
-        yield from _in_window(tasks, window, partial(_submitted, client), _result, client.cancel)
+        yield from _in_window(tasks, window, partial(submitted, client), result_of, client.cancel)
         return
     scheduler, n_threads = local_scheduler(), local_threads()
     if scheduler is not named_schedulers.get("threads"):

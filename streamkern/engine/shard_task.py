@@ -1,4 +1,4 @@
-"""What every task on a shard does: it reads ahead, takes a seat, measures, and tells."""
+"""The frame of every task on a shard: it reads ahead, takes a slot, measures, and tells."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from streamkern.engine.compute_slots import Seats, to_the_last
+from streamkern.engine.compute_slots import ComputeSlots, to_the_last
 from streamkern.monitor.worker_totals import add_to_totals, expose_totals
 from streamkern.runtime.events import tell_from_task
 from streamkern.runtime.memory import peak_bytes
@@ -42,27 +42,12 @@ def at_shard(
     shard: Shard,
     reader: Reader,
     block_rows: int,
-    seats: Seats,
+    slots: ComputeSlots,
     *,
     threads: int = 1,
     work: Work | None = None,
 ) -> Iterator[tuple[Iterator[Block], Scratch]]:
-    """Give the blocks of a shard, and memory to work in, and tell when it is begun and done.
-
-    Parameters
-    ----------
-    number : str
-        Of the pass.
-    shard : Shard
-    reader : Reader
-        Of its rows.
-    block_rows : int
-    seats : Seats
-    threads : int
-        BLAS threads.
-    work : Work, optional
-        What is done to the rows.
-    """
+    """Give the blocks of a shard, and memory to work in; tell of it to the pass of a number."""
     if current_worker() is not None:
         expose_totals()
     tell_from_task(number, "shard begun", shard=shard.index)
@@ -71,7 +56,7 @@ def at_shard(
             timing() as seconds,
             blas_threads(threads),
             reading_ahead(reader.blocks(block_rows)) as blocks,
-            seats.taken() as scratch,
+            slots.taken() as scratch,
         ):
             attainable = work.attainable(threads) if work else 0.0
             begun = time.perf_counter()
@@ -92,5 +77,5 @@ def at_shard(
         elapsed=elapsed,
         seconds={**seconds, **beside},
         peak_bytes=peak_bytes(),
-        attainable=attainable * seats.here,
+        attainable=attainable * slots.here,
     )

@@ -1,4 +1,4 @@
-"""Local workers that are gone for good are started anew.
+"""Restart of local workers that are gone for good.
 
 Dask's nanny starts a worker again that died at work.  It gives up when the worker died while it was
 being started, when it had been asked to leave, or when it lost its scheduler.
@@ -19,35 +19,20 @@ if TYPE_CHECKING:
 _LOOK, _PATIENCE = 1000.0, 10.0
 
 
-class Revival:
-    """Sees to it that a cluster has the workers that it is meant to have.
+def restart_missing_workers(cluster: LocalCluster) -> None:
+    """Look until a cluster closes whether it has the fixed number of workers that it should."""
+    since: dict[object, float] = {}
 
-    Parameters
-    ----------
-    cluster : LocalCluster
-        That runs already, of a fixed number of workers.
-    """
-
-    def __init__(self, cluster: LocalCluster) -> None:
-        self.cluster = cluster
-        self._missing: dict[object, float] = {}
-
-    def begin(self) -> None:
-        """Look from now on until the cluster closes."""
-        # Those that a cluster knows of end with it.
-        callback = PeriodicCallback(self.look, _LOOK)
-        self.cluster.periodic_callbacks["revival"] = callback
-        self.cluster.loop.add_callback(callback.start)
-
-    async def look(self) -> None:
-        """Start the workers anew that have been missing for too long."""
-        cluster, now = self.cluster, time.monotonic()
+    async def look() -> None:
+        now = time.monotonic()
         present = {worker["name"] for worker in cluster.scheduler_info["workers"].values()}
-        absent = set(cluster.worker_spec) - present
-        self._missing = {name: self._missing.get(name, now) for name in absent}
-        gone = [name for name, since in self._missing.items() if now - since > _PATIENCE]
+        for name in since.keys() & present:
+            del since[name]
+        for name in set(cluster.worker_spec) - present:
+            since.setdefault(name, now)
+        gone = [name for name, begun in since.items() if now - begun > _PATIENCE]
         for name in gone:
-            del self._missing[name]
+            del since[name]
             nanny = cluster.workers.pop(name, None)
             if nanny is not None:
                 with suppress(Exception):  # it has given up already
@@ -55,3 +40,7 @@ class Revival:
         if gone:
             with suppress(Exception):  # what dies once more is missing again
                 await cluster
+
+    callback = PeriodicCallback(look, _LOOK)
+    cluster.periodic_callbacks["revival"] = callback  # which end with the cluster
+    cluster.loop.add_callback(callback.start)

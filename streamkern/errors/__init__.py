@@ -27,15 +27,9 @@ class ParameterError(StreamkernError, ValueError):
 
 
 class DataError(StreamkernError, ValueError):
-    """The rows, or the files that hold them, cannot be used as they are.
+    """The rows, or the files that hold them, cannot be used as they are."""
 
-    Attributes
-    ----------
-    row : int, optional
-        The place in the source that is still to be named.
-    """
-
-    row: int | None = None
+    row: int | None = None  # place in the source that is still to be named
 
 
 class ModelFileError(StreamkernError, ValueError):
@@ -55,15 +49,9 @@ class SingularSystemError(StreamkernError, ArithmeticError):
 
 
 class OverflowedError(StreamkernError, ArithmeticError):
-    """Sums over the rows are too large for the precision they are made in.
+    """Sums over the rows are too large for the precision they are made in."""
 
-    Attributes
-    ----------
-    rows : tuple of int, optional
-        The first row, and the row after the last, where that happened.
-    """
-
-    rows: tuple[int, int] | None = None
+    rows: tuple[int, int] | None = None  # the first, and the one after the last, that overflowed
 
 
 class ClusterError(StreamkernError, RuntimeError):
@@ -73,13 +61,8 @@ class ClusterError(StreamkernError, RuntimeError):
 class WorkersLostError(ClusterError):
     """Workers died again and again at one task.
 
-    Parameters
-    ----------
-    tasks : sequence of str
-        Its key, and those of tasks that were on the same workers as often.
-    times : int
-    what : str, optional
-        What it was in words.
+    `tasks` holds its key, and those of tasks that were on the same workers as often; `what` is the
+    task in words.
     """
 
     def __init__(self, tasks: tuple[str, ...], times: int, what: str | None = None) -> None:

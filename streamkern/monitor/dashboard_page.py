@@ -1,4 +1,8 @@
-"""The page of streamkern on a scheduler's dashboard."""
+"""The Bokeh page of streamkern on a scheduler's dashboard.
+
+Its tables are HTML (`dashboard_panels`) and not Bokeh's DataTable, which has a fixed height and
+would need a source, columns and formats of its own.
+"""
 
 from __future__ import annotations
 
@@ -60,17 +64,7 @@ def _document(jobs: Jobs, scheduler: Any, extra: dict[str, Any], doc: Any) -> No
 
 
 class _Chart:
-    """A line through points, and a second thing in another colour.
-
-    Parameters
-    ----------
-    title, x, y : str
-        Of the chart, and of its axes.
-    level : str, optional
-        What a horizontal line means.
-    **options
-        Of the figure.
-    """
+    """A line through points, with a ring about one of them or a horizontal `level`."""
 
     def __init__(self, title: str, x: str, y: str, *, level: str = "", **options: Any) -> None:
         self.points = ColumnDataSource({"x": [], "y": []})

@@ -1,10 +1,11 @@
-"""Pieces of the dashboard's page as HTML: figures in tiles, shards and seconds in bars, workers."""
+"""HTML of the dashboard's page: tiles of figures, bars of shards and seconds, tables of workers."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from html import escape
 from typing import TYPE_CHECKING
+
+import jinja2
 
 from streamkern.errors.formatting import printable
 from streamkern.monitor import job_text
@@ -55,6 +56,40 @@ th { font-weight: normal; color: #555; font-size: 12px; }
 th:first-child, td:first-child { text-align: left; }
 .error { color: #a33c00; font-weight: 600; }
 """
+_PANEL = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string("""
+<h2>{{ name }} <span class=phase>{{ phase }}</span></h2>
+{% if error is not none %}<p class=error>{{ error }}</p>{% endif %}
+<div class=tiles>
+{% for figure, words in tiles %}
+<div class=tile><b>{{ figure }}</b><span>{{ words }}</span></div>
+{% endfor %}
+</div>
+{% for name, parts in bars if parts %}
+<p class=name>{{ name }}</p>
+<div class=bar>
+{% for _, percent, colour in parts %}
+<div style="width:{{ '%.2f' % percent }}%;background:{{ colour }}"></div>
+{% endfor %}
+</div>
+<p class=key>
+{%- for text, _, colour in parts %}<i style="background:{{ colour }}"></i>{{ text }}{% endfor %}
+</p>
+{% endfor %}
+<div class=tables>
+{% for name, head, lines in tables if lines %}
+<div><p class=name>{{ name }}</p><table>
+<thead><tr>{% for cell in head %}<th scope=col>{{ cell }}</th>{% endfor %}</tr></thead>
+<tbody>
+{% for line in lines %}<tr>{% for cell in line %}<td>{{ cell }}</td>{% endfor %}</tr>{% endfor %}
+</tbody></table></div>
+{% endfor %}
+</div>
+""")
+
+# A name, and the words, per cent and colour of every part.
+Bar = tuple[str, list[tuple[str, float, str]]]
+# A name, the head, and the cells line by line.
+Table = tuple[str, tuple[str, ...], "Sequence[tuple[str, ...]]"]
 
 
 def title(job: Job) -> str:
@@ -63,148 +98,106 @@ def title(job: Job) -> str:
 
 
 def panel(job: Job | None, now: float, memory: Mapping[str, float]) -> str:
-    """Return the page of one job but its charts.
-
-    Parameters
-    ----------
-    job : Job, optional
-    now : float
-    memory : mapping of str to float
-        Bytes that each worker takes now, by address.
-    """
+    """Return the page of one job but its charts; `memory` is what workers take now, by address."""
     if job is None:
         return "<h2>No job yet</h2><p>The figures of a fit or a prediction will be here.</p>"
     reading = job.main
-    phase = f"{escape(job.phase)}, {job_text.duration(job.elapsed(now))}"
-    parts = [f"<h2>{escape(printable(job.name))} <span class=phase>{phase}</span></h2>"]
-    if job.error is not None:
-        parts.append(f"<p class=error>{escape(job.error)}</p>")
-    if reading is not None:
-        parts += [
-            _tiles(job, reading, now),
-            _shards(reading),
-            _seconds(reading),
-            f"<div class=tables>{_workers(reading, now, memory)}{_passes(job, now)}</div>",
-        ]
-    return "".join(parts)
+    return _PANEL.render(
+        name=printable(job.name),
+        phase=f"{job.phase}, {job_text.duration(job.elapsed(now))}",
+        error=job.error,
+        tiles=[] if reading is None else _tiles(job, reading, now),
+        bars=[] if reading is None else [_shards(reading), _seconds(reading)],
+        tables=[] if reading is None else [_workers(reading, now, memory), _passes(job, now)],
+    )
 
 
-def _tiles(job: Job, reading: Pass, now: float) -> str:
+def _tiles(job: Job, reading: Pass, now: float) -> list[tuple[str, str]]:
+    """Return figures, each with its words."""
     rows = reading.rows_per_second(now)
     n_bytes = reading.row_bytes
+    read, every = in_words(reading.rows_done * n_bytes), in_words(reading.n_rows * n_bytes)
     tiles = [
         (f"{job_text.share(reading):.0%}", job_text.rows_of(reading)),
-        (
-            in_words(reading.rows_done * n_bytes),
-            f"of {in_words(reading.n_rows * n_bytes)} of inputs",
-        ),
+        (read, f"of {every} of inputs"),
         _time(reading, now),
         (job_text.rounded(rows), "rows/s"),
         (f"{in_words(rows * n_bytes)}/s", "of inputs"),
     ]
     attainable = reading.attainable()
     if reading.row_flops and attainable:
-        speed = reading.speed(now)
-        best = job_text.rounded(attainable / 1e9)
-        said = f"GFLOP/s, {speed / attainable:.0%} of {best} for products alone"
-        tiles.append((job_text.rounded(speed / 1e9), said))
+        speed, best = reading.speed(now), job_text.rounded(attainable / 1e9)
+        words = f"GFLOP/s, {speed / attainable:.0%} of {best} for products alone"
+        tiles.append((job_text.rounded(speed / 1e9), words))
     planned = f"of {in_words(job.worker_bytes)} planned" if job.worker_bytes else "no plan"
     tiles.append((in_words(reading.peak_bytes()), f"largest worker, {planned}"))
     if reading.validation:
-        seen, error = reading.validation[-1]
-        said = f"error on new rows {job_text.features_of(reading)} after {seen:,} rows"
-        tiles.append((f"{error:.5g}", said))
+        rows_before, error = reading.validation[-1]
+        words = f"error on new rows {job_text.features_of(reading)} after {rows_before:,} rows"
+        tiles.append((f"{error:.5g}", words))
     if job.solved is not None:
-        tiles.append(_solution(job.solved))
-    shown = [f"<div class=tile><b>{escape(b)}</b><span>{escape(s)}</span></div>" for b, s in tiles]
-    return f"<div class=tiles>{''.join(shown)}</div>"
-
-
-def _solution(solved: Mapping[str, object]) -> tuple[str, str]:
-    alpha, error = solved["alpha"], solved["cv_rmse"]
-    said = f", error left out {error:.5g}" if isinstance(error, float) else ""
-    return (f"{alpha:.3g}" if isinstance(alpha, float) else "several"), f"alpha{said}"
+        alpha, error = job.solved["alpha"], job.solved["cv_rmse"]
+        words = f"alpha, cross-validated RMSE {error:.5g}" if isinstance(error, float) else "alpha"
+        tiles.append((f"{alpha:.3g}" if isinstance(alpha, float) else "several", words))
+    return tiles
 
 
 def _time(reading: Pass, now: float) -> tuple[str, str]:
     if reading.ended is not None:
         return job_text.duration(reading.elapsed(now)), f"for pass “{reading.label}”"
-    left = reading.seconds_left(now)
-    until = ""
+    left, until = reading.seconds_left(now), ""
     if left is not None and left < _LONGEST:
         until = f", until {datetime.now() + timedelta(seconds=left):%H:%M:%S}"
     return job_text.duration(left), f"left of pass “{reading.label}”{until}"
 
 
-def _shards(reading: Pass) -> str:
+def _shards(reading: Pass) -> Bar:
     retried = f", {reading.retried:,} of them begun again" if reading.retried else ""
-    return _split(f"{reading.n_shards:,} shards{retried}", reading.shards(), _STATES)
+    return _bar(f"{reading.n_shards:,} shards{retried}", reading.shards(), _STATES)
 
 
-def _seconds(reading: Pass) -> str:
+def _seconds(reading: Pass) -> Bar:
     beside = " and ".join(
         f"{job_text.rounded(reading.seconds[name])} s of {name}"
         for name in ("reading", "decoding")
         if reading.seconds[name]
     )
-    return _split(
-        f"seconds of threads that compute{f'; beside them {beside}' * bool(beside)}",
-        {name: reading.seconds[name] for name in _ACTIVITIES},
-        _ACTIVITIES,
-        unit=" s",
-    )
+    name = f"seconds of threads that compute{f'; beside them {beside}' * bool(beside)}"
+    return _bar(name, reading.seconds, _ACTIVITIES, unit=" s")
 
 
-def _split(
-    name: str, parts: Mapping[str, float], colours: Mapping[str, str], *, unit: str = ""
-) -> str:
-    total = sum(parts.values())
-    if not total:
-        return ""
-    bar = _bar([(parts[part] / total, colour) for part, colour in colours.items()])
-    keys = "".join(
-        f"<i style='background:{colour}'></i>{part} {job_text.rounded(parts[part])}{unit}"
-        for part, colour in colours.items()
-        if parts[part]
-    )
-    return f"{_name(name)}{bar}<p class=key>{keys}</p>"
+def _bar(
+    name: str, amounts: Mapping[str, float], colours: Mapping[str, str], *, unit: str = ""
+) -> Bar:
+    shown = {part: amounts[part] for part in colours if amounts[part]}
+    total = sum(shown.values())
+    return name, [
+        (f"{part} {job_text.rounded(amount)}{unit}", 100 * amount / total, colours[part])
+        for part, amount in shown.items()
+    ]
 
 
-def _bar(parts: Sequence[tuple[float, str]]) -> str:
-    return "<div class=bar>{}</div>".format(
-        "".join(
-            f"<div style='width:{100 * share:.2f}%;background:{colour}'></div>"
-            for share, colour in parts
-        )
-    )
-
-
-def _name(text: str) -> str:
-    return f"<p class=name>{escape(text)}</p>"
-
-
-def _workers(reading: Pass, now: float, memory: Mapping[str, float]) -> str:
+def _workers(reading: Pass, now: float, memory: Mapping[str, float]) -> Table:
     head = ("worker", "rows", "rows/s", "read", "GFLOP/s", "of products alone", "memory", "at most")
-    lines, now_taken = [], memory if reading.ended is None else {}
+    lines, taken = [], memory if reading.ended is None else {}
     for address, worker in sorted(reading.workers.items()):
         rows = reading.worker_rows_per_second(worker, now)
         speed = rows * reading.row_flops
-        lines.append(
-            (
-                address.removeprefix("tcp://").removeprefix("tls://") or "this process",
-                f"{worker.rows:,}",
-                job_text.rounded(rows),
-                f"{in_words(rows * reading.row_bytes)}/s",
-                job_text.rounded(speed / 1e9) if speed else "",
-                f"{speed / worker.attainable:.0%}" if speed and worker.attainable else "",
-                in_words(now_taken[address]) if address in now_taken else "",
-                in_words(worker.peak_bytes) if worker.peak_bytes else "",
-            )
+        line = (
+            address.removeprefix("tcp://").removeprefix("tls://") or "this process",
+            f"{worker.rows:,}",
+            job_text.rounded(rows),
+            f"{in_words(rows * reading.row_bytes)}/s",
+            job_text.rounded(speed / 1e9) if speed else "",
+            f"{speed / worker.attainable:.0%}" if speed and worker.attainable else "",
+            in_words(taken[address]) if address in taken else "",
+            in_words(worker.peak_bytes) if worker.peak_bytes else "",
         )
-    return _table("workers", head, lines)
+        lines.append(line)
+    return "workers", head, lines
 
 
-def _passes(job: Job, now: float) -> str:
+def _passes(job: Job, now: float) -> Table:
     head = ("pass", "rows", "time", "rows/s", "shards", "retried", "resumed")
     lines = [
         (
@@ -218,16 +211,4 @@ def _passes(job: Job, now: float) -> str:
         )
         for reading in job.passes.values()
     ]
-    return _table("passes", head, lines)
-
-
-def _table(name: str, head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    if not lines:
-        return ""
-    top = "".join(f"<th scope=col>{escape(each)}</th>" for each in head)
-    rows = "".join(
-        "<tr>{}</tr>".format("".join(f"<td>{escape(cell)}</td>" for cell in line)) for line in lines
-    )
-    return (
-        f"<div>{_name(name)}<table><thead><tr>{top}</tr></thead><tbody>{rows}</tbody></table></div>"
-    )
+    return "passes", head, lines

@@ -1,4 +1,4 @@
-"""The figures of a job in words, as the terminal, logs and the dashboard say them."""
+"""Figures of a job in words, for the terminal, logs and the dashboard."""
 
 from __future__ import annotations
 
@@ -35,9 +35,8 @@ def share(reading: Pass) -> float:
 
 def rows_of(reading: Pass) -> str:
     """Return how many rows are done, of how many."""
-    if reading.rows_done == reading.n_rows:
-        return f"{reading.n_rows:,} rows"
-    return f"{reading.rows_done:,} of {reading.n_rows:,} rows"
+    done = "" if reading.rows_done == reading.n_rows else f"{reading.rows_done:,} of "
+    return f"{done}{reading.n_rows:,} rows"
 
 
 def rates_of(reading: Pass, now: float) -> str:
@@ -58,18 +57,16 @@ def rates_of(reading: Pass, now: float) -> str:
 def memory_of(job: Job, reading: Pass) -> str:
     """Return the largest process, and what was planned for one."""
     peak = reading.peak_bytes()
-    if not peak:
-        return ""
     planned = f" of {in_words(job.worker_bytes)} planned" if job.worker_bytes else ""
-    return f"{in_words(peak)}{planned}"
+    return f"{in_words(peak)}{planned}" if peak else ""
 
 
 def shards_of(reading: Pass) -> str:
     """Return the shards by state, those states that there are."""
-    states = reading.shards() | {"retried": reading.retried}
+    states = reading.shards()
     names = ("done", "running", "resumed", "retried", "failed")
-    said = ", ".join(f"{states[name]:,} {name}" for name in names if states[name])
-    return f"shards: {said}" if said else ""
+    counts = ", ".join(f"{states[name]:,} {name}" for name in names if states[name])
+    return f"shards: {counts}" if counts else ""
 
 
 def times_of(reading: Pass) -> str:
@@ -101,9 +98,9 @@ def validation_of(reading: Pass) -> str:
 def solution_of(solved: Event) -> str:
     """Return what was found, and how long it took."""
     alpha, error = solved["alpha"], solved["cv_rmse"]
-    said = f"solved in {duration(solved['seconds']['solve'])}"
+    words = [f"solved in {duration(solved['seconds']['solve'])}"]
     if isinstance(alpha, float):
-        said += f", alpha {alpha:.4g}"
+        words.append(f"alpha {alpha:.4g}")
     if isinstance(error, float):
-        said += f", error left out {error:.5g}"
-    return said
+        words.append(f"cross-validated RMSE {error:.5g}")
+    return ", ".join(words)

@@ -1,4 +1,4 @@
-"""Plain lines for batch logs, and the same facts as JSON for programs."""
+"""Progress as plain lines of a batch log, and as lines of JSON for programs."""
 
 from __future__ import annotations
 
@@ -27,12 +27,7 @@ _PLENTIFUL = {"shard begun", "shard done", "merged"}
 
 
 class Lines(ABC):
-    """Lines on standard error about jobs: at what happens, and ever more rarely in between.
-
-    Parameters
-    ----------
-    jobs : Jobs
-    """
+    """Lines on standard error about jobs: at what happens, and ever more rarely in between."""
 
     def __init__(self, jobs: Jobs) -> None:
         self.jobs = jobs
@@ -91,11 +86,9 @@ class PlainLines(Lines):
                         self._say(job, f"{reading.label} done in {took}", *_details(reading, now))
                 case "solved":
                     self._say(job, job_text.solution_of(event))
-                case "job ended" if event["error"] is None:
-                    self._say(job, f"done in {job_text.duration(job.elapsed(now))}")
                 case "job ended":
-                    took = job_text.duration(job.elapsed(now))
-                    self._say(job, f"ended after {took}: {event['error']}")
+                    took, error = job_text.duration(job.elapsed(now)), event["error"]
+                    self._say(job, f"ended after {took}: {error}" if error else f"done in {took}")
 
     def progress(self, job: Job, reading: Pass, now: float) -> None:
         """Say how far it is, how fast, and how long it will take."""

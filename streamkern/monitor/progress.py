@@ -1,4 +1,4 @@
-"""How jobs come along, on standard error: live where that is a terminal, else in plain lines."""
+"""Progress of jobs on standard error: live where that is a terminal, else in plain lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the scheduler does for those who watch: it listens, and has a page and metrics.
+"""The plugin of the scheduler: it listens to events, and has a dashboard page and metrics.
 
 `connect` brings it to the schedulers that it starts or reaches.  By hand::
 

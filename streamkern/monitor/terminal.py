@@ -1,4 +1,4 @@
-"""A few live lines on a terminal."""
+"""Live progress lines on a terminal."""
 
 from __future__ import annotations
 
@@ -25,12 +25,7 @@ _BAR = 30
 
 
 class LiveLines:
-    """Jobs in lines that are written anew until they are over, and then left above.
-
-    Parameters
-    ----------
-    jobs : Jobs
-    """
+    """Jobs in lines that are written anew until they are over, and then left above."""
 
     def __init__(self, jobs: Jobs) -> None:
         self.jobs = jobs
@@ -84,40 +79,36 @@ def _lines_of(job: Job, now: float) -> RenderableType:
         if reading.ended is None or reading is job.main or reading.elapsed(now) >= _SHORT
     ]
     for reading in passes:
-        table.add_row(*_row_of(reading, now))
+        rows = f"{job_text.share(reading):4.0%}  {job_text.rows_of(reading)}"
+        left = f"{job_text.duration(reading.seconds_left(now))} left"
+        took = f"in {job_text.duration(reading.elapsed(now))}"
+        table.add_row(
+            Text(f"  {reading.label}"),
+            ProgressBar(
+                reading.n_rows,
+                reading.rows_done,
+                width=_BAR,
+                complete_style="cyan",
+                finished_style="cyan",
+            ),
+            Text(f"{rows}  {left if reading.ended is None else took}"),
+        )
     if not passes:
         return head
     details = [line for line in _details(job, passes[-1], now) if line]
     return Group(head, table, *(Text(f"  {line}", "dim", no_wrap=True) for line in details))
 
 
-def _row_of(reading: Pass, now: float) -> tuple[RenderableType, ...]:
-    left = f"{job_text.duration(reading.seconds_left(now))} left"
-    took = f"in {job_text.duration(reading.elapsed(now))}"
-    return (
-        Text(f"  {reading.label}"),
-        ProgressBar(
-            reading.n_rows,
-            reading.rows_done,
-            width=_BAR,
-            complete_style="cyan",
-            finished_style="cyan",
-        ),
-        Text(
-            f"{job_text.share(reading):4.0%}  {job_text.rows_of(reading)}  "
-            f"{left if reading.ended is None else took}"
-        ),
-    )
-
-
 def _details(job: Job, reading: Pass, now: float) -> list[str]:
-    solved = job_text.solution_of(job.solved) if job.solved else ""
     n_workers = len(reading.workers.keys() - {""})
     workers = f"{n_workers} worker{'s' * (n_workers > 1)} · " if n_workers else ""
-    memory = job_text.memory_of(job, reading)
     return [
         workers + job_text.rates_of(reading, now),
-        " · ".join(filter(None, (job_text.times_of(reading), memory))),
-        " · ".join(filter(None, (job_text.shards_of(reading), job_text.validation_of(reading)))),
-        solved,
+        _joined(job_text.times_of(reading), job_text.memory_of(job, reading)),
+        _joined(job_text.shards_of(reading), job_text.validation_of(reading)),
+        job_text.solution_of(job.solved) if job.solved else "",
     ]
+
+
+def _joined(*words: str) -> str:
+    return " · ".join(filter(None, words))

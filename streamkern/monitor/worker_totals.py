@@ -1,4 +1,4 @@
-"""What the tasks of a worker process did since it began, and its series for Prometheus."""
+"""Prometheus series of a worker process: rows, shards and seconds of its tasks since it began."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+
+    from prometheus_client.core import Metric
 
 _totals: Counter[str] = Counter()
 _lock = threading.RLock()
@@ -17,8 +19,7 @@ _lock = threading.RLock()
 os.register_at_fork(
     before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
 )
-# Whether this process was asked to expose them.
-_asked = threading.Event()
+_is_exposed = threading.Event()
 
 
 def add_to_totals(amounts: Mapping[str, float]) -> None:
@@ -27,21 +28,35 @@ def add_to_totals(amounts: Mapping[str, float]) -> None:
         _totals.update(amounts)
 
 
-def totals() -> dict[str, float]:
-    """Return all that was added in this process."""
-    with _lock:
-        return dict(_totals)
-
-
 def expose_totals() -> None:
     """Have this process expose its totals, once, where the package for it is installed."""
     with _lock:
-        if _asked.is_set():
+        if _is_exposed.is_set():
             return
-        _asked.set()
+        _is_exposed.set()
     if importlib.util.find_spec("prometheus_client") is not None:
         from prometheus_client import REGISTRY  # noqa: PLC0415  where it is installed
 
-        from streamkern.monitor.worker_series import TotalsCollector  # noqa: PLC0415
+        REGISTRY.register(_Totals())
 
-        REGISTRY.register(TotalsCollector())
+
+class _Totals:
+    """Collects the totals of this process for Prometheus."""
+
+    def collect(self) -> Iterator[Metric]:
+        from prometheus_client.core import CounterMetricFamily  # noqa: PLC0415
+
+        with _lock:
+            totals = dict(_totals)
+        for name, text in (("rows", "Rows that were read"), ("shards", "Shards that were done")):
+            amount = totals.pop(name, 0)
+            yield CounterMetricFamily(f"streamkern_worker_{name}", text, value=amount)
+        seconds = CounterMetricFamily(
+            "streamkern_worker_activity_seconds",
+            "Time of threads, by activity",
+            labels=["activity"],
+            unit="seconds",
+        )
+        for activity, amount in sorted(totals.items()):
+            seconds.add_metric([activity], amount)
+        yield seconds

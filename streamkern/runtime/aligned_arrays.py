@@ -1,4 +1,4 @@
-"""Arrays that came in a buffer of bytes, moved to where their numbers begin at whole words."""
+"""Memory alignment of arrays that came in a buffer of bytes."""
 
 from __future__ import annotations
 
@@ -10,43 +10,37 @@ import numpy as np
 def aligned(value: Any) -> Any:
     """Return a value with arrays that are aligned in memory, as those of NumPy itself are.
 
-    In what another process sent, or a worker had put on disk, an array may begin at any byte.  Of
-    such a one NumPy makes a copy for every product, by rows even where the array is by columns, so
-    that sums are in another order: the last bits of a result would depend on where tasks ran.
+    An array of another process, or of a worker's disk, may begin at any byte.  NumPy copies an
+    unaligned array for every product, by rows even where the array is by columns, so that sums are
+    in another order: the last bits of a result would depend on where tasks ran.
 
-    Parameters
-    ----------
-    value : object
-        Looked into where it is a list, a tuple, a dictionary or an object of this package; an
-        object that holds an array which is not aligned holds a copy from then on.
+    Lists, dictionaries and objects of this package are changed in place; tuples are replaced.
     """
     return _aligned(value, set())
 
 
-def _aligned(value: Any, seen: set[int]) -> Any:
+def _aligned(value: Any, visited: set[int]) -> Any:
     if isinstance(value, np.ndarray):
         return value if value.flags.aligned else value.copy(order="K")
     if isinstance(value, tuple):
-        parts = [_aligned(part, seen) for part in value]
+        parts = [_aligned(part, visited) for part in value]
         if all(new is old for new, old in zip(parts, value, strict=True)):
             return value
         return type(value)._make(parts) if hasattr(value, "_make") else tuple(parts)
-    inside = _inside(value)
-    if inside is not None and id(value) not in seen:
-        seen.add(id(value))
-        for name, old in inside:
-            new = _aligned(old, seen)
+    holder = _holder_of(value)
+    if holder is not None and id(value) not in visited:
+        visited.add(id(value))
+        items = enumerate(holder) if isinstance(holder, list) else holder.items()
+        for place, old in list(items):
+            new = _aligned(old, visited)
             if new is not old:
-                (value if isinstance(value, (list, dict)) else vars(value))[name] = new
+                holder[place] = new
     return value
 
 
-def _inside(value: Any) -> list[tuple[Any, Any]] | None:
-    """Return what a value holds, by place or name, or None where that is not looked into."""
-    if isinstance(value, list):
-        return list(enumerate(value))
-    if isinstance(value, dict):
-        return list(value.items())
-    if type(value).__module__.partition(".")[0] == __package__ and hasattr(value, "__dict__"):
-        return list(vars(value).items())
-    return None
+def _holder_of(value: Any) -> list[Any] | dict[Any, Any] | None:
+    """Return the list or dictionary that holds the parts of a value, if it is looked into."""
+    if isinstance(value, (list, dict)):
+        return value
+    is_ours = type(value).__module__.partition(".")[0] == "streamkern"
+    return vars(value) if is_ours and hasattr(value, "__dict__") else None

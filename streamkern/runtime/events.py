@@ -1,20 +1,7 @@
-"""What happens to a job, told as it happens, and who hears of it.
+"""Events of jobs and passes, and the functions that listen to them.
 
 Events are dictionaries of plain values, so that they travel.  `kind` says what happened; `job` and
 `pass` say to what.  A job, such as a fit, is one or several passes and what is done between them.
-
-    job begun     job, name, client, dashboard    who began it, and where it can be watched
-    planned       job, worker_bytes, allowed_bytes
-    pass begun    job, pass, label, rows, row_bytes, shards, row_flops
-    resumed       pass, rows, shards         from a checkpoint
-    shard begun   pass, shard, worker
-    shard failed  pass, shard, worker
-    shard done    pass, shard, worker, rows, and what `streamkern.engine.shard_task` measured
-    merged        pass, worker, seconds
-    validated     pass, rows, error, leading, n_components    RMSE on rows to come
-    pass ended    pass, error                None where it went well
-    solved        job, seconds, alphas, errors, chosen
-    job ended     job, error
 
 Tasks tell of shards and merges, and `worker` is the address of theirs, or empty in the process that
 started the job.  All else is told by that process.
@@ -26,6 +13,7 @@ import logging
 import uuid
 from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamkern.errors import first_line
@@ -36,6 +24,30 @@ if TYPE_CHECKING:
 
     Event = dict[str, Any]
     Listener = Callable[[Event], object]
+
+_TEXT_OR_NONE = (str, type(None))
+_SHARD: dict[str, Any] = {"pass": str, "shard": Integral, "worker": str}
+# The fields of every kind of event, and the type of each, or None where any will do.
+FIELDS: dict[str, dict[str, Any]] = {
+    "job begun": {"job": str, "name": str, "client": _TEXT_OR_NONE, "dashboard": _TEXT_OR_NONE},
+    "planned": {"job": str, "worker_bytes": Real, "allowed_bytes": Real},
+    "pass begun": {"job": str, "pass": str, "label": str, "rows": Integral, "shards": Integral}
+    | {"row_bytes": Real, "row_flops": Real},
+    # From a checkpoint.
+    "resumed": {"pass": str, "rows": Integral, "shards": Integral},
+    "shard begun": _SHARD,
+    "shard failed": _SHARD,
+    "shard done": _SHARD
+    | {"rows": Integral, "elapsed": Real, "seconds": dict, "peak_bytes": Real, "attainable": Real},
+    "merged": {"pass": str, "worker": str, "seconds": Real},
+    # `error` is the RMSE on the rows to come after `rows`.
+    "validated": {"pass": str, "rows": Integral, "error": Real, "leading": Integral}
+    | {"n_components": Integral},
+    # `error` is None where it went well.
+    "pass ended": {"pass": str, "error": _TEXT_OR_NONE},
+    "solved": {"job": str, "seconds": dict, "alpha": None, "cv_rmse": None, "alpha_curve": None},
+    "job ended": {"job": str, "error": _TEXT_OR_NONE},
+}
 
 logger = logging.getLogger(__name__)
 TOPIC = "streamkern"
@@ -56,10 +68,7 @@ _passes: dict[str, _Heard] = {}
 
 @contextmanager
 def observed(listener: Listener | None) -> Iterator[None]:
-    """Have a function called with every event of the jobs that run inside the context.
-
-    It is called from whichever thread knows, and should be quick.
-    """
+    """Call a function with every event of the jobs inside; from any thread, so it must be quick."""
     token = _listener.set(listener)
     try:
         yield
@@ -93,34 +102,18 @@ def _part_of_job(name: str) -> Iterator[str]:
     if outer is not None:
         yield outer
         return
-    number = uuid.uuid4().hex
-    tell("job begun", job=number, name=name, **_client())
+    number, client, dashboard = uuid.uuid4().hex, current_client(), None
+    with suppress(Exception):  # a template of the user's own, and an answer of the scheduler's
+        dashboard = client.dashboard_link or None
+    place = {"client": getattr(client, "id", None), "dashboard": dashboard}
+    tell("job begun", job=number, name=name, **place)
     with _ending("job ended", job=number):
         yield number
 
 
-def _client() -> dict[str, Any]:
-    """Return who begins a job, where that is a client of a cluster, and where to watch it."""
-    client, dashboard = current_client(), None
-    with suppress(Exception):  # a template of the user's own, and an answer of the scheduler's
-        dashboard = client.dashboard_link
-    return {"client": getattr(client, "id", None), "dashboard": dashboard or None}
-
-
 @contextmanager
 def passing(number: str, label: str, hear: Listener | None = None, **facts: Any) -> Iterator[None]:
-    """Tell of one pass, and of what its tasks tell.
-
-    Parameters
-    ----------
-    number : str
-        By which its tasks tell of it.
-    label : str
-    hear : callable, optional
-        Is called with what tasks tell, besides whoever observes.
-    **facts
-        Of the pass.
-    """
+    """Tell of one pass, and pass on what its tasks tell to `hear` and to whoever observes."""
     listener, client = _listener.get(), current_client()
 
     def heard(event: Event) -> None:
@@ -206,8 +199,8 @@ def tell_from_task(number: str, kind: str, **facts: Any) -> None:
         worker.log_event(TOPIC, event | {"worker": worker.address})
 
 
-def _pass_on(event: tuple[Any, Event]) -> None:
-    told = event[1]
-    heard = _passes.get(told.get("pass", ""))
-    if heard is not None and told.get("worker"):  # all else was told here
-        heard.hear(told)
+def _pass_on(logged: tuple[Any, Event]) -> None:
+    event = logged[1]
+    heard = _passes.get(event.get("pass", ""))
+    if heard is not None and event.get("worker"):  # all else was told here
+        heard.hear(event)

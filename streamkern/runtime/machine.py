@@ -1,4 +1,4 @@
-"""The processor, and the libraries that compute on it."""
+"""Processor and BLAS libraries of this machine."""
 
 from __future__ import annotations
 

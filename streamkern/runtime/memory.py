@@ -1,9 +1,4 @@
-"""How much memory and how many cores this process may use.
-
-References
-----------
-The manual pages cgroups(7), proc(5) and getrlimit(2) of Linux.
-"""
+"""Memory and cores that this process may use: cgroups(7), proc(5) and getrlimit(2) of Linux."""
 
 from __future__ import annotations
 
@@ -89,10 +84,8 @@ def _group_memory() -> Iterator[tuple[int, int]]:
 
 
 def _groups(controller: str) -> Iterator[Path]:
-    """Yield the folders of the control groups that hold this process, its own first, then up.
-
-    Version 1 has a tree for every controller, version 2 one for all; a container may see a part.
-    """
+    """Yield the folders of the control groups that hold this process, its own first, then up."""
+    # Version 1 has a tree for every controller, version 2 one for all; a container sees a part.
     paths: dict[str, str] = {}
     try:
         for line in (_SELF / "cgroup").read_text().splitlines():
@@ -170,14 +163,7 @@ def in_words(n_bytes: float) -> str:
 
 
 def check_free(n_bytes: int, what: str) -> None:
-    """Raise InsufficientMemoryError unless this process can take so much more memory.
-
-    Parameters
-    ----------
-    n_bytes : int
-    what : str
-        What needs it, as the beginning of a sentence.
-    """
+    """Raise InsufficientMemoryError unless this process can take so many bytes more for `what`."""
     free = available_bytes()
     if n_bytes > free:
         raise InsufficientMemoryError(

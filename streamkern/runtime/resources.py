@@ -1,4 +1,4 @@
-"""What tasks run on: a distributed client if there is one, else this process."""
+"""Workers, threads and memory that tasks run on: of a Dask client, else of this process."""
 
 from __future__ import annotations
 
@@ -24,17 +24,7 @@ LOST = "the cluster lost its workers or its scheduler; check that they run, and 
 
 @dataclass(frozen=True)
 class Resources:
-    """What the current scheduler offers.
-
-    Parameters
-    ----------
-    n_workers : int
-        Worker processes; 0 where tasks run in this process.
-    n_threads : int
-        Tasks that one process runs at a time.
-    worker_bytes : int
-        Memory that one process may use.
-    """
+    """Worker processes, 0 where tasks run in this one; tasks at a time, and memory, of one."""
 
     n_workers: int
     n_threads: int
@@ -42,15 +32,15 @@ class Resources:
 
 
 def current_resources() -> Resources:
-    """Say what the current scheduler offers, as a plan needs to know it."""
+    """Return what the current scheduler offers, as a plan needs to know it."""
     client = current_client()
     if client is None:
         return Resources(0, local_threads(), _local_bytes())
     with reaching():
-        told = client.scheduler_info(n_workers=-1)
-    if "workers" not in told:  # the client has lost its scheduler
+        info = client.scheduler_info(n_workers=-1)
+    if "workers" not in info:  # the client has lost its scheduler
         raise ClusterError(LOST)
-    workers = told["workers"].values()
+    workers = info["workers"].values()
     if not workers:
         return Resources(1, 1, available_bytes())
     limits = [worker["memory_limit"] or available_bytes() for worker in workers]
@@ -97,10 +87,7 @@ def _holds_thread() -> bool:
 
 
 def metered(seconds: dict[str, float]) -> None:
-    """Have Dask count the seconds that a task was at something, for its fine performance metrics.
-
-    They are parts of the time that the task takes; Dask says of the rest that it is neither.
-    """
+    """Count parts of the seconds of a task in Dask's fine performance metrics, by activity."""
     if current_worker() is not None:
         from distributed.metrics import context_meter  # noqa: PLC0415  where a worker is
 

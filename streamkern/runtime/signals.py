@@ -1,4 +1,4 @@
-"""Ctrl-C, and the signals by which a batch system ends a job and a terminal what ran in it."""
+"""Signals that stop a program: Ctrl-C, SIGTERM of a batch system, SIGHUP of a terminal."""
 
 from __future__ import annotations
 
@@ -29,13 +29,7 @@ stopping = threading.Event()
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal asked the program to stop.
-
-    Parameters
-    ----------
-    number : int
-        Of the signal.
-    """
+    """A signal, of this number, asked the program to stop."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)

@@ -1,4 +1,4 @@
-"""A fixed number of BLAS threads while tasks run, whichever threads they run on."""
+"""BLAS threads: a fixed number while tasks run, whichever threads they run on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the seconds of a task go, by what it was at."""
+"""Timers: the seconds of a task by activity."""
 
 from __future__ import annotations
 

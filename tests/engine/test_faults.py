@@ -13,14 +13,15 @@ import distributed
 import numpy as np
 import psutil
 import pytest
-from conftest import dask_process, running_scheduler
+from conftest import running_scheduler, running_worker
 from hearing import Passes
 from troubles import SHARD_ROWS, SHARDS, P, Troubled, die, fill_memory, hang, once, segfault, stop
 
 import streamkern
 from streamkern.engine import worker_restart
+from streamkern.engine.futures import _awaited
 from streamkern.engine.reduction import accumulate
-from streamkern.engine.scheduler import _patiently, run, shared, task
+from streamkern.engine.scheduler import run, shared, task
 from streamkern.errors import ClusterError, StreamkernWarning, WorkersLostError
 from streamkern.features import Identity
 from streamkern.runtime.events import observed
@@ -161,11 +162,11 @@ def test_a_pass_that_loses_sums_faster_than_it_makes_them_stops():
 @pytest.fixture
 def cluster(tmp_path):
     """The processes of a `dask scheduler` and a `dask worker`, and its address."""
-    options = ("--nthreads", 1, "--memory-limit", "2GB", "--no-dashboard", "--host", "127.0.0.1")
-    with running_scheduler(tmp_path) as file:
-        worker = ("worker", "--scheduler-file", file, "--local-directory", tmp_path, *options)
-        with dask_process(tmp_path / "worker.log", *worker) as process:
-            yield json.loads(file.read_text())["address"], process
+    with (
+        running_scheduler(tmp_path) as file,
+        running_worker(file, "--memory-limit", "2GB") as process,
+    ):
+        yield json.loads(file.read_text())["address"], process
 
 
 @pytest.mark.slow
@@ -173,12 +174,10 @@ def cluster(tmp_path):
 def test_a_worker_without_a_nanny_that_stands_still_is_told_of_and_left_out(
     tmp_path, expected, trouble
 ):
-    options = ("--nthreads", 1, "--no-dashboard", "--host", "127.0.0.1", "--no-nanny")
     with ExitStack() as stack:
         file = stack.enter_context(running_scheduler(tmp_path))
-        worker = ("worker", "--scheduler-file", file, "--local-directory", tmp_path, *options)
-        for i in range(2):
-            process = stack.enter_context(dask_process(tmp_path / f"worker-{i}.log", *worker))
+        for log in ("first", "second"):
+            process = stack.enter_context(running_worker(file, "--no-nanny", log=log))
             stack.callback(process.kill)
         with (
             dask.config.set({"streamkern.straggler-timeout": "2s"}),
@@ -196,10 +195,9 @@ def test_a_worker_without_a_nanny_that_stands_still_is_told_of_and_left_out(
 def test_a_cluster_without_streamkern_is_told_to_install_it(tmp_path, lacking):
     (tmp_path / "lacking.py").write_text("import sys\nsys.modules['streamkern'] = None\n")
     without = {lacking: ("--preload", tmp_path / "lacking.py")}
-    options = "--nthreads", 1, "--no-dashboard", "--host", "127.0.0.1", *without.get("worker", ())
     with (
         running_scheduler(tmp_path, *without.get("scheduler", ())) as file,
-        dask_process(tmp_path / "worker.log", "worker", "--scheduler-file", file, *options),
+        running_worker(file, *without.get("worker", ())),
         streamkern.connect(scheduler_file=file),
         dask.config.set({"distributed.scheduler.no-workers-timeout": "2s"}),
         pytest.raises(ClusterError, match=r"has no streamkern .*; install it there: pip install"),
@@ -328,37 +326,37 @@ class Slow:
 
 
 def test_a_result_that_comes_between_two_looks_is_taken():
-    assert _patiently(Slow()) == 42
+    assert _awaited(Slow()) == 42
     with pytest.raises(TimeoutError, match="of the task"):
-        _patiently(Slow(TimeoutError("of the task")))
+        _awaited(Slow(TimeoutError("of the task")))
 
 
-def test_a_pass_is_in_the_span_of_its_caller(workers):
+def test_a_pass_is_in_the_span_of_its_caller_and_what_dask_measures_does_not_grow(
+    external_scheduler,
+):
     def names(dask_scheduler):
         return [
             span.name for span in dask_scheduler.extensions["spans"].spans.values() if span.groups
         ]
 
-    with distributed.span("mine"):
-        moments()
-    assert ("mine",) in workers.run_on_scheduler(names)
-    assert ("streamkern",) not in workers.run_on_scheduler(names)
-    moments()
-    assert ("streamkern",) in workers.run_on_scheduler(names)
-
-
-def test_what_dask_measures_does_not_grow_with_every_pass(workers):
     def kept(dask_scheduler):
         return len(dask_scheduler.extensions["spans"].spans)
 
-    def measured(dask_worker):
-        return len(dask_worker.digests_total)
+    with streamkern.connect(scheduler=external_scheduler) as client:
 
-    moments()
-    before = workers.run_on_scheduler(kept), sum(workers.run(measured).values())
-    for _ in range(5):
+        def measured():
+            digests = client.run(lambda dask_worker: len(dask_worker.digests_total))
+            return client.run_on_scheduler(kept), sum(digests.values())
+
+        with distributed.span("mine"):
+            moments()
+        assert ("mine",) in client.run_on_scheduler(names)
         moments()
-    after = workers.run_on_scheduler(kept), sum(workers.run(measured).values())
+        assert ("streamkern",) in client.run_on_scheduler(names)
+        before = measured()
+        for _ in range(5):
+            moments()
+        after = measured()
     assert after[0] <= before[0]
     assert after[1] < 1.5 * before[1]
 
@@ -406,13 +404,11 @@ def test_a_client_without_a_scheduler_is_told_in_one_sentence():
         current_resources()
 
 
-@pytest.mark.cluster
 def test_a_scheduler_that_is_gone_when_something_is_sent_is_told_in_one_sentence(tmp_path):
-    arguments = ("--no-dashboard", "--nthreads", "1")
     with (
         dask.config.set({"distributed.comm.timeouts.connect": "2s"}),
         running_scheduler(tmp_path) as file,
-        dask_process(tmp_path / "worker.log", "worker", "--scheduler-file", file, *arguments),
+        running_worker(file),
     ):
         address = json.loads(file.read_text())["address"]
         with streamkern.connect(scheduler=address):

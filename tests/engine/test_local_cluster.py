@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import re
+import signal
 import sys
 
 import pytest
-from conftest import dask_process, running_scheduler, wait_until
-from places import FILES, adjusted, bits, fit_started, output_of, report_of, started, write_rows
+from conftest import running_scheduler, running_worker, wait_until
+from places import (
+    FILES,
+    adjusted,
+    bits,
+    check_it_goes_on,
+    check_the_jobs_run,
+    fit_started,
+    output_of,
+    report_of,
+    started,
+    stopped_fit,
+    write_rows,
+)
 
 JOBS = FILES.parent
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
@@ -22,11 +35,11 @@ def test_a_local_cluster_gives_the_same_bits(tmp_path, rows, expected):
 @pytest.fixture
 def by_hand(tmp_path):
     """The scheduler file of a `dask scheduler` with two `dask worker` processes."""
-    options = ("--nthreads", 1, "--memory-limit", "3GB", "--no-dashboard", "--host", "127.0.0.1")
-    with running_scheduler(tmp_path) as file:
-        worker = ("worker", "--scheduler-file", file, "--local-directory", tmp_path, *options)
-        with dask_process(tmp_path / "workers.log", *worker, "--nworkers", 2):
-            yield file
+    with (
+        running_scheduler(tmp_path) as file,
+        running_worker(file, "--memory-limit", "3GB", "--nworkers", 2),
+    ):
+        yield file
 
 
 def test_processes_started_by_hand_give_the_same_bits(tmp_path, rows, expected, by_hand):
@@ -35,24 +48,13 @@ def test_processes_started_by_hand_give_the_same_bits(tmp_path, rows, expected, 
 
 
 def test_the_jobs_run_on_a_scheduler_file(tmp_path, rows, by_hand):
-    place = ("--scheduler-file", by_hand)
-    out = ("--out", "model.h5", "--components", 64)
-    said = output_of(started(tmp_path, sys.executable, JOBS / "train.py", rows, *place, *out))
-    assert "model.h5 written" in said
-    command = (sys.executable, JOBS / "predict.py", "model.h5", rows, *place)
-    assert "300,000 predictions" in output_of(started(tmp_path, *command))
+    check_the_jobs_run(tmp_path, rows, "--scheduler-file", by_hand)
 
 
 def test_a_fit_that_was_stopped_by_hand_goes_on(tmp_path, rows, expected, by_hand):
-    place = ("--scheduler-file", by_hand, "--checkpoint", tmp_path / "saved")
-    fit = fit_started(tmp_path, rows, *place)
-    wait_until(lambda: list(tmp_path.glob("saved/*moments*")) or fit.poll() is not None, "a group")
-    fit.terminate()
-    fit.communicate(timeout=60)
-    assert fit.returncode in (143, 0)
-    if fit.returncode:
-        report = report_of(fit_started(tmp_path, rows, *place))
-        assert report["resumed_shards"] >= 1
+    place = ("--scheduler-file", by_hand)
+    if stopped_fit(tmp_path, rows, *place, number=signal.SIGTERM):
+        check_it_goes_on(tmp_path, rows, expected, *place)
     assert bits(tmp_path / "model.h5") == expected
 
 

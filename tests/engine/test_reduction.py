@@ -26,6 +26,11 @@ from streamkern.statistics.base import Statistic
 SCHEDULERS = ["synchronous", "threads"]
 
 
+def rows(n=50, p=3):
+    rng = np.random.default_rng(0)
+    return rng.integers(-9, 9, (n, p)).astype(float), rng.standard_normal(n)
+
+
 class Sums(Statistic):
     """Rows, and the sums of the inputs."""
 
@@ -111,29 +116,20 @@ class CutBy(ArraySource):
 
 
 class Recorder(Passes):
-    """Remembers what it hears."""
+    """Remembers what it hears, and the rows of every shard."""
 
     def __init__(self):
         super().__init__()
-        self.events = []
+        self.events, self.rows = [], []
 
     def started(self, label, n_rows):
-        self.events.append(("started", label, n_rows))
+        self.events.append((label, n_rows))
 
     def advanced(self, n_rows):
-        self.events.append(("advanced", n_rows))
+        self.rows = sorted([*self.rows, n_rows])
 
     def finished(self):
-        self.events.append(("finished",))
-
-    @property
-    def rows(self):
-        return sorted(event[1] for event in self.events if event[0] == "advanced")
-
-
-def rows(n=50, p=3):
-    rng = np.random.default_rng(0)
-    return rng.integers(-9, 9, (n, p)).astype(float), rng.standard_normal(n)
+        self.events.append("finished")
 
 
 def graph_of(source, statistic, **options):
@@ -150,9 +146,14 @@ def graph_of(source, statistic, **options):
     return graph
 
 
-@pytest.mark.parametrize("scheduler", SCHEDULERS)
 @pytest.mark.parametrize(
-    ("n", "shard_rows", "block_rows"), [(1, 1, 1), (50, 7, 3), (50, 50, 8), (50, 100, 100)]
+    ("scheduler", "n", "shard_rows", "block_rows"),
+    [
+        ("threads", 1, 1, 1),
+        ("synchronous", 50, 7, 3),
+        ("threads", 50, 50, 8),
+        ("threads", 50, 99, 99),
+    ],
 )
 def test_a_pass_adds_what_a_plain_loop_adds(scheduler, n, shard_rows, block_rows):
     X, y = rows(n)
@@ -194,28 +195,22 @@ def block_twice(blocks, shard):
             yield Block(block.X[:1], block.y[:1], block.start)
 
 
-@pytest.mark.parametrize("fault", [lost_block, block_twice])
-@pytest.mark.parametrize("scheduler", SCHEDULERS)
-def test_a_reader_that_loses_or_doubles_rows_is_found_out(fault, scheduler):
-    source = ReadBy(*rows(50), fault)
-    accounted = {lost_block: 46, block_twice: 52}[fault]
-    with (
-        dask.config.set(scheduler=scheduler),
-        pytest.raises(IncompletePassError, match=f"50 rows, but the pass accounts for {accounted}"),
-    ):
+SHARDS_LOST = CutBy(*rows(50), [Shard(0, 0, 20), Shard(1, 20, 40)])
+SHARD_TWICE = CutBy(*rows(50), [Shard(0, 0, 25), Shard(0, 0, 25)])
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (ReadBy(*rows(50), lost_block), "50 rows, but the pass accounts for 46"),
+        (ReadBy(*rows(50), block_twice), "50 rows, but the pass accounts for 52"),
+        (SHARDS_LOST, "50 rows, but the pass accounts for 40"),
+        (SHARD_TWICE, "each of 2 shards once"),
+    ],
+)
+def test_a_source_that_loses_or_doubles_rows_or_shards_is_found_out(source, message):
+    with pytest.raises(IncompletePassError, match=message):
         accumulate(source, Sums(), shard_rows=10, block_rows=4)
-
-
-def test_shards_that_leave_out_rows_are_found_out():
-    source = CutBy(*rows(50), [Shard(0, 0, 20), Shard(1, 20, 40)])
-    with pytest.raises(IncompletePassError, match="50 rows, but the pass accounts for 40"):
-        accumulate(source, Sums())
-
-
-def test_a_shard_in_the_place_of_another_is_found_out():
-    source = CutBy(*rows(50), [Shard(0, 0, 25), Shard(0, 0, 25)])
-    with pytest.raises(IncompletePassError, match="each of 2 shards once"):
-        accumulate(source, Sums())
 
 
 merge = reduction.merge_partials
@@ -271,16 +266,6 @@ def test_the_tree_does_not_depend_on_which_shard_is_done_first():
     assert result.statistic.text == "(((0 10) 20) (30 40))"
 
 
-@pytest.fixture(scope="module")
-def large_graph():
-    """The graph of 500 shards and 1,024 features of 100 inputs, and the bytes of every task."""
-    feature_map = RandomFourierFeatures(Gaussian(3.0), 1024).draw(100)
-    frequencies = max(array.nbytes for array in feature_map.arrays().values())
-    source = ReadBy(np.zeros((500, 100)), np.zeros(500), nothing_but_counts)
-    graph = graph_of(source, Counted(feature_map), shard_rows=1)
-    return frequencies, {key: len(cloudpickle.dumps(task)) for key, task in graph.items()}
-
-
 def nothing_but_counts(blocks, shard):
     return blocks
 
@@ -299,20 +284,18 @@ class Counted(Sums):
         return self if other else other
 
 
-def test_the_graph_of_a_pass_is_small(large_graph):
-    _, sizes = large_graph
+def test_the_graph_of_a_pass_is_small_and_frequencies_are_in_one_task_of_it():
+    feature_map = RandomFourierFeatures(Gaussian(3.0), 1024).draw(100)
+    frequencies = max(array.nbytes for array in feature_map.arrays().values())
+    source = ReadBy(np.zeros((500, 100)), np.zeros(500), nothing_but_counts)
+    graph = graph_of(source, Counted(feature_map), shard_rows=1)
+    sizes = {key: len(cloudpickle.dumps(task)) for key, task in graph.items()}
     assert len(sizes) == 1001
     assert sum(sizes.values()) < 10 << 20
-
-
-def test_frequencies_are_shipped_once_and_not_in_every_task(large_graph):
-    frequencies, sizes = large_graph
     assert frequencies > 400_000
-    large = {key: size for key, size in sizes.items() if size > 50_000}
-    assert len(large) == 1
-    (key,) = large
+    (key,) = [key for key, size in sizes.items() if size > 50_000]
     assert key.startswith("zero-")
-    assert large[key] >= frequencies
+    assert sizes[key] >= frequencies
     tasks = sorted(size for key, size in sizes.items() if key.startswith("accumulate-"))
     assert len(tasks) == 500
     assert tasks[-1] < 10_000
@@ -326,33 +309,19 @@ def test_a_plan_knows_how_many_tasks_its_graph_has():
     assert len(graph_of(source, Sums(), **cut)) == plan.graph_tasks
 
 
-@pytest.mark.parametrize("scheduler", SCHEDULERS)
-@pytest.mark.parametrize("n_shards", [1, 5])
-def test_an_observer_hears_every_row_once(scheduler, n_shards):
-    recorder = Recorder()
-    source = ArraySource(*rows(10 * n_shards - 3))
-    with dask.config.set(scheduler=scheduler), observed(recorder):
-        accumulate(source, Sums(), shard_rows=10, block_rows=4, label="sums")
-    assert recorder.events[0] == ("started", "sums", 10 * n_shards - 3)
-    assert recorder.events[-1] == ("finished",)
+@pytest.mark.parametrize(("scheduler", "n_shards"), [("synchronous", 5), ("threads", 1)])
+def test_an_observer_hears_every_row_once_and_nothing_outside_its_context(scheduler, n_shards):
+    X, y = rows(10 * n_shards - 3)
+    X[3] = np.nan
+    recorder, source = Recorder(), ArraySource(X, y)
+    with dask.config.set(scheduler=scheduler):
+        with observed(recorder):
+            accumulate(
+                source, Sums(), shard_rows=10, block_rows=4, skip_bad_rows=True, label="sums"
+            )
+        accumulate(source, Sums())
+    assert recorder.events == [("sums", 10 * n_shards - 3), "finished"]
     assert recorder.rows == sorted(shard.n_rows for shard in source.shards(10, 4))
-
-
-def test_an_observer_hears_skipped_rows_too():
-    X, y = rows(20)
-    X[3], y[12] = np.nan, np.inf
-    recorder = Recorder()
-    with observed(recorder):
-        accumulate(ArraySource(X, y), Sums(), shard_rows=10, skip_bad_rows=True)
-    assert recorder.rows == [10, 10]
-
-
-def test_an_observer_hears_of_nothing_outside_its_context():
-    recorder = Recorder()
-    with observed(recorder):
-        pass
-    accumulate(ArraySource(*rows()), Sums())
-    assert recorder.events == []
 
 
 def test_an_observer_hears_the_end_of_a_pass_that_failed():
@@ -362,7 +331,7 @@ def test_an_observer_hears_the_end_of_a_pass_that_failed():
     recorder = Recorder()
     with observed(recorder), pytest.raises(DataError, match="no such row"):
         accumulate(ReadBy(*rows(), broken), Sums())
-    assert [event[0] for event in recorder.events] == ["started", "finished"]
+    assert recorder.events == [("sums", 50), "finished"]
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
@@ -379,21 +348,13 @@ def test_bad_rows_are_skipped_and_counted(scheduler):
     assert result.statistic.total.tolist() == X[good].sum(axis=0).tolist()
 
 
-def test_a_block_of_bad_rows_alone_is_not_handed_to_the_statistic():
+def test_a_block_of_bad_rows_alone_is_not_handed_to_the_statistic_and_others_keep_their_places():
     X, y = rows(20)
-    X[8:12] = np.nan
-    result = accumulate(ArraySource(X, y), Sizes(), shard_rows=20, block_rows=4, skip_bad_rows=True)
-    assert result.statistic.sizes == [4, 4, 4, 4]
-    assert result.n_skipped == 4
-
-
-def test_places_of_rows_survive_skipping():
-    X, y = rows(30)
-    X[[0, 7, 29]] = np.nan
-    sample = accumulate(
-        ArraySource(X, y), RowSample(30), shard_rows=10, block_rows=4, skip_bad_rows=True
-    ).statistic
-    assert sorted(sample.places) == sorted(set(range(30)) - {0, 7, 29})
+    X[[0, 8, 9, 10, 11]] = np.nan
+    cut = {"shard_rows": 20, "block_rows": 4, "skip_bad_rows": True}
+    assert accumulate(ArraySource(X, y), Sizes(), **cut).statistic.sizes == [3, 4, 4, 4]
+    sample = accumulate(ArraySource(X, y), RowSample(20), **cut).statistic
+    assert sorted(sample.places) == sorted(set(range(20)) - {0, 8, 9, 10, 11})
     assert np.array_equal(sample.X, X[sample.places])
 
 
@@ -425,9 +386,8 @@ def test_mapped_shards_come_in_order_with_every_row_once(scheduler):
     assert [shard.index for shard, _ in found] == list(range(12))
     assert [shard.start for shard, _ in found] == list(range(0, 57, 5))
     assert np.array_equal(np.concatenate([result for _, result in found]), 2 * X)
-    assert recorder.events[0] == ("started", "double", 57)
+    assert recorder.events == [("double", 57), "finished"]
     assert recorder.rows == [2, *[5] * 11]
-    assert recorder.events[-1] == ("finished",)
 
 
 @pytest.mark.parametrize(("scheduler", "ahead"), [("synchronous", 1), ("threads", 5)])
@@ -454,4 +414,4 @@ def test_the_end_is_heard_by_observers_of_shards_that_nobody_wants_any_more():
         )
         next(results)
         results.close()
-    assert recorder.events[-1] == ("finished",)
+    assert recorder.events[-1] == "finished"

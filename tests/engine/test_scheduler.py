@@ -14,6 +14,7 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
+from conftest import wait_until
 from dask import delayed
 from sklearn.base import clone
 
@@ -24,26 +25,17 @@ from streamkern.runtime import resources
 from streamkern.runtime.resources import current_resources
 
 
-def test_the_synchronous_scheduler_offers_one_thread_of_this_process():
-    with dask.config.set(scheduler="synchronous"):
-        resources = current_resources()
-    assert (resources.n_workers, resources.n_threads) == (0, 1)
-
-
-def test_the_threaded_scheduler_offers_the_threads_that_are_configured():
-    with dask.config.set(scheduler="threads", num_workers=7):
-        resources = current_resources()
-    assert (resources.n_workers, resources.n_threads) == (0, 7)
-
-
-def test_threads_are_as_many_as_cores_where_nothing_is_configured(monkeypatch):
+@pytest.mark.parametrize(
+    ("chosen", "n_threads"),
+    [({"scheduler": "synchronous"}, 1), ({"scheduler": "threads", "num_workers": 7}, 7), ({}, 13)],
+)
+def test_this_process_offers_its_threads_and_the_memory_that_is_free(
+    chosen, n_threads, monkeypatch
+):
     monkeypatch.setattr(dask.system, "CPU_COUNT", 13)
-    assert current_resources().n_threads == 13
-
-
-def test_tasks_of_this_process_may_use_the_memory_that_is_free(monkeypatch):
     monkeypatch.setattr(resources, "available_bytes", lambda: 12345)
-    assert current_resources().worker_bytes == 12345
+    with dask.config.set(chosen):
+        assert current_resources() == resources.Resources(0, n_threads, 12345)
 
 
 # Streams of results.
@@ -70,15 +62,9 @@ class Counting:
         return (delayed(self.work, traverse=False)(i) for i in range(self.n))
 
 
-def eventually(condition, seconds=20.0):
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.005)
-    assert condition()
-
-
-@pytest.mark.parametrize("scheduler", SCHEDULERS)
-@pytest.mark.parametrize("n", [0, 1, 2, 20])
+@pytest.mark.parametrize(
+    ("scheduler", "n"), [("synchronous", 0), ("threads", 1), ("synchronous", 2), ("threads", 20)]
+)
 def test_results_come_in_the_order_of_their_tasks(scheduler, n):
     # The earlier of two neighbours takes longer.
     counting = Counting(n, dict.fromkeys(range(0, n, 2), 0.02))
@@ -99,8 +85,7 @@ def test_results_that_were_taken_are_not_held():
     kept = weakref.WeakSet()
 
     def make(i):
-        array = np.zeros(10)
-        kept.add(owner := Owner(array))
+        kept.add(owner := Owner())
         return owner
 
     with dask.config.set(scheduler="threads", num_workers=2):
@@ -113,27 +98,15 @@ def test_results_that_were_taken_are_not_held():
 class Owner:
     """Something that can be referred to weakly."""
 
-    def __init__(self, array):
-        self.array = array
 
-
-def test_threads_go_on_while_whoever_asks_is_busy():
-    counting = Counting(20)
-    with dask.config.set(scheduler="threads", num_workers=2):
-        results = stream(counting.tasks())
-        next(results)
-        eventually(lambda: len(counting.done) == 4)
-        results.close()
-
-
-def test_a_slow_task_holds_up_none_but_those_outside_the_window():
-    counting = Counting(20, {1: 1.0})
+def test_a_slow_task_holds_up_none_but_those_outside_the_window_and_threads_go_on_meanwhile():
+    counting = Counting(20, {1: 0.5})
     with dask.config.set(scheduler="threads", num_workers=2):
         results = stream(counting.tasks())
         assert next(results) == 0
-        begun = time.monotonic()
-        eventually(lambda: {0, 2, 3} <= set(counting.done))
-        assert time.monotonic() - begun < 1.0
+        wait_until(lambda: {0, 2, 3} <= set(counting.done), "the work of others")
+        assert 1 not in counting.done
+        wait_until(lambda: len(counting.done) == 4, "the window")
         assert list(results) == list(range(1, 20))
 
 

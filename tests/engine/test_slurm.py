@@ -8,7 +8,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,10 +22,13 @@ from places import (
     STREAMKERN,
     adjusted,
     bits,
+    check_it_goes_on,
+    check_the_jobs_run,
     fit_started,
     output_of,
     report_of,
     started,
+    stopped_fit,
 )
 
 import streamkern
@@ -186,31 +188,15 @@ def test_a_job_that_is_cancelled_is_submitted_anew(tmp_path, rows, expected, slu
 
 
 def test_a_fit_on_slurm_jobs_that_was_stopped_goes_on(tmp_path, rows, expected, slurm):
-    place = (
-        "--cluster",
-        cluster_file(tmp_path),
-        "--trust-cluster-file",
-        "--checkpoint",
-        tmp_path / "saved",
-    )
-    fit = fit_started(tmp_path, rows, *place, env=slurm)
-    wait_until(lambda: list(tmp_path.glob("saved/*moments*")) or fit.poll() is not None, "a group")
-    fit.send_signal(signal.SIGTERM)
-    _, errors = fit.communicate(timeout=60)
-    assert fit.returncode == 143, errors
+    place = ("--cluster", cluster_file(tmp_path), "--trust-cluster-file")
+    assert stopped_fit(tmp_path, rows, *place, number=signal.SIGTERM, env=slurm) == 143
     wait_until(lambda: not jobs(slurm), "the end of the jobs", 30)
-    report = report_of(fit_started(tmp_path, rows, *place, env=slurm))
-    assert report["resumed_shards"] >= 1
-    assert bits(tmp_path / "model.h5") == expected
+    check_it_goes_on(tmp_path, rows, expected, *place, env=slurm)
 
 
 def test_the_jobs_run_on_slurm(tmp_path, rows, slurm):
     place = ("--cluster", cluster_file(tmp_path), "--trust-cluster-file")
-    out = ("--out", "model.h5", "--components", 64)
-    job = (sys.executable, FILES.parent / "train.py", rows, *place, *out)
-    assert "model.h5 written" in output_of(started(tmp_path, *job, env=slurm))
-    job = (sys.executable, FILES.parent / "predict.py", "model.h5", rows, *place)
-    assert "300,000 predictions" in output_of(started(tmp_path, *job, env=slurm))
+    check_the_jobs_run(tmp_path, rows, *place, env=slurm)
 
 
 def test_one_job_holds_scheduler_workers_and_the_fit(tmp_path, rows, expected, slurm):

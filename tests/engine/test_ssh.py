@@ -17,7 +17,15 @@ import psutil
 import pytest
 import yaml
 from conftest import wait_until
-from places import FILES, adjusted, bits, fit_started, output_of, report_of, started
+from places import (
+    adjusted,
+    bits,
+    check_it_goes_on,
+    check_the_jobs_run,
+    fit_started,
+    report_of,
+    stopped_fit,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,34 +119,19 @@ def test_a_fit_over_ssh_gives_the_same_bits_and_leaves_nothing_behind(
 
 
 def test_the_jobs_run_over_ssh(tmp_path, rows, login):
-    place = place_of(tmp_path, login)
-    out = ("--out", "model.h5", "--components", 64)
-    job = (sys.executable, FILES.parent / "train.py", rows, *place, *out)
-    assert "model.h5 written" in output_of(started(tmp_path, *job))
-    job = (sys.executable, FILES.parent / "predict.py", "model.h5", rows, *place)
-    assert "300,000 predictions" in output_of(started(tmp_path, *job))
+    check_the_jobs_run(tmp_path, rows, *place_of(tmp_path, login))
 
 
 def test_a_fit_over_ssh_that_was_stopped_goes_on(tmp_path, rows, expected, login):
-    place = (*place_of(tmp_path, login), "--checkpoint", tmp_path / "saved")
-    fit = fit_started(tmp_path, rows, *place)
-    wait_until(lambda: list(tmp_path.glob("saved/*moments*")) or fit.poll() is not None, "a group")
-    fit.send_signal(signal.SIGTERM)
-    _, errors = fit.communicate(timeout=60)
-    assert fit.returncode == 143, errors
+    place = place_of(tmp_path, login)
+    assert stopped_fit(tmp_path, rows, *place, number=signal.SIGTERM) == 143
     wait_until(lambda: not remote_processes(), "the end of what ran over SSH")
-    report = report_of(fit_started(tmp_path, rows, *place))
-    assert report["resumed_shards"] >= 1
-    assert bits(tmp_path / "model.h5") == expected
+    check_it_goes_on(tmp_path, rows, expected, *place)
 
 
 def test_what_a_program_leaves_that_is_killed_ends_when_it_is_idle(tmp_path, rows, login):
     soon = {"distributed.scheduler.idle-timeout": "20s"}
-    place = place_of(tmp_path, login, config=soon)
-    fit = fit_started(tmp_path, rows, *place, "--checkpoint", tmp_path / "saved")
-    wait_until(lambda: list(tmp_path.glob("saved/*moments*")) or fit.poll() is not None, "a group")
-    fit.kill()
-    fit.communicate(timeout=60)
+    stopped_fit(tmp_path, rows, *place_of(tmp_path, login, config=soon), number=signal.SIGKILL)
     wait_until(lambda: not remote_processes(), "the end of what ran over SSH")
 
 

@@ -16,11 +16,9 @@ import h5py
 import numpy as np
 import pytest
 from browser import Watched, opened_browser
-from conftest import dask_process, running_scheduler, wait_until
-from monitor.events import Story
+from conftest import running_scheduler, running_worker, wait_until
 
 import streamkern
-from streamkern.monitor import dashboard_panels
 from streamkern.runtime.events import TOPIC
 
 pytestmark = pytest.mark.cluster
@@ -154,7 +152,7 @@ def test_a_hostile_name_is_text(browser):
 def test_a_scheduler_that_runs_already_gets_the_page_with_what_was_told_before(data, tmp_path):
     with (
         running_scheduler(tmp_path, dashboard=True) as file,
-        dask_process(tmp_path / "worker.log", "worker", "--scheduler-file", file),
+        running_worker(file),
     ):
         address = json.loads(file.read_text())["address"]
         with distributed.Client(address) as client:
@@ -186,7 +184,7 @@ def test_a_scheduler_can_bring_the_page_with_it(tmp_path):
 def test_a_scheduler_without_a_dashboard_runs_jobs_as_ever(tmp_path, data):
     with (
         running_scheduler(tmp_path) as file,
-        dask_process(tmp_path / "worker.log", "worker", "--scheduler-file", file),
+        running_worker(file),
         streamkern.connect(scheduler_file=file),
     ):
         model = streamkern.RandomFeatureRidge(n_components=16)
@@ -200,20 +198,3 @@ def test_without_monitoring_there_is_no_page():
         streamkern.connect(n_workers=1) as client,
     ):
         assert found_at(f"{root_of(client)}/streamkern") == 404
-
-
-def test_a_panel_says_what_is_known_and_nothing_else():
-    assert "No job yet" in dashboard_panels.panel(None, 0.0, {})
-    story = Story()
-    story.begin()
-    assert "starting" in dashboard_panels.panel(story.job, story.clock(), {})
-    story.begin_pass()
-    story.shard(0, after=2.0)
-    story.shard(0, after=1.0)
-    text = dashboard_panels.panel(story.job, story.clock(), {"tcp://10.0.0.1:4000": 7e8})
-    assert "100 of 1,000 rows" in text
-    assert "700 MB" in text
-    assert "of 1 GB planned" in text
-    assert "1 of them begun again" in text
-    assert "10.0.0.1:4000" in text
-    assert "alpha" not in text

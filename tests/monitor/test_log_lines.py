@@ -51,7 +51,7 @@ def test_a_reader_is_told_what_ended_and_what_was_found(capfd):
     assert "waiting 10%, features 20%, products 70%" in moments
     assert "shards: 10 done" in moments
     assert "error on new rows 0.25 with 512 of 2,048 features after 900 rows" in moments
-    assert solved.endswith("solved in 2.0 s, alpha 1, error left out 0.25")
+    assert solved.endswith("solved in 2.0 s, alpha 1, cross-validated RMSE 0.25")
     assert done.endswith("fit model.h5: done in 30 s")
 
 
@@ -78,23 +78,17 @@ def test_nothing_is_said_about_what_is_over_at_once(capfd):
     assert capfd.readouterr().err == ""
 
 
-def test_an_error_is_said_once_with_the_time_it_took(capfd):
-    story, _ = story_of(PlainLines)
-    story.begin()
-    story.begin_pass()
-    story.shard(0, after=5.0)
-    story.tell("pass ended", error="the disk is full", **{"pass": "p"})
-    story.end("the disk is full")
-    (line,) = capfd.readouterr().err.splitlines()
-    assert line.endswith("fit model.h5: ended after 5.0 s: the disk is full")
-
-
-def test_what_a_checkpoint_held_is_said(capfd):
+def test_an_error_and_what_a_checkpoint_held_are_said_once(capfd):
     story, _ = story_of(PlainLines)
     story.begin()
     story.begin_pass()
     story.tell("resumed", after=2.0, rows=500, shards=5, **{"pass": "p"})
-    assert "500 rows found in the checkpoint" in capfd.readouterr().err
+    story.shard(0, after=3.0)
+    story.tell("pass ended", error="the disk is full", **{"pass": "p"})
+    story.end("the disk is full")
+    resumed, ended = capfd.readouterr().err.splitlines()
+    assert "500 rows found in the checkpoint" in resumed
+    assert ended.endswith("fit model.h5: ended after 5.0 s: the disk is full")
 
 
 def test_a_name_cannot_break_a_line_or_steer_a_terminal(capfd):

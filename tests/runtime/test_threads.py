@@ -54,31 +54,18 @@ def held(before: list[int]) -> list[int]:
     return [another(before)] * len(before)
 
 
-def test_the_number_holds_inside_and_is_restored(before):
-    with blas_threads(another(before)):
-        assert in_use() == held(before)
-    assert in_use() == before
-
-
-def test_the_number_is_restored_after_an_error(before):
-    with pytest.raises(ZeroDivisionError), blas_threads(another(before)):
-        raise ZeroDivisionError
-    assert in_use() == before
-
-
-def test_the_number_can_be_held_again_and_again(before):
-    for _ in range(3):
+def test_inside_one_another_and_after_an_error_the_number_holds_until_the_last_leaves(before):
+    def fail():
         with blas_threads(another(before)):
+            with blas_threads(another(before)):
+                assert in_use() == held(before)
             assert in_use() == held(before)
+            raise ZeroDivisionError
+
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            fail()
         assert in_use() == before
-
-
-def test_inside_one_another_the_number_holds_until_the_last_leaves(before):
-    with blas_threads(another(before)):
-        with blas_threads(another(before)):
-            assert in_use() == held(before)
-        assert in_use() == held(before)
-    assert in_use() == before
 
 
 @pytest.mark.parametrize("last", [0, 3], ids=["first-leaves-last", "first-leaves-first"])
