@@ -242,13 +242,7 @@ class Moments(Statistic):
 
     @np.errstate(over="ignore", invalid="ignore")
     def without(self, other: Moments) -> Moments:
-        """Return the moments of the rows that are not among those of `other`.
-
-        Raises
-        ------
-        ParameterError
-            If the two have another precision, number of targets, or map, or `other` has more rows.
-        """
+        """Return the moments of the rows that are not among those of `other`."""
         if other.n_rows > self.n_rows:
             raise ParameterError(
                 f"moments of {other.n_rows:,} rows cannot be taken from those of {self.n_rows:,}; "

@@ -17,24 +17,7 @@ if TYPE_CHECKING:
 
 
 def read_recipe(path: str | Path) -> Recipe:
-    """Read how a table became inputs, from a file of rows, of a model of any kind or of moments.
-
-    Parameters
-    ----------
-    path : path
-        What `streamkern.convert` wrote, or what was fitted to it.
-
-    Returns
-    -------
-    Recipe
-
-    Raises
-    ------
-    DataError
-        If the file is not there, has no recipe, or a damaged one.
-    ModelFileError
-        If it is a model or moments without one, or damaged.
-    """
+    """Read how a table became inputs, from a file of rows, of a model of any kind or of moments."""
     path = local_path(path)
     try:
         with opened(path) as file:
