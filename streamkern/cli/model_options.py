@@ -288,7 +288,8 @@ def map_options(command: Any, *, several: bool = False) -> Any:
 
 def task_of(options: dict[str, Any], *, classify: bool | None = None) -> Task:
     """Return the task that the options of `class_options` describe."""
-    from streamkern.models.tasks import Classification, Regression
+    from streamkern.models.classification import Classification
+    from streamkern.models.tasks import Regression
 
     given = options if classify is None else options | {"classify": classify}
     chosen = class_choices(given)

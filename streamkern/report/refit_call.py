@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from streamkern.kernels import as_kernel, kernel_from, simple_kernels
+from streamkern.models.classification import Classification
 from streamkern.models.fitted_classes import FittedClassifier
-from streamkern.models.tasks import Classification
 from streamkern.parameters.parameters import Parameters
 from streamkern.sources import LabelledSource
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from streamkern.kernels import Gaussian, Kernel
+from streamkern.models.classification import Classification, Task
 from streamkern.models.estimators.base import fitted
 from streamkern.models.estimators.class_estimator import ClassEstimator
 from streamkern.models.estimators.feature_estimator import FeatureEstimator
-from streamkern.models.tasks import Classification, Task
 from streamkern.runtime.events import job
 
 if TYPE_CHECKING:
