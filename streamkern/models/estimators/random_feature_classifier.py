@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from streamkern.kernels import Gaussian, Kernel
-from streamkern.models.classification import Classification, Task
+from streamkern.models.classification import Classification
 from streamkern.models.estimators.base import fitted
 from streamkern.models.estimators.class_estimator import ClassEstimator
 from streamkern.models.estimators.feature_estimator import FeatureEstimator
