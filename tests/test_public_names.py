@@ -4,9 +4,9 @@ import inspect
 
 import pytest
 from sklearn.base import BaseEstimator
+from streamkern.models.callbacks import CallbackSupportMixin
 
 import streamkern
-from streamkern.models.callbacks import CallbackSupportMixin
 
 PUBLIC = {
     "Cauchy",

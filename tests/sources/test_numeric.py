@@ -13,7 +13,6 @@ import pytest
 import streamkern
 from streamkern import Gaussian, RandomFeatureRidge, open_hdf5
 from streamkern.errors import DataError
-from streamkern.models.ridge_model import RidgeModel
 from streamkern.sources.numeric import as_table
 
 TRUTHS = np.random.default_rng(0).random((200, 3)) > 0.5
@@ -42,12 +41,12 @@ def in_this_process():
         yield
 
 
-def model(made=RidgeModel):
+def model(made=RandomFeatureRidge):
     return made(Gaussian(1.5), **OPTIONS)
 
 
 @pytest.mark.parametrize("kind", list(TABLES))
-@pytest.mark.parametrize("made", [RidgeModel, RandomFeatureRidge])
+@pytest.mark.parametrize("made", [RandomFeatureRidge])
 @pytest.mark.filterwarnings("ignore:X (has|does not have valid) feature names")
 def test_models_take_truth_values_as_numbers(made, kind):
     table, expected = TABLES[kind], model(made).fit(NUMBERS, Y)
@@ -75,7 +74,9 @@ def test_booleans_of_files_are_inputs_and_weights_but_no_targets(tmp_path):
         file["X"], file["y"], file["numbers"] = TRUTHS, Y, NUMBERS
         file.create_dataset("chunked", data=TRUTHS, chunks=(50, 3), compression="gzip")
         file["kept"] = KEPT
-    expected = RidgeModel(Gaussian(1.5), **OPTIONS).fit(open_hdf5(tmp_path / "rows.h5", "numbers"))
+    expected = RandomFeatureRidge(Gaussian(1.5), **OPTIONS).fit(
+        open_hdf5(tmp_path / "rows.h5", "numbers")
+    )
     for x in ("X", "chunked"):
         source = open_hdf5(tmp_path / "rows.h5", x)
         assert source.dtype == np.float32
