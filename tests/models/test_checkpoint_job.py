@@ -184,7 +184,7 @@ def test_changed_data_or_options_are_refused_with_what_differs(data, tmp_path):
             model(**options).fit(opened(data, ""), checkpoint=tmp_path / "saved")
     with h5py.File(data, "r+") as file:
         file["good"][0, 0] = 9.0
-    with pytest.raises(CheckpointError, match="data files 1 .* was"):
+    with pytest.raises(CheckpointError, match=r"data files 1 .* was"):
         model().fit(opened(data, ""), checkpoint=tmp_path / "saved")
 
 

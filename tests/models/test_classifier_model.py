@@ -9,7 +9,6 @@ import dask.array as da
 import h5py
 import naive
 import numpy as np
-import pandas as pd
 import pytest
 from distributed import Client
 from harvests import NAMES, classifier, signs
@@ -239,21 +238,16 @@ def test_a_class_without_rows_has_no_area(fitted):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_predictions_of_lazy_rows_are_lazy_and_the_same(n_classes, fitted):
-    X, _ = rows(n_classes=n_classes)
+    X, y = rows(n_classes=n_classes)
     lazy, model = da.from_array(X, chunks=(100, 2)), fitted[n_classes]
+    again = classifier().fit(lazy, da.from_array(y, chunks=50))
+    assert np.abs(again.predict_proba(X) - model.predict_proba(X)).max() < 1e-6
+    assert model.score(lazy, da.from_array(y, chunks=50)) == model.score(X, y)
     for name in ("predict", "decision_function", "predict_proba", "predict_log_proba"):
         expected, found = getattr(model, name)(X), getattr(model, name)(lazy)
         assert isinstance(found, da.Array)
         assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
         np.testing.assert_array_equal(found.compute(), expected)
-
-
-def test_lazy_rows_and_labels_are_fitted_as_those_in_memory(fitted):
-    (X, y), expected = rows(), fitted[3]
-    lazy = da.from_array(X, chunks=(60, 3)), da.from_array(y, chunks=50)
-    model = classifier().fit(*lazy)
-    assert np.abs(model.predict_proba(X) - expected.predict_proba(X)).max() < 1e-6
-    assert model.score(*lazy) == expected.score(X, y)
 
 
 def test_files_in_which_classes_are_missing_are_fitted_as_arrays(tmp_path):
@@ -268,24 +262,6 @@ def test_files_in_which_classes_are_missing_are_fitted_as_arrays(tmp_path):
     assert model.rule_.as_dict() == expected.rule_.as_dict()
     assert (model.predict(source) == expected.predict(X[order])).all()
     assert model.evaluate(source) == expected.evaluate(X[order], y[order])
-
-
-def test_threads_give_the_same_bits():
-    X, y = rows()
-    here = classifier(precision="single").fit(X, y)
-    with dask.config.set(scheduler="threads"):
-        there = classifier(precision="single").fit(X, y)
-    np.testing.assert_array_equal(here.coef_, there.coef_)
-    assert here.rule_.as_dict() == there.rule_.as_dict()
-
-
-def test_a_class_of_one_row_is_missing_in_its_fold():
-    X, y = rows()
-    y = np.where(np.arange(len(y)) == 7, "rye", y)
-    model = classifier(alpha="cv").fit(X, y)
-    p = model.predict_proba(X)
-    assert p.shape == (len(X), 4)
-    assert p[:, 2].max() < 0.5  # classes_ is hay, oats, rye, straw
 
 
 def test_rows_without_a_label_are_told_or_left_out():
@@ -347,17 +323,6 @@ def test_classes_of_every_kind_are_saved(labels, tmp_path):
     again = streamkern.load(tmp_path / "model.h5")
     assert again.classes_.dtype == model.classes_.dtype
     assert again.classes_.tolist() == model.classes_.tolist()
-
-
-def test_names_of_columns_are_saved(tmp_path):
-    (X, y), names = rows(), ["a", "b", "c"]
-    frame = pd.DataFrame(X, columns=names)
-    for fit in ("fit", "partial_fit"):
-        getattr(classifier(), fit)(frame, y).save(tmp_path / "model.h5", force=True)
-        again = streamkern.load(tmp_path / "model.h5")
-        assert again.feature_names_in_.tolist() == names
-        with pytest.raises(DataError, match="feature names should match"):
-            again.predict(frame[names[::-1]])
 
 
 def test_a_file_that_was_tampered_with_is_damaged(fitted, tmp_path):

@@ -10,7 +10,6 @@ import h5py
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.linalg
 from sklearn.base import clone
 from sklearn.decomposition import PCA, IncrementalPCA, KernelPCA
 from sklearn.pipeline import make_pipeline
@@ -84,22 +83,6 @@ def test_of_the_inputs_themselves_they_are_those_of_plain_pca(other):
 def test_the_linear_kernel_is_plain_pca_too():
     expected = PCA(2).fit(StandardScaler().fit_transform(rows()))
     assert_same(pca(kernel=Linear(), n_components=2).fit(rows()), expected)
-
-
-def test_scores_are_those_of_kernel_pca_within_sampling_error():
-    X = rows(200)
-    inputs = StandardScaler().fit_transform(X)
-    exact = KernelPCA(3, kernel="rbf", gamma=1 / (2 * 1.5**2)).fit(inputs)
-    shares = exact.eigenvalues_ / (len(X) - 1)
-    errors = []
-    for D in (128, 1024):
-        found = pca(n_components=3, n_random_features=D).fit(X)
-        errors.append(np.abs(found.explained_variance_ - shares).max())
-        # The spaces that the scores span, whatever their signs.
-        apart = scipy.linalg.subspace_angles(found.transform(X), exact.transform(inputs)).max()
-        assert apart < 8 / np.sqrt(D)
-        assert errors[-1] < 1 / np.sqrt(D)
-    assert errors[1] < errors[0]
 
 
 def test_landmarks_at_every_row_give_exact_kernel_pca():

@@ -10,7 +10,6 @@ import naive
 import numpy as np
 import pandas as pd
 import pytest
-from real import load, needs_data
 from sklearn.base import clone
 
 from streamkern import (
@@ -19,7 +18,6 @@ from streamkern import (
     RandomFeatureRidge,
     load_moments,
 )
-from streamkern.engine.reduction import accumulate
 from streamkern.engine.scheduler import is_task
 from streamkern.errors import (
     ClusterError,
@@ -31,12 +29,10 @@ from streamkern.errors import (
     StreamkernWarning,
 )
 from streamkern.kernels import Gaussian, Laplacian
-from streamkern.parameters.choices import PenaltyOptions
 from streamkern.parameters.plan import plan_fit
 from streamkern.runtime.resources import Resources
 from streamkern.sources import ArraySource
-from streamkern.statistics import ByFold, ListedFolds, RowFolds
-from streamkern.tune.fold_solution import solve_folds
+from streamkern.statistics import RowFolds
 
 RELATIVE = 1e-9
 D = 24
@@ -93,44 +89,6 @@ def test_merged_moments_are_those_of_all_rows_and_forgotten_ones_were_never_read
     alone = clone(chosen).fit(X[:n_first], y[:n_first])
     curve = chosen.solve(left).report_["alpha_curve"]
     assert_same(curve["values"], alone.report_["alpha_curve"]["values"])
-
-
-@pytest.mark.parametrize(
-    ("name", "precision"), [("uci_airfoil", "double"), ("uci_elevators", "single")]
-)
-@needs_data
-def test_both_equalities_hold_on_real_data(name, precision):
-    arrays = load(name)
-    X, y = arrays["X"][:, np.ptp(arrays["X"][:1000], axis=0) > 0], arrays["y"]
-    cut, some = 2 * len(X) // 3, X[:1000]
-    options = {"n_components": 128, "precision": precision, "fold_by": "rows"}
-    options["alpha"] = tuple(np.geomspace(1e-3, 1e2, 4))
-    first = model(**options).moments(X[:cut], y[:cut])
-    second = model(**options).moments(X[cut:], y[cut:], like=first)
-    both = first.merge(second)
-    # The sums of merged moments are the same numbers in single precision, in another order.
-    merged, read = _curves_in_the_same_folds(both, X, y, cut, options["alpha"])
-    assert_same(merged, read, RELATIVE if precision == "double" else 1e-4)
-    left = model(**options).solve(both.forget(X[cut:], y[cut:]))
-    alone = model(**options).fit(X[:cut], y[:cut])
-    assert_same_model(left, alone, some)
-    assert_same(*(each.report_["alpha_curve"]["values"] for each in (left, alone)))
-    if precision == "double":
-        fixed = options | {"alpha": 0.01}
-        whole = model(**fixed).fit(X, y, like=first)
-        assert_same_model(model(**fixed).solve(both), whole, some)
-
-
-def _curves_in_the_same_folds(both, X, y, cut, alphas):
-    """The cross-validation of merged moments, and of all rows read at once in the same folds."""
-    dealt = [RowFolds(5, 0).of(np.arange(n)) for n in (cut, len(X) - cut)]
-    empty = ByFold(ListedFolds(5, np.concatenate(dealt)), both.folds.empty)
-    read = accumulate(ArraySource(X, y), empty).statistic
-    options = PenaltyOptions(alphas)
-    return [
-        solve_folds(folds, options, intercept=True).size.curve.scores
-        for folds in (both.folds, read)
-    ]
 
 
 def test_the_curve_of_merged_folds_is_that_of_refitting_without_each():
@@ -498,16 +456,12 @@ def test_what_moments_cannot_be_solved_for_is_refused():
     ):
         with pytest.raises(ParameterError, match=words):
             model(**options).solve(moments)
+    of_one_fold = model(n_folds=1).moments(*rows())
+    assert of_one_fold.report["n_folds"] == 0
+    with pytest.raises(ParameterError, match="at least 2 folds with rows, but the moments have 1"):
+        model(alpha="cv").solve(of_one_fold)
     # There is only one number to choose from.
     assert model(n_components="auto", alpha=1.0).solve(moments).report_["n_components"] == D
-
-
-def test_moments_of_one_fold_cannot_be_cross_validated():
-    moments = model(n_folds=1).moments(*rows())
-    assert moments.report["n_folds"] == 0
-    with pytest.raises(ParameterError, match="at least 2 folds with rows, but the moments have 1"):
-        model(alpha="cv").solve(moments)
-    model(alpha="gcv").solve(moments)
 
 
 # Files and memory.
@@ -649,14 +603,10 @@ def test_moments_keep_the_names_of_columns_for_models_solved_of_them(tmp_path, m
     np.testing.assert_allclose(solved.predict(frame(X)), expected, rtol=1e-6)
     with pytest.raises(DataError, match="must be in the same order"):
         solved.predict(frame(X)[NAMES[::-1]])
+    components = RandomFeaturePCA(n_components=2).solve(moments)
+    assert components.feature_names_in_.tolist() == NAMES
     plain = solved.solve(fitted.moments(X, targets))
     assert not hasattr(plain, "feature_names_in_")
-
-
-def test_components_of_moments_have_their_names():
-    X, y = rows()
-    found = RandomFeaturePCA(n_components=2).solve(model().moments(frame(X), y))
-    assert found.feature_names_in_.tolist() == NAMES
 
 
 def test_moments_of_columns_in_another_order_do_not_merge():

@@ -173,13 +173,6 @@ def test_more_rows_than_are_predicted_at_once_have_the_same_predictions():
     assert_close(model.predict(many), np.concatenate(pieces))
 
 
-def test_the_intercept_alone_follows_shifted_targets():
-    X, y = rows()
-    base, moved = (exact(alpha=0.3).fit(X, y + shift) for shift in (0.0, 1000.0))
-    assert_close(moved.intercept_, base.intercept_ + 1000.0)
-    assert_close(moved.dual_coef_, base.dual_coef_, size=1e5)
-
-
 @pytest.mark.parametrize(("alpha", "n_matrices"), [(1.0, 1), ("loo", 5)])
 def test_memory_is_enough_or_refused_with_both_numbers(alpha, n_matrices, monkeypatch):
     X, y = rows(n=100)

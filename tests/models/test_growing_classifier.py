@@ -5,20 +5,17 @@ from __future__ import annotations
 import copy
 import pickle
 
-import dask.array as da
 import naive
 import numpy as np
 import pytest
 from harvests import NAMES, chunks, signs
 from harvests import classifier as classifier_of
 from harvests import labelled_rows as rows
-from real import load, needs_data
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import log_loss
 
 import streamkern
-from streamkern import Gaussian
 from streamkern.errors import DataError, ParameterError
 from streamkern.predict.sigmoid_sums import ScoreSums, sigmoid_of_sums
 
@@ -280,25 +277,3 @@ def test_copies_pickles_and_files_are_the_same_and_a_fit_begins_anew(tmp_path):
         assert (other.predict_proba(X) == model.predict_proba(X)).all()
     assert not [name for name in vars(clone(model)) if name.endswith("_")]
     assert apart(model.fit(X, y), classifier(calibration="sigmoid").fit(X, y), X) == 0
-
-
-def test_blocks_of_dask_arrays_can_be_added():
-    X, y = rows()
-    lazy = da.from_array(X, (60, 3)), da.from_array(y, 60)
-    model = classifier().partial_fit(lazy[0][:120], lazy[1][:120], NAMES)
-    model.partial_fit(lazy[0][120:], lazy[1][120:])
-    assert apart(model, classifier().fit(X, y), X) < 1e-9
-
-
-@needs_data
-def test_a_real_table_in_chunks_is_one_fit_and_is_calibrated():
-    data = load("adult_a9a")
-    X, y = data["X"], data["y"]
-    options = {"kernel": Gaussian(4.0), "n_components": 256, "alpha": 1.0, "precision": "single"}
-    model = grown(
-        classifier(calibration="sigmoid", **options), X, y, chunks(len(X), 3, 0), classes=[-1, 1]
-    )
-    found = model.evaluate(data["X_test"], data["y_test"])
-    assert found["accuracy"] > 0.845
-    assert found["log_loss"] < 0.35  # that of Platt's sigmoid is 0.336, of no calibration 0.387
-    assert found["expected_calibration_error"] < 0.045

@@ -9,11 +9,9 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
-import dask.array as da
 import numpy as np
 import pytest
 from harvests import chunks
-from real import load, needs_data
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
@@ -128,37 +126,6 @@ def test_another_model_s_map_can_be_taken_to_begin_with():
     assert_predicts_like(model, ridge().fit(X, y, like=like), X)
     with pytest.raises(ParameterError, match="has its map already"):
         model.partial_fit(X, y, like=like)
-
-
-def test_weights_count_as_repeated_rows_do():
-    X, y = rows(300)
-    like = ridge().moments(X, y)
-    twice = ridge().partial_fit(X, y, np.full(300, 2.0), like=like)
-    repeated = ridge().partial_fit(X, y, like=like).partial_fit(X, y)
-    assert_predicts_like(twice, repeated, X)
-    weights = np.random.default_rng(0).random(300)
-    model = grown(ridge(), X, y, chunks(300, 3), weights)
-    like = ridge().moments(X[:100], y[:100], weights[:100])
-    assert_predicts_like(model, ridge().fit(X, y, weights, like=like), X)
-
-
-def test_blocks_of_dask_arrays_can_be_added():
-    X, y = rows()
-    model = ridge().partial_fit(da.from_array(X[:600], 150), da.from_array(y[:600], 150))
-    model.partial_fit(da.from_array(X[600:], 200), y[600:])
-    expected = ridge().fit(X, y, like=ridge().moments(X[:600], y[:600]))
-    assert_predicts_like(model, expected, X)
-
-
-@needs_data
-def test_twenty_chunks_of_a_real_table_sorted_by_its_target_are_one_fit():
-    data = load("adult_a9a")  # columns of rare categories, constant in whole chunks
-    order = np.argsort(data["y"], kind="stable")
-    X, y = data["X"][order], data["y"][order].astype(float)
-    options = {"standardize": False, "kernel": Gaussian(4.0), "alpha": 1.0}
-    whole = ridge(**options).fit(X, y)
-    model = grown(ridge(**options), X, y, chunks(len(X), 20, 4))
-    assert_predicts_like(model, whole, X)
 
 
 # Out again.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dask
 import numpy as np
 import pytest
 
@@ -59,11 +58,9 @@ def assert_curve_is_that_of_fits(curve, options, X, y, sizes):
 
 
 VARIANTS = {
-    "pairs": {"one_standard_error": True},
-    "phases": {"paired": False, "fit_intercept": False},
-    "independent": {"feature_map": "iid", "alpha": [0.01, 0.1, 1.0]},
-    "Laplacian": {"kernel": Laplacian(3.0), "fold_by": "blocks", "n_folds": 3},
-    "median": {"kernel": Gaussian("median")},
+    "pairs": {"one_standard_error": True, "alpha": [0.01, 0.1, 1.0]},
+    "phases": {"paired": False, "fit_intercept": False, "feature_map": "iid"},
+    "Laplacian": {"kernel": Laplacian("median"), "fold_by": "blocks", "n_folds": 3},
 }
 
 
@@ -86,15 +83,6 @@ def test_several_targets_share_the_number_of_features(largest, per_target):
     assert_curve_is_that_of_fits(curve, {"per_target": per_target}, X, y, sizes)
     relative = np.square(curve["cv_rmse"]) / y.var(axis=0)
     assert curve["relative_mse"] == pytest.approx(relative.mean(axis=1), rel=1e-9)
-
-
-@pytest.mark.slow
-def test_the_curve_is_that_of_fits_up_to_2048_features(largest):
-    largest(2048)
-    X, y = rows(3000)
-    model = ridge().fit(X, y)
-    curve = model.report_["components_curve"]
-    assert_curve_is_that_of_fits(curve, {}, X, y, {256, 512, 1024, 2048})
 
 
 @pytest.mark.parametrize("rough", [True, False])
@@ -180,17 +168,6 @@ def test_other_choices_of_the_penalty_and_other_words_are_refused():
     for word in ("Auto", "all", ""):
         with pytest.raises(ParameterError, match="n_components must be a whole number"):
             ridge(word).fit(*rows(100))
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-def test_threads_change_no_bit(largest, threads):
-    largest(128)
-    X, y = rows()
-    expected = ridge(precision="single").fit(X, y)
-    with dask.config.set(scheduler="threads", num_workers=threads):
-        model = ridge(precision="single").fit(X, y)
-    assert model.report_["components_curve"] == expected.report_["components_curve"]
-    assert np.array_equal(model.coef_, expected.coef_)
 
 
 @pytest.mark.cluster

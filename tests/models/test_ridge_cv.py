@@ -74,16 +74,6 @@ def test_contiguous_folds_are_those_of_ridge_cv(n):
     assert model.penalty_curve_.fold_rows.tolist() == [n // 5 + (k < n % 5) for k in range(5)]
 
 
-def test_two_classes_as_targets_of_one_and_minus_one_are_those_of_ridge_classifier_cv():
-    X, y, _ = rows(q=1)
-    labels = np.where(y[:, 0] > y.mean(), "yes", "no")
-    model = identity(alpha="loo", alphas=ALPHAS).fit(X, np.where(labels == "yes", 1.0, -1.0))
-    theirs = RidgeClassifierCV(ALPHAS).fit(X, labels)
-    assert model.alpha_ == theirs.alpha_
-    assert model.predict(X) == pytest.approx(theirs.decision_function(X), abs=1e-9)
-    assert np.array_equal(np.where(model.predict(X) > 0, "yes", "no"), theirs.predict(X))
-
-
 def test_a_target_of_one_and_minus_one_a_class_is_ridge_classifier_cv_of_several():
     X, y, _ = rows()
     labels = (y - y.mean(axis=0)).argmax(axis=1)
