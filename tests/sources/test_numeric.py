@@ -41,16 +41,15 @@ def in_this_process():
         yield
 
 
-def model(made=RandomFeatureRidge):
-    return made(Gaussian(1.5), **OPTIONS)
+def model():
+    return RandomFeatureRidge(Gaussian(1.5), **OPTIONS)
 
 
 @pytest.mark.parametrize("kind", list(TABLES))
-@pytest.mark.parametrize("made", [RandomFeatureRidge])
 @pytest.mark.filterwarnings("ignore:X (has|does not have valid) feature names")
-def test_models_take_truth_values_as_numbers(made, kind):
-    table, expected = TABLES[kind], model(made).fit(NUMBERS, Y)
-    fitted = model(made).fit(table, Y)
+def test_models_take_truth_values_as_numbers(kind):
+    table, expected = TABLES[kind], model().fit(NUMBERS, Y)
+    fitted = model().fit(table, Y)
     assert fitted.coef_ == pytest.approx(expected.coef_, rel=1e-6, abs=1e-9)
     for found, wanted in (
         (fitted.predict(table), expected.predict(NUMBERS)),
@@ -59,14 +58,6 @@ def test_models_take_truth_values_as_numbers(made, kind):
         (expected.predict(table), expected.predict(NUMBERS)),
     ):
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("kind", [kind for kind in TABLES if "lazy" not in kind])
-def test_local_models_take_them_too(kind):
-    fitted = model().fit(NUMBERS, Y)
-    local = fitted.to_local()
-    np.testing.assert_array_equal(local.predict(TABLES[kind]), fitted.predict(NUMBERS))
-    np.testing.assert_array_equal(local.transform(TABLES[kind]), fitted.transform(NUMBERS))
 
 
 def test_booleans_of_files_are_inputs_and_weights_but_no_targets(tmp_path):
