@@ -6,8 +6,8 @@ from functools import partial
 import dask
 import numpy as np
 import pytest
-from streamkern.models.ridge_model import RidgeModel
 
+from streamkern import RandomFeatureRidge
 from streamkern.errors import DataError, OverflowedError, ParameterError, StreamkernWarning
 from streamkern.features import Nystroem, RandomFourierFeatures
 from streamkern.kernels import Cauchy, Gaussian, Laplacian, Matern, Periodic, RationalQuadratic
@@ -28,7 +28,7 @@ def rows(seed=0):
 
 
 def model(**options):
-    return RidgeModel(**({"n_components": 32, "alpha": 1.0} | options))
+    return RandomFeatureRidge(**({"n_components": 32, "alpha": 1.0} | options))
 
 
 @pytest.mark.parametrize("count", [1, 100])

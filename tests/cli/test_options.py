@@ -17,10 +17,11 @@ import numpy as np
 import psutil
 import pytest
 from commandline import invoke
-from streamkern.models.ridge_model import RidgeModel
 
+import streamkern
 from streamkern._version import __version__
 from streamkern.cli import COMMANDS, main
+from streamkern.models.tasks import Regression
 from streamkern.monitor.log_lines import write_event
 from streamkern.predict.predictor import PredictionBuffers
 
@@ -54,7 +55,7 @@ def moments_files(tmp_path_factory):
     """Moments of some rows, and of the others."""
     folder = tmp_path_factory.mktemp("moments")
     X = np.random.default_rng(1).standard_normal((300, 3))
-    model = RidgeModel(n_components=32)
+    model = streamkern.RandomFeatureRidge(n_components=32)
     first = model.moments(X[:200], X[:200, 0])
     first.save(folder / "A.h5")
     first.save(folder / "first.h5")
@@ -70,7 +71,7 @@ def files_of_all_kinds(folder, moments_files):
     Path("table.csv").write_text("x,y\n1,2\n2,3\n4,5\n")
     shutil.copytree(moments_files, folder, dirs_exist_ok=True)
     X = np.random.default_rng(0).standard_normal((300, 3))
-    RidgeModel(n_components=32).fit(X, X[:, 0]).save("model.h5")
+    streamkern.RandomFeatureRidge(n_components=32).fit(X, X[:, 0]).save("model.h5")
 
 
 def files(folder):
@@ -230,7 +231,7 @@ def test_an_error_that_nobody_thought_of_is_one_sentence_too(monkeypatch):
     def broken(*arguments, **named):
         raise ZeroDivisionError("no such luck")
 
-    monkeypatch.setattr(RidgeModel, "fit", broken)
+    monkeypatch.setattr(Regression, "fit", broken)
     result = invoke(*FIT, "--quiet")
     assert result.exit_code == 1
     assert result.stderr.startswith("Error: unexpected ZeroDivisionError (no such luck); run again")
@@ -260,7 +261,7 @@ def test_running_out_of_memory_is_one_sentence(folder, monkeypatch):
         raise MemoryError
 
     before = files(folder)
-    monkeypatch.setattr(RidgeModel, "fit", hungry)
+    monkeypatch.setattr(Regression, "fit", hungry)
     result = invoke(*FIT, "--quiet")
     assert result.exit_code == 1
     assert result.stderr.startswith("Error: out of memory; take fewer components")

@@ -11,9 +11,9 @@ import h5py
 import numpy as np
 import pytest
 from rows_read import together
-from streamkern.models.ridge_model import RidgeModel
 
 import streamkern
+from streamkern import RandomFeatureRidge
 from streamkern.errors import DataError
 from streamkern.parameters import plan
 from streamkern.sources import headers
@@ -57,7 +57,7 @@ def damage(path, name="X"):
 def fit(path, **options):
     options = {"n_components": 8, "alpha": 1.0} | options
     with dask.config.set(scheduler="synchronous"):
-        return RidgeModel(**options).fit(streamkern.open_hdf5(path))
+        return RandomFeatureRidge(**options).fit(streamkern.open_hdf5(path))
 
 
 CODECS = {"gzip": {"compression": "gzip"}, "checksum": {"fletcher32": True}}

@@ -9,7 +9,6 @@ import h5py
 import numpy as np
 import pandas as pd
 import pytest
-from streamkern.models.ridge_model import RidgeModel
 
 import streamkern
 from streamkern import Gaussian, RandomFeatureRidge, open_hdf5
@@ -178,16 +177,15 @@ KEPT = np.arange(200) % 3 > 0
 OPTIONS = {"n_components": 32, "alpha": 0.1}
 
 
-def model(made=RidgeModel):
-    return made(Gaussian(1.5), **OPTIONS)
+def model():
+    return RandomFeatureRidge(Gaussian(1.5), **OPTIONS)
 
 
 @pytest.mark.parametrize("kind", TABLES)
 @pytest.mark.filterwarnings("ignore:X (has|does not have valid) feature names")
 def test_models_take_truth_values_as_numbers(kind):
-    made = RidgeModel if kind in ("array", "lazy frame") else RandomFeatureRidge
-    table, expected = TABLES[kind], model(made).fit(NUMBERS, Y)
-    fitted = model(made).fit(table, Y)
+    table, expected = TABLES[kind], model().fit(NUMBERS, Y)
+    fitted = model().fit(table, Y)
     assert fitted.coef_ == pytest.approx(expected.coef_, rel=1e-6, abs=1e-9)
     for found, wanted in (
         (fitted.predict(table), expected.predict(NUMBERS)),
@@ -203,7 +201,9 @@ def test_booleans_of_files_are_inputs_and_weights_but_no_targets(tmp_path):
         file["X"], file["y"], file["numbers"] = TRUTHS, Y, NUMBERS
         file.create_dataset("chunked", data=TRUTHS, chunks=(50, 3), compression="gzip")
         file["kept"] = KEPT
-    expected = RidgeModel(Gaussian(1.5), **OPTIONS).fit(open_hdf5(tmp_path / "rows.h5", "numbers"))
+    expected = RandomFeatureRidge(Gaussian(1.5), **OPTIONS).fit(
+        open_hdf5(tmp_path / "rows.h5", "numbers")
+    )
     for x in ("X", "chunked"):
         source = open_hdf5(tmp_path / "rows.h5", x)
         assert source.dtype == np.float32

@@ -10,9 +10,8 @@ from contextlib import contextmanager
 import h5py
 import numpy as np
 import pytest
-from streamkern.models.ridge_model import RidgeModel
 
-from streamkern import load, load_moments
+from streamkern import RandomFeatureRidge, load, load_moments
 from streamkern.errors import CheckpointError, ModelFileError
 from streamkern.storage.codec import read_plain, write_plain
 from streamkern.storage.untrusted import array, finite_array, fixed, mark, text
@@ -79,7 +78,7 @@ def test_what_are_no_finite_numbers_of_the_shape_is_refused(file, value, why):
 
 def saved(kind, path):
     X = np.random.default_rng(0).standard_normal((60, 2))
-    model = RidgeModel(n_components=8, alpha=0.1)
+    model = RandomFeatureRidge(n_components=8, alpha=0.1)
     if kind == "model":
         model.fit(X, X[:, 0]).save(path)
     elif kind == "moments":

@@ -73,6 +73,10 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
     def _solved(self, state: Growing) -> FittedModel:
         raise NotImplementedError
 
+    def _current_model(self) -> Any:
+        """Return the fitted model with the parameters as they are now, which files keep."""
+        raise NotImplementedError
+
     def _known_report(self) -> dict[str, Any]:
         """Return what is reported of the rows, without a solution where rows came or went."""
         state = self._state

@@ -362,7 +362,7 @@ class FeatureEstimator(
         OutputError
             If the file exists and `force` is not given, or cannot be written.
         """
-        self.model_.save(path, compact=compact, force=force)
+        self._current_model().save(path, compact=compact, force=force)
 
     @property
     def _n_features_out(self) -> int:
