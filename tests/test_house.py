@@ -4,7 +4,9 @@ import ast
 import subprocess
 import sys
 import time
+from collections import Counter
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import h5py
@@ -95,7 +97,10 @@ def imports(module: str, *, types: bool = True) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module == "streamkern":
             found |= {f"streamkern.{streamkern._HOMES.get(a.name, a.name)}" for a in node.names}
         elif isinstance(node, ast.ImportFrom):
-            found.add(node.module)
+            path = ROOT.parent / node.module.replace(".", "/")
+            of_files = {a.name for a in node.names if (path / f"{a.name}.py").is_file()}
+            found |= {f"{node.module}.{name}" for name in of_files}
+            found |= set() if len(of_files) == len(node.names) else {node.module}
     return found
 
 
@@ -235,3 +240,40 @@ streamkern.RandomFeatureRidge(n_components=8).fit(X, X[:, 0])
 print("distributed" in sys.modules)
 """
     assert run(code).strip() == "False"
+
+
+# What the whole may be, at most: entries of streamkern/, floors, and lines of a module and of all.
+BUDGET = {"rooms": 16, "floors": 10, "module": 400, "median": 160}
+LINES = {"package": 40_000, "tests": 42_000}
+
+
+def sources(folder: Path) -> dict[str, str]:
+    return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*.py")}
+
+
+def test_the_house_stays_within_its_budget():
+    package, tests = sources(ROOT), sources(Path(__file__).parent)
+    lines = sorted(text.count("\n") for text in package.values())
+    assert len(FLOOR) <= BUDGET["rooms"]
+    assert len(FLOORS) <= BUDGET["floors"]
+    assert lines[-1] <= BUDGET["module"]
+    assert lines[len(lines) // 2] <= BUDGET["median"]
+    assert sum(lines) <= LINES["package"]
+    assert sum(text.count("\n") for text in tests.values()) <= LINES["tests"]
+
+
+def test_no_two_files_have_one_name():
+    names = Counter(Path(module).name for module in modules())
+    assert {name for name, n in names.items() if n > 1} <= {"__init__.py", "base.py"}
+
+
+def test_no_files_import_each_other_in_a_circle():
+    dotted = {
+        "streamkern." + module.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+        for module in modules()
+    }
+    graph = TopologicalSorter()
+    for module in modules():
+        name = "streamkern." + module.removesuffix(".py").replace("/", ".")
+        graph.add(name.removesuffix(".__init__"), *(imports(module, types=False) & dotted))
+    graph.prepare()  # raises CycleError

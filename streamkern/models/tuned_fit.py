@@ -12,10 +12,10 @@ from streamkern.models.checkpoint_job import checkpointed
 from streamkern.models.moments_fit import folds_for, moments_pass
 from streamkern.parameters.fit_options import check_folds, plan_for
 from streamkern.parameters.plan import large_sample
-from streamkern.tune.budget import Budget, Spent
+from streamkern.tune.budget import Budget, Spent, budgeted_rows
 from streamkern.tune.candidates import AUTO, kernels_to_try, maps_to_try, pairs_to_try
 from streamkern.tune.column_pass import survey
-from streamkern.tune.halving import budgeted_rows, search
+from streamkern.tune.halving import search
 from streamkern.tune.metric_learning import check_metric_of, in_metric
 
 if TYPE_CHECKING:

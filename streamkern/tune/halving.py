@@ -16,7 +16,6 @@ import numpy as np
 
 from streamkern.engine.scheduler import run_all, shared, task
 from streamkern.kernels import Combined
-from streamkern.parameters.plan import fit_flops, large_sample
 from streamkern.runtime.resources import current_resources
 from streamkern.runtime.threads import blas_threads
 from streamkern.tune.budget import Ledger
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from streamkern.kernels import ShiftInvariantKernel
     from streamkern.parameters.fit_options import FitOptions
     from streamkern.parameters.plan import Plan
-    from streamkern.sources import Source
     from streamkern.tune.budget import Budget, Spent
     from streamkern.tune.candidates import Contender
     from streamkern.tune.frontier import Configuration
@@ -70,28 +68,6 @@ _FINALISTS = 3
 _ROWS_A_COMPONENT = 4
 _REFINED = (-0.5, 0.5)
 _FEWEST_COMPONENTS = 128
-# What a budget may make of the sample: these rows at the least, and so many times as many.
-_FEWEST_SEARCH_ROWS, _TIMES = 2048, 4
-
-
-def budgeted_rows(source: Source, options: FitOptions, n_arms: int, budget: Budget) -> int:
-    """Return how many rows a search within a budget may hold.
-
-    That is as many as let all arms go through all rungs, up to D.
-    """
-    p, D, resources = source.n_features, options.n_components, current_resources()
-    slots = max(resources.n_workers, 1) * resources.n_threads
-    a_pass = fit_flops(source.n_samples, p, D, options.n_folds)
-    flops = budget.flops(a_pass, options.precision, slots)
-    usual = large_sample(p + source.n_targets)
-    least = min(_FEWEST_SEARCH_ROWS, usual)
-    fixed = each = 0.0
-    for share, number in ((1 / 8, 13), (1 / 4, 4), (1 / 2, 2), (1.0, 1)):
-        size = max(int(share * D), 1)
-        without, one = (fit_flops(m, p, size, N_FOLDS) for m in (0, 1))
-        fixed += n_arms * number * without
-        each += n_arms * number * (one - without)
-    return int(min(max((flops - fixed) / each, least), _TIMES * usual))
 
 
 @dataclass(frozen=True)

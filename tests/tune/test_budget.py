@@ -15,8 +15,7 @@ from streamkern.parameters.fit_options import plan_for
 from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.plan import fit_flops, large_sample
 from streamkern.sources import as_source
-from streamkern.tune.budget import Budget, Ledger
-from streamkern.tune.halving import budgeted_rows
+from streamkern.tune.budget import Budget, Ledger, budgeted_rows
 from streamkern.tune.kernel_trials import N_FOLDS, Attempt, Cost
 
 N, P, D = 400, 3, 128
