@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Self, dataclass_transform
 
 import numpy as np
 
+from streamkern.errors import ParameterError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -132,7 +134,13 @@ def part(of: Callable[[Any], Sums]) -> Any:
 
 @cache
 def _sums_of(kind: type) -> dict[str, Sum]:
-    return {each.name: each.metadata["sum"] for each in fields(kind) if "sum" in each.metadata}
+    found = {each.name: each.metadata["sum"] for each in fields(kind) if "sum" in each.metadata}
+    if not found:
+        raise ParameterError(
+            f"{kind.__name__} declares no sums, so nothing of it would be merged; declare them by "
+            f"total, minimum, maximum, concatenated, merged_by or part."
+        )
+    return found
 
 
 @dataclass_transform(eq_default=False)

@@ -1,5 +1,6 @@
 """Compute slots: no more shards compute than a process has threads for, and more are read."""
 
+import operator
 import pickle
 import threading
 import time
@@ -14,7 +15,7 @@ from streamkern.engine.compute_slots import ComputeSlots
 from streamkern.engine.map_blocks import map_shards
 from streamkern.engine.reduction import accumulate
 from streamkern.sources import ArraySource, Block, Reader
-from streamkern.statistics import Statistic
+from streamkern.statistics import Statistic, merged_by, total
 
 # Of a block, that it is read or computed: long beside what a busy machine takes to begin with it.
 SECONDS = 0.08
@@ -23,13 +24,13 @@ SECONDS = 0.08
 class Busy(Statistic):
     """Counts rows slowly, and remembers how many threads were at it and with what memory."""
 
-    def __init__(self):
-        self.n_rows, self.spans, self.reads, self.held = 0, [], [], set()
-
-    def zero(self):
-        return Busy()
+    n_rows: int = total(dtype=int)
+    spans: list = merged_by(operator.add)
+    reads: list = merged_by(operator.add)
+    held: set = merged_by(operator.or_)
 
     def update(self, blocks):
+        self.spans, self.reads, self.held = self.spans or [], self.reads or [], self.held or set()
         for block in blocks:
             begun = time.monotonic()
             self.held.add((threading.get_ident(), id(self.scratch)))
@@ -37,13 +38,6 @@ class Busy(Statistic):
             self.n_rows += len(block)
             self.spans.append((begun, time.monotonic()))
             self.reads.append((block.X[0, 0], block.X[-1, 0]))
-
-    def merge(self, other):
-        both = Busy()
-        both.n_rows = self.n_rows + other.n_rows
-        both.spans, both.reads = self.spans + other.spans, self.reads + other.reads
-        both.held = self.held | other.held
-        return both
 
 
 def most_at_once(spans):

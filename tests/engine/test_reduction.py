@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import time
 
 import cloudpickle
@@ -20,8 +21,7 @@ from streamkern.parameters.plan import plan_fit
 from streamkern.runtime.events import observed
 from streamkern.sources import Block, Reader, Shard
 from streamkern.sources.arrays import ArraySource
-from streamkern.statistics import Moments, RowSample
-from streamkern.statistics.base import Statistic
+from streamkern.statistics import Moments, RowSample, Statistic, merged_by, total
 
 SCHEDULERS = ["synchronous", "threads"]
 
@@ -34,55 +34,31 @@ def rows(n=50, p=3):
 class Sums(Statistic):
     """Rows, and the sums of the inputs."""
 
-    def __init__(self):
-        self.n_rows = 0
-        self.total = 0.0
-
-    def zero(self):
-        return Sums()
+    n_rows: int = total(dtype=int)
+    summed: np.ndarray = total()
 
     def update(self, blocks):
         for block in blocks:
             self.n_rows += len(block)
-            self.total = self.total + block.X.sum(axis=0)
-
-    def merge(self, other):
-        both = Sums()
-        both.n_rows = self.n_rows + other.n_rows
-        both.total = self.total + other.total
-        return both
+            self.summed = self.summed + block.X.sum(axis=0)
 
 
 class Tree(Statistic):
     """The first row of every shard, in the brackets of the merges."""
 
-    def __init__(self, text=""):
-        self.text = text
-
-    def zero(self):
-        return Tree()
+    text: str = merged_by("({} {})".format)
 
     def update(self, blocks):
         self.text = str(min(int(block.start) for block in blocks))
-
-    def merge(self, other):
-        return Tree(f"({self.text} {other.text})")
 
 
 class Sizes(Statistic):
     """The number of rows of every block."""
 
-    def __init__(self, sizes=()):
-        self.sizes = list(sizes)
-
-    def zero(self):
-        return Sizes()
+    sizes: list = merged_by(operator.add)
 
     def update(self, blocks):
-        self.sizes += [len(block) for block in blocks]
-
-    def merge(self, other):
-        return Sizes(self.sizes + other.sizes)
+        self.sizes = (self.sizes or []) + [len(block) for block in blocks]
 
 
 class ReadBy(ArraySource):
@@ -162,7 +138,7 @@ def test_a_pass_adds_what_a_plain_loop_adds(scheduler, n, shard_rows, block_rows
         total = [a + b for a, b in zip(total, row, strict=True)]
     with dask.config.set(scheduler=scheduler):
         result = accumulate(ArraySource(X, y), Sums(), shard_rows=shard_rows, block_rows=block_rows)
-    assert result.statistic.total.tolist() == total
+    assert result.statistic.summed.tolist() == total
     assert result.statistic.n_rows == result.n_rows == n
     assert result.n_skipped == result.retried_shards == 0
     assert result.n_shards == len(ArraySource(X, y).shards(shard_rows, block_rows))
@@ -345,7 +321,7 @@ def test_bad_rows_are_skipped_and_counted(scheduler):
             ArraySource(X, y), Sums(), shard_rows=10, block_rows=4, skip_bad_rows=True
         )
     assert (result.n_rows, result.n_skipped) == (46, 4)
-    assert result.statistic.total.tolist() == X[good].sum(axis=0).tolist()
+    assert result.statistic.summed.tolist() == X[good].sum(axis=0).tolist()
 
 
 def test_a_block_of_bad_rows_alone_is_not_handed_to_the_statistic_and_others_keep_their_places():

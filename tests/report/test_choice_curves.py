@@ -27,7 +27,7 @@ def fitted(q=None, *, keep_moments=True, **options):
 
 def test_the_penalty_curve_is_that_of_the_report_over_the_deviation():
     model, (_, y) = fitted(), rows()
-    curve, said = penalty_curve(model), model.report_["alpha_curve"]
+    curve, said = penalty_curve(model.model_), model.report_["alpha_curve"]
     assert curve.criterion == "cv"
     assert curve.x.tolist() == said["alphas"]
     assert curve.values == pytest.approx(np.array(said["values"]) / y.std(), rel=1e-9)
@@ -41,20 +41,20 @@ def test_the_penalty_curve_is_that_of_the_report_over_the_deviation():
 
 def test_several_targets_are_averaged_as_squares():
     model, (_, y) = fitted(2), rows(2)
-    curve = penalty_curve(model)
+    curve = penalty_curve(model.model_)
     each = np.array(model.report_["alpha_curve"]["values"]) / y.std(axis=0)
     assert curve.values == pytest.approx(np.sqrt((each**2).mean(axis=1)), rel=1e-9)
 
 
 def test_every_target_with_a_penalty_of_its_own_has_a_curve():
     model = fitted(2, per_target=True)
-    curve = penalty_curve(model)
+    curve = penalty_curve(model.model_)
     assert curve.x[curve.chosen].tolist() == model.alpha_
     assert np.array_equal(curve.targets.argmin(axis=0), curve.chosen)
 
 
 def test_the_rule_of_one_standard_error_has_a_threshold():
-    curve = penalty_curve(fitted(one_standard_error=True))
+    curve = penalty_curve(fitted(one_standard_error=True).model_)
     (at,) = curve.chosen
     assert curve.values[at] <= curve.threshold < curve.values[at + 1]
     best = int(curve.values.argmin())
@@ -65,7 +65,7 @@ def test_the_rule_of_one_standard_error_has_a_threshold():
 @pytest.mark.parametrize("criterion", ["gcv", "evidence"])
 def test_criteria_without_folds_have_curves_too(criterion):
     model, (_, y) = fitted(alpha=criterion), rows()
-    curve = penalty_curve(model)
+    curve = penalty_curve(model.model_)
     assert (curve.folds, curve.errors) == (None, None)
     best = curve.values.argmax() if criterion == "evidence" else curve.values.argmin()
     assert curve.chosen == [best]
@@ -76,23 +76,26 @@ def test_criteria_without_folds_have_curves_too(criterion):
 
 def test_a_given_penalty_has_none():
     model = fitted(alpha=0.5)
-    assert (penalty_curve(model), components_curve(model)) == (None, None)
+    assert (penalty_curve(model.model_), components_curve(model.model_)) == (None, None)
 
 
 @pytest.mark.parametrize("alpha", ["cv", "gcv", "evidence"])
 def test_a_model_that_was_loaded_has_the_curve_of_its_card(alpha, tmp_path):
     model = fitted(alpha=alpha)
     model.save(tmp_path / "model.h5")
-    curve, expected = penalty_curve(streamkern.load(tmp_path / "model.h5")), penalty_curve(model)
+    curve, expected = (
+        penalty_curve(streamkern.load(tmp_path / "model.h5").model_),
+        penalty_curve(model.model_),
+    )
     assert curve.values == pytest.approx(expected.values, rel=1e-9)
     assert (curve.chosen, curve.folds) == (expected.chosen, None)
 
 
 def test_smaller_numbers_of_features_are_tried_as_auto_would_try_them():
-    curve = components_curve(fitted())
+    curve = components_curve(fitted().model_)
     auto = fitted(n_components="auto")
     assert auto.moments_.feature_map.n_components == 256
-    expected = components_curve(auto)
+    expected = components_curve(auto.model_)
     assert curve.x.tolist() == [64.0, 128.0]
     assert expected.x.tolist() == [64.0, 128.0, 256.0]
     assert curve.x[curve.chosen[0]] == 128.0
@@ -100,7 +103,7 @@ def test_smaller_numbers_of_features_are_tried_as_auto_would_try_them():
 
 
 def test_the_errors_of_smaller_numbers_are_those_of_fits_of_that_size():
-    curve, (_, y) = components_curve(fitted()), rows()
+    curve, (_, y) = components_curve(fitted().model_), rows()
     small = fitted(n_components=64)
     # Another length of the same draws: the leading frequencies of orthogonal blocks are the same.
     assert curve.values[-1] == pytest.approx(fitted().report_["cv_rmse"] / y.std(), rel=1e-9)
@@ -109,7 +112,7 @@ def test_the_errors_of_smaller_numbers_are_those_of_fits_of_that_size():
 
 def test_sparse_models_have_a_curve_over_what_is_kept():
     model = fitted(sparse="auto")
-    curve = sparsity_curve(model)
+    curve = sparsity_curve(model.model_)
     assert curve.x.tolist() == model.report_["sparse_curve"]["n_components"]
     assert curve.x[curve.chosen[0]] == model.report_["n_components"]
-    assert components_curve(model) is None
+    assert components_curve(model.model_) is None

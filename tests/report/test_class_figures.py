@@ -15,6 +15,11 @@ from streamkern.report.class_figures import class_figures, confusion_table, vali
 NAMES = np.array(["hill", "lake", "moor"])
 
 
+def validated(model, rows):
+    fitted = model.model_
+    return validated_classes(fitted, fitted.labelled(*rows, weighted=True))
+
+
 def rows(n=240, k=2, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, 3))
@@ -42,7 +47,7 @@ def test_errors_are_those_of_models_without_each_fold(k, weighted):
     X, y = rows(k=k)
     s = np.random.default_rng(1).integers(1, 4, len(y)) if weighted else None
     model = classifier().fit(X, y, s, keep_moments=True)
-    found = validated_classes(model, model._labelled(X, y, s, weighted=True))
+    found = validated(model, (X, y, s))
     scores = held_out_scores(model, X)
     probabilities = model.rule_.probabilities(scores)
     labels = model.rule_.labels(scores)
@@ -61,7 +66,7 @@ def test_errors_are_those_of_models_without_each_fold(k, weighted):
 def test_rows_are_counted_by_the_probabilities_of_their_classes(k):
     X, y = rows(k=k)
     model = classifier().fit(X, y, keep_moments=True)
-    found = validated_classes(model, model._labelled(X, y, None, weighted=True))
+    found = validated(model, (X, y, None))
     probabilities = model.rule_.probabilities(held_out_scores(model, X))
     for j, name in enumerate(NAMES[:k] if k > 2 else NAMES[1:2]):
         p = probabilities[:, list(NAMES).index(name)]
@@ -75,7 +80,7 @@ def test_rows_are_counted_by_the_probabilities_of_their_classes(k):
 def test_without_folds_each_row_is_predicted_without_itself():
     X, y = rows(n=60)
     model = classifier(alpha=0.5, calibration=None, n_components=8).fit(X, y)
-    found = validated_classes(model, model._labelled(X, y, None, weighted=True))
+    found = validated(model, (X, y, None))
     Phi, signs = model.transform(X), np.where(y == "lake", 1.0, -1.0)
     scores = np.empty(len(y))
     for i in range(len(y)):
@@ -99,7 +104,7 @@ def test_other_rows_are_refused(keep):
     X, y = rows()
     model = classifier().fit(X, y, keep_moments=keep)
     with pytest.raises(DataError, match="not the rows that the model was fitted on"):
-        validated_classes(model, model._labelled(X[::-1] + 1.0, y, None, weighted=True))
+        validated_classes(model.model_, model.model_.labelled(X[::-1] + 1.0, y, None))
 
 
 @pytest.mark.parametrize("k", [2, 3])
@@ -108,7 +113,7 @@ def test_the_page_shows_classes_and_no_intervals(k, tmp_path):
     model = classifier().fit(X, y, keep_moments=True)
     write_report(model, tmp_path / "report.html", X, y)
     page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
-    found = validated_classes(model, model._labelled(X, y, None, weighted=True))
+    found = validated(model, (X, y, None))
     assert "Kernel classification" in page.text
     assert f"{k} classes" in page.text
     assert page.value_of("classes") == f"{k}: {', '.join(NAMES[:k])}"
@@ -134,7 +139,7 @@ def test_of_many_classes_the_largest_are_shown():
     X = rng.standard_normal((900, 2))
     y = np.minimum(rng.geometric(0.15, 900), 15)
     model = classifier(alpha=1.0).fit(X, y, keep_moments=True)
-    found = validated_classes(model, model._labelled(X, y, None, weighted=True))
+    found = validated(model, (X, y, None))
     header, table = confusion_table(found)
     largest = sorted(np.argsort(-np.bincount(y)[1:], kind="stable")[:12] + 1)
     assert [row[0] for row in table] == [str(label) for label in largest]
@@ -149,7 +154,7 @@ def test_rows_count_by_their_own_weights_where_classes_have_some(keep):
     options = {} if keep else {"alpha": 1.0, "calibration": None}
     model = classifier(class_weight={"hill": 5.0, "moor": 0.3}, **options)
     model.fit(X, y, s, keep_moments=keep)
-    found = validated_classes(model, model._labelled(X, y, s, weighted=True))
+    found = validated(model, (X, y, s))
     for name, weight in zip(NAMES, found.errors.confusion.sum(axis=1), strict=True):
         assert weight == pytest.approx(s[y == name].sum())
     _, table = confusion_table(found)
@@ -164,9 +169,7 @@ def test_marks_are_where_rows_are_whatever_they_weigh(unit):
         for s in (None, np.full(len(y), unit))
     )
     marks = [
-        class_figures(validated_classes(model, model._labelled(X, y, s, weighted=True)))[
-            0
-        ].picture.count("circle")
+        class_figures(validated(model, (X, y, s)))[0].picture.count("circle")
         for model, s in ((plain, None), (weighted, np.full(len(y), unit)))
     ]
     assert marks[0] == marks[1] > 0

@@ -74,7 +74,7 @@ CASES = {
 def test_every_row_is_predicted_by_the_fit_without_its_fold(case, q):
     X, y = rows(q=q)
     model = fitted(X, y, **CASES[case])
-    found = validated(model, as_source(X, y))
+    found = validated(model.model_, as_source(X, y))
     expected, targets = refitted(model, X, y), y.reshape(N, -1)
     pairs, residuals = found.bins.counted(expected, targets)
     assert np.array_equal(found.pairs, pairs)
@@ -90,7 +90,7 @@ def test_every_row_is_predicted_by_the_fit_without_its_fold(case, q):
 def test_every_target_may_have_a_penalty_of_its_own():
     X, y = rows(q=2)
     model = fitted(X, y, per_target=True)
-    found = validated(model, as_source(X, y))
+    found = validated(model.model_, as_source(X, y))
     assert np.array_equal(found.pairs, found.bins.counted(refitted(model, X, y), y)[0])
     assert found.rmse == pytest.approx(model.report_["cv_rmse"], rel=1e-8)
 
@@ -99,7 +99,7 @@ def test_rows_of_arrays_have_weights():
     X, y = rows()
     s = np.random.default_rng(3).random(N) + 0.2
     model = fitted(X, y, s)
-    found = validated(model, as_source(X, y, s))
+    found = validated(model.model_, as_source(X, y, s))
     expected = refitted(model, X, y, s)
     assert np.array_equal(found.pairs, found.bins.counted(expected, y[:, None])[0])
     error = np.sqrt(np.average((y - expected[:, 0]) ** 2, weights=s))
@@ -109,7 +109,7 @@ def test_rows_of_arrays_have_weights():
 def test_the_features_of_a_sparse_model_are_chosen_without_the_fold():
     X, y = rows()
     model = fitted(X, y, sparse=7)
-    found = validated(model, as_source(X, y))
+    found = validated(model.model_, as_source(X, y))
     # The error left out counts what choosing costs, and so does what is predicted.
     assert found.rmse[0] == pytest.approx(model.report_["cv_rmse"], rel=1e-8)
     assert found.pairs.sum() == N
@@ -122,7 +122,7 @@ def test_skipped_rows_are_not_counted(tmp_path):
         file["X"], file["y"] = X, y
     source = open_hdf5(tmp_path / "data.h5")
     model = RandomFeatureRidge(n_components=32, on_bad_rows="skip").fit(source, keep_moments=True)
-    found = validated(model, source)
+    found = validated(model.model_, source)
     assert found.n_rows == found.pairs.sum() == N - 2
 
 
@@ -134,7 +134,7 @@ def test_without_folds_every_row_is_predicted_without_itself(alpha, intercept, w
     X, y = rows(90, q=2)
     s = np.random.default_rng(3).random(90) + 0.2 if weighted else np.ones(90)
     model = fitted(X, y, s if weighted else None, alpha=alpha, fit_intercept=intercept)
-    found = validated(model, as_source(X, y, s if weighted else None))
+    found = validated(model.model_, as_source(X, y, s if weighted else None))
     Phi = model.transform(X)
     errors = naive.left_out_errors(Phi, y, s, model.alpha_, intercept=intercept)
     assert (found.by_fold, found.n_rows) == (False, 90)
@@ -146,7 +146,7 @@ def test_without_folds_every_row_is_predicted_without_itself(alpha, intercept, w
 def test_without_folds_the_deviations_are_those_without_the_row():
     X, y = rows(60)
     model = fitted(X, y, alpha=0.3)
-    found = validated(model, as_source(X, y))
+    found = validated(model.model_, as_source(X, y))
     Phi, noise = model.transform(X), model.equations_.noise_variance[0]
     expected = []
     for i in range(60):
@@ -174,7 +174,7 @@ def test_intervals_hold_as_many_rows_as_they_say_where_the_model_is_true(by_fold
     X, y = drawn_from_the_model(n, alpha, 0.3, 11)
     options = {"alpha": [alpha] if by_fold else alpha, "standardize": False}
     model = fitted(X, y, n_components=64, **options)
-    found = validated(model, as_source(X, y))
+    found = validated(model.model_, as_source(X, y))
     m = len(found.standardized)
     assert m == validation_pass._SAMPLE_ROWS
     nominal = np.array(LEVELS)
@@ -196,21 +196,21 @@ def test_other_rows_are_refused():
     X, y = rows()
     model = fitted(X, y)
     with pytest.raises(DataError, match="not the rows that the model was fitted on"):
-        validated(model, as_source(X, y + np.linspace(0, 1, N)))
+        validated(model.model_, as_source(X, y + np.linspace(0, 1, N)))
     with pytest.raises(DataError, match="not the rows that the model was fitted on"):
-        validated(model, as_source(X[:200], y[:200]))
+        validated(model.model_, as_source(X[:200], y[:200]))
     fixed = fitted(X, y, alpha=1.0)
     with pytest.raises(DataError, match="not the rows that the model was fitted on"):
-        validated(fixed, as_source(X, -y))
+        validated(fixed.model_, as_source(X, -y))
     with pytest.raises(DataError, match="predicts 1 targets, but the data has 2"):
-        validated(model, as_source(X, np.column_stack([y, y])))
+        validated(model.model_, as_source(X, np.column_stack([y, y])))
 
 
 def test_a_compact_model_that_was_loaded_does_not_know_enough(tmp_path):
     X, y = rows()
     fitted(X, y).save(tmp_path / "model.h5", compact=True)
     with pytest.raises(ModelFileError, match="without"):
-        validated(streamkern.load(tmp_path / "model.h5"), as_source(X, y))
+        validated(streamkern.load(tmp_path / "model.h5").model_, as_source(X, y))
 
 
 def test_moments_that_are_kept_do_not_travel_with_the_model():
@@ -227,18 +227,18 @@ def test_rows_that_came_in_parts_are_left_out_one_by_one():
     X, y = rows()
     model = RandomFeatureRidge(Gaussian(1.5), n_components=48, precision="double")
     model.partial_fit(X[:150], y[:150]).partial_fit(X[150:], y[150:])
-    found = validated(model, as_source(X, y))
+    found = validated(model.model_, as_source(X, y))
     assert not found.by_fold
     again = pickle.loads(pickle.dumps(model))  # noqa: S301  our own
-    assert validated(again, as_source(X, y)).rmse == pytest.approx(found.rmse)
+    assert validated(again.model_, as_source(X, y)).rmse == pytest.approx(found.rmse)
 
 
 @pytest.mark.cluster
 def test_workers_count_what_this_process_counts():
     X, y = rows(3000)
-    here = validated(fitted(X, y), as_source(X, y))
+    here = validated(fitted(X, y).model_, as_source(X, y))
     with streamkern.connect(n_workers=2):
-        there = validated(fitted(X, y), as_source(X, y))
+        there = validated(fitted(X, y).model_, as_source(X, y))
     assert np.array_equal(there.pairs, here.pairs)
     assert np.array_equal(there.residuals, here.residuals)
     assert_close(np.sort(there.standardized, axis=0), np.sort(here.standardized, axis=0))
