@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from streamkern.errors import ParameterError
@@ -110,6 +111,10 @@ class RandomFeatureAdaBoost(ClassEstimator):
             )
         return Parameters.of(self.estimator)
 
+    def _current_model(self) -> FittedEnsemble:
+        model: FittedEnsemble = self.model_
+        return replace(model, parameters=self._parameters(), boosting=self._boosting())
+
     @job("fit")
     def fit(
         self,
@@ -169,4 +174,4 @@ class RandomFeatureAdaBoost(ClassEstimator):
         OutputError
             If the file exists and `force` is not given, or cannot be written.
         """
-        self.model_.save(path, force=force)
+        self._current_model().save(path, force=force)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from streamkern.kernels import Gaussian, Kernel
@@ -117,6 +118,10 @@ class RandomFeatureClassifier(ClassEstimator, FeatureEstimator):
 
     def _task(self) -> Task:
         return Classification(self.class_weight, self.calibration)
+
+    def _current_model(self) -> FittedClassifier:
+        model: FittedClassifier = self.model_
+        return replace(model, class_weight=self.class_weight, calibration=self.calibration)
 
     @job("partial_fit")
     def partial_fit(

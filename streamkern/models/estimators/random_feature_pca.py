@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
@@ -21,6 +21,7 @@ from streamkern.sources import as_source
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from streamkern.models.component_fit import FittedComponents
     from streamkern.models.data_moments import DataMoments
 
 
@@ -168,6 +169,10 @@ class RandomFeaturePCA(
         names = [each.name for each in fields(ComponentOptions)]
         return ComponentOptions(**{name: getattr(self, name) for name in names})
 
+    def _current_model(self) -> FittedComponents:
+        model: FittedComponents = self.model_
+        return replace(model, options=self._options())
+
     @property
     def n_samples_(self) -> int:
         """The rows that were fitted, n."""
@@ -219,7 +224,7 @@ class RandomFeaturePCA(
         OutputError
             If the file exists and `force` is not given, or cannot be written.
         """
-        self.model_.save(path, force=force)
+        self._current_model().save(path, force=force)
 
     @property
     def _n_features_out(self) -> int:

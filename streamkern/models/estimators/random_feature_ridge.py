@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from streamkern._typing import Array, Floats
+    from streamkern.models.fitted_ridge import FittedRidge
     from streamkern.solve import NormalEquations
 
 
@@ -188,6 +190,10 @@ class RandomFeatureRidge(
     def _task(self) -> Task:
         return Regression()
 
+    def _current_model(self) -> FittedRidge:
+        model: FittedRidge = self.model_
+        return replace(model, parameters=self._parameters())
+
     @job("partial_fit")
     def partial_fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, like: Any = None
@@ -276,7 +282,7 @@ class RandomFeatureRidge(
             with their means as `rmse_mean` and so on.  A row of weight s counts as s equal rows,
             but once in `rows`, and there only if s is above 0.
         """
-        found: dict[str, Any] = self.model_.evaluate(self._source(X, y, sample_weight))
+        found: dict[str, Any] = self._current_model().evaluate(self._source(X, y, sample_weight))
         return found
 
     def gradient_outer_product(
@@ -307,7 +313,7 @@ class RandomFeatureRidge(
         """
         unit = None if target_unit is None else np.asarray(target_unit, dtype=float)
         source = self._source(X, y, sample_weight)
-        found: Floats = self.model_.gradient_outer_product(source, target_unit=unit)
+        found: Floats = self._current_model().gradient_outer_product(source, target_unit=unit)
         return found
 
     def diagnose(
@@ -336,7 +342,7 @@ class RandomFeatureRidge(
             If these are not the rows that the model was fitted on.
         """
         source = self._source(X, y, sample_weight)
-        found: dict[str, Any] = self.model_.diagnose(source, n_largest=n_largest)
+        found: dict[str, Any] = self._current_model().diagnose(source, n_largest=n_largest)
         return found
 
     def predict_to_hdf5(
@@ -352,5 +358,6 @@ class RandomFeatureRidge(
             How many rows were predicted as NaN, because `on_bad_rows` is 'skip'.
         """
         source = self._source(X)
-        n_bad: int = self.model_.predict_to_hdf5(source, path, return_std=return_std, force=force)
+        model, options = self._current_model(), {"return_std": return_std, "force": force}
+        n_bad: int = model.predict_to_hdf5(source, path, **options)
         return n_bad
