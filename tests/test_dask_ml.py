@@ -46,7 +46,7 @@ def test_a_fitted_model_predicts_and_transforms_blocks_when_they_are_asked_for()
     for lazy, expected in (
         (wrapped.predict(ROWS), model.predict(X)),
         (wrapped.transform(ROWS), model.transform(X)),
-        (ParallelPostFit(model.to_local()).predict(ROWS), model.predict(X)),
+        (ParallelPostFit(model.predictor_).predict(ROWS), model.predict(X)),
     ):
         assert isinstance(lazy, da.Array)
         assert lazy.numblocks[0] == 8
@@ -97,7 +97,7 @@ def test_labels_and_probabilities_of_blocks_are_lazy_and_of_their_own_types():
     model = classifier().fit(X, LABELS)
     for wrapped in (
         ParallelPostFit(classifier()).fit(X, LABELS),
-        ParallelPostFit(model.to_local()),
+        ParallelPostFit(model),
     ):
         labels, p = wrapped.predict(ROWS), wrapped.predict_proba(ROWS)
         assert (labels.dtype, labels.shape, labels.numblocks) == (LABELS.dtype, (1200,), (8,))

@@ -6,7 +6,6 @@ import pytest
 from sklearn.base import BaseEstimator
 
 import streamkern
-from streamkern.models.callbacks import CallbackSupportMixin
 
 PUBLIC = {
     "Cauchy",
@@ -44,7 +43,6 @@ PUBLIC = {
     "compare",
     "connect",
     "convert",
-    "fit_window",
     "load",
     "load_moments",
     "mended_searches",
@@ -67,33 +65,41 @@ def test_every_name_has_a_docstring(name):
     assert len(inspect.getdoc(getattr(streamkern, name))) > 40
 
 
-CALLBACKS = {each for each in dir(CallbackSupportMixin) if not each.startswith("_")}
-FITS = {"fit", "predict", "save", "evaluate", "set_fit_request"} | CALLBACKS
+FITS = {"fit", "save", "set_fit_request", "recipe_", "model_", "report_"}
+PREDICTS = {"predict", "evaluate", "predict_to_hdf5", "score", "set_score_request", "predictor_"}
 GROWS = {"partial_fit", "update", "forget", "set_partial_fit_request"}
-FEATURES = {"transform", "fit_transform", "get_feature_names_out", "set_output"}
-SCORES = {"score", "set_score_request", "metric_", "recipe_", "predict_to_hdf5"}
-CLASSES = {"decision_function", "predict_proba", "predict_log_proba"}
-FOUND = {"alpha_", "classes_", "coef_", "intercept_", "predictor_", "feature_map_", "kernel_"}
+TRANSFORMS = {"transform", "fit_transform", "get_feature_names_out", "set_output"}
+FEATURES = {"alpha_", "coef_", "feature_map_", "intercept_", "kernel_", "metric_"}
+MOMENTS = {"moments", "moments_", "solve", "tune"}
+CLASSES = {"classes_", "class_factors_", "rule_"}
+CLASSES |= {"decision_function", "predict_proba", "predict_log_proba"}
+VARIANCES = {"explained_variance_", "explained_variance_ratio_", "singular_values_"}
 METHODS = {
     "RandomFeatureRidge": FITS
+    | PREDICTS
     | GROWS
+    | TRANSFORMS
     | FEATURES
-    | SCORES
-    | {"moments", "moments_", "solve", "tune", "to_local", "diagnose", "normal_equations"}
-    | {"gradient_outer_product", "set_predict_request"},
+    | MOMENTS
+    | {"diagnose", "normal_equations", "gradient_outer_product", "set_predict_request"}
+    | {"equations_", "penalty_curve_"},
     "RandomFeatureClassifier": FITS
+    | PREDICTS
     | GROWS
+    | TRANSFORMS
     | FEATURES
-    | SCORES
+    | MOMENTS
     | CLASSES
-    | FOUND
-    | {"moments", "moments_", "solve", "tune", "to_local", "calibrate", "report_"},
+    | {"calibrate", "ridge_"},
     "RandomFeatureAdaBoost": FITS
+    | PREDICTS
     | CLASSES
-    | {"score", "set_score_request", "recipe_", "predict_to_hdf5", "classes_", "predictor_"}
-    | {"staged_evaluate", "on_bad_rows"},
-    "RandomFeaturePCA": FEATURES
-    | {"fit", "solve", "save", "transform_to_hdf5", "set_fit_request", "recipe_"},
+    | {"staged_evaluate", "on_bad_rows", "ensemble_"},
+    "RandomFeaturePCA": FITS
+    | TRANSFORMS
+    | VARIANCES
+    | {"solve", "transform_to_hdf5", "components_", "feature_map_", "kernel_", "mean_"}
+    | {"n_components_", "n_samples_", "principal_"},
     "ExactKernelRidge": {"fit", "predict", "score", "set_fit_request", "set_score_request"},
 }
 

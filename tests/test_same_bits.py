@@ -20,8 +20,8 @@ from hearing import Passes
 
 import streamkern
 from streamkern.features import FAMILIES
-from streamkern.models.ridge_options import RidgeOptions
 from streamkern.parameters.fit_options import plan_for
+from streamkern.parameters.parameters import Parameters
 from streamkern.runtime.events import observed
 from streamkern.runtime.resources import current_client
 
@@ -63,7 +63,7 @@ def source(tmp_path_factory):
 @pytest.fixture(scope="module")
 def expected(source):
     with dask.config.set(scheduler="synchronous"):
-        options = RidgeOptions(streamkern.RandomFeatureRidge(n_components=64, alpha=0.1)).passes()
+        options = Parameters.of(streamkern.RandomFeatureRidge(n_components=64, alpha=0.1)).passes()
         assert plan_for(source, options).n_shards >= 100
         return bits(fit(source))
 

@@ -18,8 +18,8 @@ from streamkern.errors import CheckpointError, DataError
 from streamkern.kernels import parsed_kernel
 from streamkern.kernels.median_length_scale import median_distance
 from streamkern.models.checkpoint_job import checkpointed
-from streamkern.models.ridge_options import RidgeOptions
 from streamkern.parameters.fit_options import plan_for
+from streamkern.parameters.parameters import Parameters
 from streamkern.sources import ArraySource
 
 N, P = 240, 3
@@ -210,7 +210,7 @@ def test_another_dataset_of_weights_is_another_job(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["X"], file["y"] = X, y
         file["w"] = file["v"] = np.ones(N)
-    options = RidgeOptions(ridge()).passes()
+    options = Parameters.of(ridge()).passes()
     for name in "wv":
         source = open_hdf5(tmp_path / "a.h5", weights=name)
         refused = nullcontext() if name == "w" else pytest.raises(CheckpointError)

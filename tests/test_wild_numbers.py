@@ -7,10 +7,10 @@ import dask
 import numpy as np
 import pytest
 
+from streamkern import RandomFeatureRidge
 from streamkern.errors import DataError, OverflowedError, ParameterError, StreamkernWarning
 from streamkern.features import Nystroem, RandomFourierFeatures
 from streamkern.kernels import Cauchy, Gaussian, Laplacian, Matern, Periodic, RationalQuadratic
-from streamkern.models.ridge_model import RidgeModel
 
 N = 4000
 
@@ -28,7 +28,7 @@ def rows(seed=0):
 
 
 def model(**options):
-    return RidgeModel(**({"n_components": 32, "alpha": 1.0} | options))
+    return RandomFeatureRidge(**({"n_components": 32, "alpha": 1.0} | options))
 
 
 @pytest.mark.parametrize("count", [1, 100])

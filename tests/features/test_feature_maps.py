@@ -9,8 +9,8 @@ import streamkern
 from streamkern import Gaussian, Matern, RandomFeatureRidge
 from streamkern.errors import ParameterError
 from streamkern.features import FAMILIES
-from streamkern.models.ridge_model import pattern_of
-from streamkern.models.ridge_options import RidgeOptions
+from streamkern.models.like import template_of
+from streamkern.parameters.parameters import Parameters
 
 every_map = pytest.mark.parametrize(
     "name", [name for name in FAMILIES if name not in ("identity", "binning", "sketch")]
@@ -79,7 +79,7 @@ def test_few_of_its_features_are_a_model_that_others_can_be_like(name, tmp_path)
     assert error(back) < 0.3
     again = model(name).fit(X, y, like=back)
     assert np.abs(again.predict(X) - fitted.predict(X)).max() < 1e-6
-    assert pattern_of(back).options.n_components == 15
+    assert template_of(back).options.n_components == 15
 
 
 @pytest.mark.parametrize("nu", [0.5, 1.5])
@@ -106,14 +106,14 @@ def test_a_grid_for_many_inputs_is_refused_with_what_to_take():
 
 def test_fast_transforms_for_another_distance_are_refused_before_rows_are_read():
     with pytest.raises(ParameterError, match="for kernels of the Euclidean distance"):
-        RidgeOptions(RandomFeatureRidge(streamkern.Laplacian(), feature_map="sorf")).passes()
+        Parameters.of(RandomFeatureRidge(streamkern.Laplacian(), feature_map="sorf")).passes()
 
 
 @pytest.mark.parametrize("name", ["orthogonal", "sorf", "qmc", "grid"])
 def test_sums_of_nested_features_can_be_made_in_strips(name):
-    assert RidgeOptions(RandomFeatureRidge(feature_map=name)).passes().can_strip
+    assert Parameters.of(RandomFeatureRidge(feature_map=name)).passes().can_strip
 
 
 @pytest.mark.parametrize("name", ["identity", "nystroem"])
 def test_sums_of_other_features_cannot(name):
-    assert not RidgeOptions(RandomFeatureRidge(feature_map=name)).passes().can_strip
+    assert not Parameters.of(RandomFeatureRidge(feature_map=name)).passes().can_strip

@@ -7,9 +7,9 @@ import json
 import numpy as np
 import pytest
 
+from streamkern import RandomFeatureRidge
 from streamkern.errors import DataError, ParameterError
 from streamkern.features import Identity, Standardized, Standardizer
-from streamkern.models.ridge_model import RidgeModel
 
 ROWS = np.random.default_rng(0).standard_normal((9, 3))
 
@@ -82,6 +82,6 @@ def test_a_linear_model_of_inputs_far_from_zero_has_the_digits_of_one_near_it(pr
     X = rng.standard_normal((2000, 3))
     y, far = X @ [1.0, -2.0, 0.5] + 0.1 * rng.standard_normal(2000), X + 1e6
     options = {"feature_map": "identity", "standardize": False, "alpha": 1.0}
-    model = RidgeModel(**options, precision=precision).fit(far, y)
-    near = RidgeModel(**options, precision="double").fit(X, y).predict(X)
+    model = RandomFeatureRidge(**options, precision=precision).fit(far, y)
+    near = RandomFeatureRidge(**options, precision="double").fit(X, y).predict(X)
     np.testing.assert_allclose(model.predict(far), near, atol=1e-4)

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import streamkern
+from streamkern import RandomFeatureRidge
 from streamkern.errors import DataError
-from streamkern.models.ridge_model import RidgeModel
 from streamkern.parameters import plan
 from streamkern.sources import headers
 from streamkern.sources.shard_reader import HDF5Reader
@@ -56,7 +56,7 @@ def damage(path, name="X"):
 def fit(path, **options):
     options = {"n_components": 8, "alpha": 1.0} | options
     with dask.config.set(scheduler="synchronous"):
-        return RidgeModel(**options).fit(streamkern.open_hdf5(path))
+        return RandomFeatureRidge(**options).fit(streamkern.open_hdf5(path))
 
 
 CODECS = {"gzip": {"compression": "gzip"}, "checksum": {"fletcher32": True}}

@@ -13,8 +13,8 @@ import pytest
 from tlz import partition
 
 import streamkern
+from streamkern import RandomFeatureRidge
 from streamkern.errors import DataError
-from streamkern.models.ridge_model import RidgeModel
 from streamkern.sources.shard_reader import HDF5Reader
 
 N = 300
@@ -90,7 +90,7 @@ def test_a_file_behind_links_that_changes_during_a_pass_is_noticed(
         yield from usual(reader, n_rows)
 
     monkeypatch.setattr(HDF5Reader, "blocks", blocks)
-    model = streamkern.RandomFeatureClassifier if labels else RidgeModel
+    model = streamkern.RandomFeatureClassifier if labels else RandomFeatureRidge
     source = streamkern.open_hdf5(tmp_path / "a.h5", labels=labels)
     changes = pytest.raises(DataError, match=r"a\.h5 changed while it was in use; start again")
     with dask.config.set(scheduler="synchronous"), changes:

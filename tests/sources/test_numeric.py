@@ -13,7 +13,6 @@ import pytest
 import streamkern
 from streamkern import Gaussian, RandomFeatureRidge, open_hdf5
 from streamkern.errors import DataError
-from streamkern.models.ridge_model import RidgeModel
 from streamkern.sources.numeric import as_table
 
 TRUTHS = np.random.default_rng(0).random((200, 3)) > 0.5
@@ -42,16 +41,15 @@ def in_this_process():
         yield
 
 
-def model(made=RidgeModel):
-    return made(Gaussian(1.5), **OPTIONS)
+def model():
+    return RandomFeatureRidge(Gaussian(1.5), **OPTIONS)
 
 
 @pytest.mark.parametrize("kind", list(TABLES))
-@pytest.mark.parametrize("made", [RidgeModel, RandomFeatureRidge])
 @pytest.mark.filterwarnings("ignore:X (has|does not have valid) feature names")
-def test_models_take_truth_values_as_numbers(made, kind):
-    table, expected = TABLES[kind], model(made).fit(NUMBERS, Y)
-    fitted = model(made).fit(table, Y)
+def test_models_take_truth_values_as_numbers(kind):
+    table, expected = TABLES[kind], model().fit(NUMBERS, Y)
+    fitted = model().fit(table, Y)
     assert fitted.coef_ == pytest.approx(expected.coef_, rel=1e-6, abs=1e-9)
     for found, wanted in (
         (fitted.predict(table), expected.predict(NUMBERS)),
@@ -62,20 +60,14 @@ def test_models_take_truth_values_as_numbers(made, kind):
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in TABLES if "lazy" not in kind])
-def test_local_models_take_them_too(kind):
-    fitted = model().fit(NUMBERS, Y)
-    local = fitted.to_local()
-    np.testing.assert_array_equal(local.predict(TABLES[kind]), fitted.predict(NUMBERS))
-    np.testing.assert_array_equal(local.transform(TABLES[kind]), fitted.transform(NUMBERS))
-
-
 def test_booleans_of_files_are_inputs_and_weights_but_no_targets(tmp_path):
     with h5py.File(tmp_path / "rows.h5", "w") as file:
         file["X"], file["y"], file["numbers"] = TRUTHS, Y, NUMBERS
         file.create_dataset("chunked", data=TRUTHS, chunks=(50, 3), compression="gzip")
         file["kept"] = KEPT
-    expected = RidgeModel(Gaussian(1.5), **OPTIONS).fit(open_hdf5(tmp_path / "rows.h5", "numbers"))
+    expected = RandomFeatureRidge(Gaussian(1.5), **OPTIONS).fit(
+        open_hdf5(tmp_path / "rows.h5", "numbers")
+    )
     for x in ("X", "chunked"):
         source = open_hdf5(tmp_path / "rows.h5", x)
         assert source.dtype == np.float32

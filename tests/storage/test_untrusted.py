@@ -10,9 +10,8 @@ import h5py
 import numpy as np
 import pytest
 
-from streamkern import load, load_moments
+from streamkern import RandomFeatureRidge, load, load_moments
 from streamkern.errors import CheckpointError, ModelFileError
-from streamkern.models.ridge_model import RidgeModel
 from streamkern.storage.nested_values import read_plain, write_plain
 from streamkern.storage.untrusted import array, finite_array, fixed, mark, text
 
@@ -85,7 +84,7 @@ def test_numbers_that_are_not_finite_are_refused(file, value):
 
 def saved(kind, path):
     X = np.random.default_rng(0).standard_normal((60, 2))
-    model = RidgeModel(n_components=8, alpha=0.1)
+    model = RandomFeatureRidge(n_components=8, alpha=0.1)
     if kind == "model":
         model.fit(X, X[:, 0]).save(path)
     elif kind == "moments":

@@ -11,8 +11,8 @@ import pytest
 import streamkern.tune.kernel_trials
 from streamkern import Gaussian, Matern, RandomFeatureRidge
 from streamkern.errors import ParameterError
-from streamkern.models.ridge_options import RidgeOptions
 from streamkern.parameters.fit_options import plan_for
+from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.plan import fit_flops, large_sample
 from streamkern.sources import as_source
 from streamkern.tune.budget import Budget, Ledger
@@ -162,7 +162,7 @@ def test_seconds_and_a_checkpoint_do_not_go_together(tmp_path):
 
 def ledger(budget, n=N):
     X, y = rows(n)
-    options = RidgeOptions(ridge()).passes()
+    options = Parameters.of(ridge()).passes()
     return Ledger(Budget.of(budget), plan_for(as_source(X, y), options))
 
 
@@ -204,7 +204,7 @@ def test_without_a_budget_everything_is_paid():
 def test_the_sample_grows_with_the_budget():
     X, y = rows(100_000, 2)
     source = as_source(X, y)
-    options = RidgeOptions(ridge()).passes()
+    options = Parameters.of(ridge()).passes()
     usual = large_sample(3)
     found = [budgeted_rows(source, options, 1, Budget.of(passes)) for passes in (1e-6, 0.3, 1, 1e6)]
     assert found[0] == 2048

@@ -4,9 +4,9 @@ import dask
 import numpy as np
 import pytest
 
+from streamkern import RandomFeatureRidge
 from streamkern.errors import StreamkernWarning
 from streamkern.kernels import Gaussian, Linear, Matern, Polynomial
-from streamkern.models.ridge_model import RidgeModel
 
 N = 400
 
@@ -24,7 +24,7 @@ def rows(n=N):
 
 
 def model(**options):
-    return RidgeModel(**({"n_components": 64, "alpha": 1.0} | options))
+    return RandomFeatureRidge(**({"n_components": 64, "alpha": 1.0} | options))
 
 
 @pytest.mark.filterwarnings("ignore:1 constant column")  # which the intercept stands for

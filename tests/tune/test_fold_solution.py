@@ -18,13 +18,14 @@ from streamkern.engine.reduction import accumulate
 from streamkern.errors import ParameterError
 from streamkern.features import Identity, RandomFourierFeatures, Standardized, Standardizer
 from streamkern.kernels import Gaussian
+from streamkern.parameters.choices import PenaltyOptions
 from streamkern.solve import Eigenbasis, solve_ridge
 from streamkern.solve.penalty_curve import PenaltyCurve, default_grid
 from streamkern.sources import Block, Shard
 from streamkern.sources.arrays import ArraySource
 from streamkern.statistics import ByFold, Moments, RowFolds, block_folds, shard_folds
 from streamkern.tune import fold_solution
-from streamkern.tune.fold_solution import PenaltyOptions, solve_folds
+from streamkern.tune.fold_solution import solve_folds
 
 N, P, D, K = 230, 3, 24, 4
 ALPHAS = (0.01, 0.1, 1.0, 10.0, 100.0)

@@ -15,7 +15,7 @@ import streamkern
 from streamkern import Gaussian, Laplacian, Linear, Matern, Periodic, RandomFeatureRidge
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.features import RandomFourierFeatures
-from streamkern.models.ridge_options import RidgeOptions
+from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.plan import _LARGE_SAMPLE, large_sample
 from streamkern.tune.kernel_trials import Attempt, Trial
 
@@ -352,7 +352,7 @@ OPTIONS = {
 
 @pytest.mark.parametrize("case", list(OPTIONS))
 def test_the_search_takes_the_options_of_the_fit(case, monkeypatch):
-    monkeypatch.setattr("streamkern.models.ridge_options.AUTO_COMPONENTS", 128)
+    monkeypatch.setattr("streamkern.parameters.parameters.AUTO_COMPONENTS", 128)
     X, y = smooth(600)
     model = ridge(**OPTIONS[case]).tune(X, y)
     assert same_bits(model, ridge(**OPTIONS[case] | {"kernel": model.kernel_}).fit(X, y))
@@ -522,7 +522,7 @@ def test_a_cluster_changes_no_bit(here, external_scheduler):
 
 def tried(X, y, kernel, D, factors, **options):
     model = ridge(kernel=kernel, n_components=D, precision="double", **options)
-    fit_options = RidgeOptions(model).passes()
+    fit_options = Parameters.of(model).passes()
     return Trial(replace(fit_options, n_folds=1), D)(X, y, factors)
 
 
