@@ -9,6 +9,10 @@ import h5py
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from streamkern.models.boosting_model import BoostedModel
+from streamkern.models.classifier_model import ClassifierModel
+from streamkern.models.ridge_model import RidgeModel
+from streamkern.models.ridge_options import RidgeOptions
 
 import streamkern
 from streamkern.cli import main
@@ -16,10 +20,6 @@ from streamkern.cli.model_options import kernel_named
 from streamkern.errors import DataError
 from streamkern.kernels import KERNELS, Gaussian
 from streamkern.models import moments_fit
-from streamkern.models.boosting_model import BoostedModel
-from streamkern.models.classifier_model import ClassifierModel
-from streamkern.models.ridge_model import RidgeModel
-from streamkern.models.ridge_options import RidgeOptions
 from streamkern.report import comparison
 
 

@@ -17,10 +17,10 @@ import numpy as np
 import psutil
 import pytest
 from click.testing import CliRunner
+from streamkern.models.ridge_model import RidgeModel
 
 from streamkern._version import __version__
 from streamkern.cli import COMMANDS, main
-from streamkern.models.ridge_model import RidgeModel
 from streamkern.monitor.log_lines import write_event
 from streamkern.predict.predictor import PredictionBuffers
 

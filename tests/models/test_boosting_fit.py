@@ -10,23 +10,17 @@ import numpy as np
 import pytest
 
 import streamkern
+from streamkern import RandomFeatureAdaBoost, RandomFeatureRidge
 from streamkern.errors import DataError
 from streamkern.features.metric import metric_of_map
-from streamkern.models.boosting_model import BoostedModel
-from streamkern.models.ridge_model import RidgeModel
-from streamkern.parameters import plan
+from streamkern.models import boosting_fit
 from streamkern.predict.ensemble import ALGORITHMS
+from streamkern.sources import ArraySource
 
 N, P, ALPHA = 600, 2, 0.1
 
 
-@pytest.fixture(autouse=True)
-def small_shards(monkeypatch):
-    """Shards of 200 rows, in this thread."""
-    monkeypatch.setattr(plan, "_SHARD_ROWS", (200, 200))
-    monkeypatch.setattr(plan, "_BLOCK_ROWS", (100, 100))
-    with dask.config.set(scheduler="synchronous"):
-        yield
+pytestmark = pytest.mark.usefixtures("in_this_thread", "small_shards")
 
 
 def squares(K=2, n=N, seed=0):
@@ -40,11 +34,12 @@ def squares(K=2, n=N, seed=0):
 
 def base(**options):
     options = {"n_components": 16, "alpha": ALPHA, "precision": "double"} | options
-    return RidgeModel(streamkern.Gaussian(0.5), **options)
+    return RandomFeatureRidge(streamkern.Gaussian(0.5), **options)
 
 
 def boosted(algorithm="gentle", n_estimators=3, ridge=None, **options):
-    return BoostedModel(ridge or base(), algorithm=algorithm, n_estimators=n_estimators, **options)
+    options |= {"algorithm": algorithm, "n_estimators": n_estimators}
+    return RandomFeatureAdaBoost(ridge or base(), **options)
 
 
 def ridge_scores(features, targets, weights):
@@ -123,13 +118,25 @@ def test_rounds_are_those_of_adaboost_with_a_weight_for_every_row(way):
     np.testing.assert_allclose(model.ensemble_.votes(X), votes, atol=1e-8)
 
 
-def test_the_error_is_at_most_its_bound_in_every_round_on_training_rows_and_others():
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_the_error_is_at_most_its_bound_which_is_what_rounds_shrink_weights_by(algorithm):
     X, y = squares()
-    for algorithm in ALGORITHMS:
-        model = boosted(algorithm).fit(X, y)
-        for found in (model.staged_evaluate(X, y), model.staged_evaluate(X, y[::-1])):
-            errors, bounds = np.array(found["errors"]), np.array(found["error_bounds"])
-            assert ((errors > 0) & (errors <= bounds) & (bounds <= 1)).all()
+    model = boosted(algorithm).fit(X, y)
+    for found in (model.staged_evaluate(X, y), model.staged_evaluate(X, y[::-1])):
+        errors, bounds = np.array(found["errors"]), np.array(found["error_bounds"])
+        assert ((errors > 0) & (errors <= bounds) & (bounds <= 1)).all()
+    rounds = model.report_["rounds"]
+    assert model.staged_evaluate(X, y)["errors"] == [each["train_error"] for each in rounds]
+    shrinkage = [each["shrinkage"] for each in rounds]
+    np.testing.assert_allclose(
+        [each["train_error_bound"] for each in rounds], np.cumprod(shrinkage)
+    )
+    if algorithm == "discrete":
+        e = np.array([each["weighted_error"] for each in rounds])
+        np.testing.assert_allclose(shrinkage, 2 * np.sqrt(e * (1 - e)))
+        few = boosted("discrete", n_estimators=2).fit(X, y)
+        assert few.ensemble_.rounds[1].step == model.ensemble_.rounds[1].step
+        assert 1 - few.score(X, y) == pytest.approx(rounds[1]["train_error"])
 
 
 def test_of_more_than_two_classes_no_bound_is_told():
@@ -139,32 +146,11 @@ def test_of_more_than_two_classes_no_bound_is_told():
     assert model.staged_evaluate(*squares(4))["error_bounds"] is None
 
 
-def test_for_two_classes_the_bound_is_what_rounds_shrink_weights_by():
-    for algorithm in ALGORITHMS:
-        rounds = boosted(algorithm).fit(*squares()).report_["rounds"]
-        shrunk = np.cumprod([each["shrinkage"] for each in rounds])
-        np.testing.assert_allclose([each["train_error_bound"] for each in rounds], shrunk)
-        if algorithm == "discrete":
-            e = np.array([each["weighted_error"] for each in rounds])
-            halved = 2 * np.sqrt(e * (1 - e))
-            np.testing.assert_allclose([each["shrinkage"] for each in rounds], halved)
-
-
-def test_errors_of_rounds_are_those_of_the_first_rounds_alone():
-    X, y = squares()
-    model = boosted("discrete").fit(X, y)
-    staged = model.staged_evaluate(X, y)["errors"]
-    assert staged == [each["train_error"] for each in model.report_["rounds"]]
-    few = boosted("discrete", n_estimators=2).fit(X, y)
-    assert few.ensemble_.rounds[1].step == model.ensemble_.rounds[1].step
-    assert 1 - few.score(X, y) == pytest.approx(staged[1])
-
-
 def test_weights_have_the_mean_of_the_rows_own_in_every_round():
     X, y = squares()
     own = np.random.default_rng(0).uniform(0, 3, N)
     model = boosted("real").fit(X, y, own)
-    source = model._labelled(X, y, own)
+    source = model.model_.labelled(X, y, own)
     (shard,) = source.shards(N)
     (block,) = source.reader(shard).blocks(N)
     assert model.ensemble_.weights(block).sum() == pytest.approx(own.sum())
@@ -202,7 +188,7 @@ def test_nothing_is_kept_of_a_row():
 def test_a_stopped_fit_goes_on_in_the_round_where_it_was(tmp_path, monkeypatch):
     X, y = squares()
     expected = boosted().fit(X, y)
-    solve, n_solved = RidgeModel.solve, []
+    solve, n_solved = boosting_fit.solve_moments, []
 
     def stopping(*arguments, **named):
         n_solved.append(1)
@@ -210,13 +196,13 @@ def test_a_stopped_fit_goes_on_in_the_round_where_it_was(tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return solve(*arguments, **named)
 
-    monkeypatch.setattr(RidgeModel, "solve", stopping)
+    monkeypatch.setattr(boosting_fit, "solve_moments", stopping)
     with pytest.raises(KeyboardInterrupt):
         boosted().fit(X, y, checkpoint=tmp_path / "saved")
     found = boosted().fit(X, y, checkpoint=tmp_path / "saved")
     # Of the survey, three rounds of moments and two of errors.
-    n_shards = found._labelled(X, y).shards(200, 100)
-    assert found.report_["resumed_shards"] == 6 * len(n_shards)
+    n_shards = len(ArraySource(X, np.zeros(N)).shards(200, 100))
+    assert found.report_["resumed_shards"] == 6 * n_shards
     assert (found.decision_function(X) == expected.decision_function(X)).all()
 
 

@@ -17,17 +17,14 @@ import streamkern
 from streamkern import RandomFeatureAdaBoost, RandomFeatureClassifier, RandomFeatureRidge
 from streamkern.errors import DataError, ModelFileError, ParameterError
 from streamkern.models.model_files import read_model
-from streamkern.models.ridge_options import RidgeOptions
 from streamkern.parameters.fit_options import plan_for
+from streamkern.parameters.parameters import Parameters
 from streamkern.sources import ArraySource
 
 N = 300
 
 
-@pytest.fixture(autouse=True)
-def in_this_thread():
-    with dask.config.set(scheduler="synchronous"):
-        yield
+pytestmark = pytest.mark.usefixtures("in_this_thread")
 
 
 def rows(K=3, seed=0):
@@ -88,6 +85,8 @@ def test_a_file_gives_the_same_model_back(weight, tmp_path):
     assert repr(loaded.get_params()) == repr(found.get_params())
     assert loaded.n_features_in_ == 2
     assert (clone(loaded).fit(X, y).decision_function(X) == found.decision_function(X)).all()
+    found.set_params(class_weight={"oak": 3.0}).save(tmp_path / "model.h5", force=True)
+    assert streamkern.load(tmp_path / "model.h5").class_weight == {"oak": 3.0}
 
 
 def test_a_damaged_file_is_a_sentence_and_so_is_one_of_the_wrong_kind(fitted, tmp_path):
@@ -112,11 +111,10 @@ def test_a_damaged_file_is_a_sentence_and_so_is_one_of_the_wrong_kind(fitted, tm
 def test_rows_that_are_not_finite_have_no_class_whatever_the_algorithm(algorithm):
     X, y = rows()
     found = model(algorithm=algorithm).fit(X, y)
-    rows_of_files = X.copy()
-    rows_of_files[7, 0] = np.nan
+    X[7, 0] = np.nan
     with pytest.raises(DataError, match="1 of 300 rows have no finite score, and so no class"):
-        found.predict(ArraySource(rows_of_files))
-    p = found.predict_proba(ArraySource(rows_of_files))
+        found.predict(ArraySource(X))
+    p = found.predict_proba(ArraySource(X))
     assert np.isnan(p).any(axis=1).nonzero()[0].tolist() == [7]
 
 
@@ -199,30 +197,19 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("name", list(WRONG))
-def test_an_option_that_cannot_be_is_refused_before_rows_are_read(name):
-    value, said = WRONG[name]
-    with pytest.raises(ParameterError, match=re.escape(said)):
-        model(**{name: value}).fit(None)
+def test_an_option_that_cannot_be_is_refused_before_rows_are_read():
+    for name, (value, words) in WRONG.items():
+        with pytest.raises(ParameterError, match=re.escape(words)):
+            model(**{name: value}).fit(None)
     with pytest.raises(ParameterError, match="n_components 'auto' is chosen once"):
         RandomFeatureAdaBoost(RandomFeatureRidge(n_components="auto")).fit(None)
-
-
-def test_what_is_not_fitted_says_so():
-    with pytest.raises(NotFittedError):
-        model().predict(np.zeros((1, 2)))
-    with pytest.raises(NotFittedError):
-        model().staged_evaluate(*rows())
+    for ask in (model().predict, model().staged_evaluate):
+        with pytest.raises(NotFittedError):
+            ask(np.zeros((1, 2)))
 
 
 def test_a_plan_counts_the_maps_of_all_rounds():
     source = ArraySource(np.zeros((N, 784)), np.zeros(N))
-    options = RidgeOptions(RandomFeatureRidge(n_components=512, alpha=1.0)).passes()
+    options = Parameters.of(RandomFeatureRidge(n_components=512, alpha=1.0)).passes()
     one, ten = (plan_for(source, options, n_maps=n).worker_bytes for n in (1, 11))
     assert ten - one == 10 * 16 * 512 * 784
-
-
-def test_weights_of_classes_that_were_set_later_are_saved_as_they_are(tmp_path):
-    found = model().fit(*rows()).set_params(class_weight={"oak": 2.0})
-    found.save(tmp_path / "model.h5")
-    assert streamkern.load(tmp_path / "model.h5").class_weight == {"oak": 2.0}

@@ -10,7 +10,7 @@ import naive
 import numpy as np
 import pandas as pd
 import pytest
-from real import load, needs_data
+from sklearn.base import clone
 
 from streamkern import (
     RandomFeatureClassifier,
@@ -18,7 +18,6 @@ from streamkern import (
     RandomFeatureRidge,
     load_moments,
 )
-from streamkern.engine.reduction import accumulate
 from streamkern.engine.scheduler import is_task
 from streamkern.errors import (
     ClusterError,
@@ -33,8 +32,7 @@ from streamkern.kernels import Gaussian, Laplacian
 from streamkern.parameters.plan import plan_fit
 from streamkern.runtime.resources import Resources
 from streamkern.sources import ArraySource
-from streamkern.statistics import ByFold, ListedFolds, RowFolds
-from streamkern.tune.fold_solution import PenaltyOptions, solve_folds
+from streamkern.statistics import RowFolds
 
 RELATIVE = 1e-9
 D = 24
@@ -69,72 +67,28 @@ def assert_same_model(actual, expected, X, relative=RELATIVE):
 
 # What it is all for.
 
-SIZES = [(200, 200), (350, 50), (50, 350), (399, 1)]
 
-
-@pytest.mark.parametrize(("n_first", "n_second"), SIZES)
-@pytest.mark.parametrize("q", [None, 3])
-@pytest.mark.parametrize("fold_by", ["rows", "blocks"])
-def test_merged_moments_are_solved_to_the_fit_of_all_rows(n_first, n_second, q, fold_by):
+@pytest.mark.parametrize(
+    ("n_first", "n_second", "q", "fold_by"),
+    [(200, 200, None, "rows"), (350, 50, 3, "blocks"), (50, 350, 3, "rows"), (399, 1, 2, "blocks")],
+)
+def test_merged_moments_are_those_of_all_rows_and_forgotten_ones_were_never_read(
+    n_first, n_second, q, fold_by
+):
     X, y = rows(n_first + n_second, q)
     first = model(fold_by=fold_by).moments(X[:n_first], y[:n_first])
     second = model(fold_by=fold_by).moments(X[n_first:], y[n_first:], like=first)
-    merged = model().solve(first.merge(second))
+    both = first.merge(second)
+    merged = model().solve(both)
     assert_same_model(merged, model().fit(X, y, like=first), X)
     assert merged.feature_map_.equals(first.feature_map)
-
-
-@pytest.mark.parametrize(("n_first", "n_second"), SIZES)
-@pytest.mark.parametrize("q", [None, 3])
-@pytest.mark.parametrize("fold_by", ["rows", "blocks"])
-def test_forgetting_what_was_merged_is_never_having_read_it(n_first, n_second, q, fold_by):
-    X, y = rows(n_first + n_second, q)
-    first = model(fold_by=fold_by).moments(X[:n_first], y[:n_first])
-    second = model(fold_by=fold_by).moments(X[n_first:], y[n_first:], like=first)
-    left = first.merge(second).forget(X[n_first:], y[n_first:])
+    left = both.forget(X[n_first:], y[n_first:])
     alone = model().fit(X[:n_first], y[:n_first])
     assert_same_model(model().solve(left), alone, X, RELATIVE * (n_first + n_second) / n_first)
     chosen = model(alpha="cv", fold_by=fold_by)
-    alone = RandomFeatureRidge(**chosen.get_params(deep=False)).fit(X[:n_first], y[:n_first])
+    alone = clone(chosen).fit(X[:n_first], y[:n_first])
     curve = chosen.solve(left).report_["alpha_curve"]
     assert_same(curve["values"], alone.report_["alpha_curve"]["values"])
-
-
-@pytest.mark.parametrize("precision", ["single", "double"])
-@pytest.mark.parametrize("name", ["uci_airfoil", "uci_elevators"])
-@needs_data
-def test_both_equalities_hold_on_real_data(name, precision):
-    arrays = load(name)
-    X, y = arrays["X"][:, np.ptp(arrays["X"][:1000], axis=0) > 0], arrays["y"]
-    cut, some = 2 * len(X) // 3, X[:1000]
-    options = {"n_components": 128, "precision": precision, "fold_by": "rows"}
-    options["alpha"] = tuple(np.geomspace(1e-3, 1e2, 4))
-    first = model(**options).moments(X[:cut], y[:cut])
-    second = model(**options).moments(X[cut:], y[cut:], like=first)
-    both = first.merge(second)
-    # The sums of merged moments are the same numbers in single precision, in another order.
-    merged, read = _curves_in_the_same_folds(both, X, y, cut, options["alpha"])
-    assert_same(merged, read, RELATIVE if precision == "double" else 1e-4)
-    left = model(**options).solve(both.forget(X[cut:], y[cut:]))
-    alone = model(**options).fit(X[:cut], y[:cut])
-    assert_same_model(left, alone, some)
-    assert_same(*(each.report_["alpha_curve"]["values"] for each in (left, alone)))
-    if precision == "double":
-        fixed = options | {"alpha": 0.01}
-        whole = model(**fixed).fit(X, y, like=first)
-        assert_same_model(model(**fixed).solve(both), whole, some)
-
-
-def _curves_in_the_same_folds(both, X, y, cut, alphas):
-    """The cross-validation of merged moments, and of all rows read at once in the same folds."""
-    dealt = [RowFolds(5, 0).of(np.arange(n)) for n in (cut, len(X) - cut)]
-    empty = ByFold(ListedFolds(5, np.concatenate(dealt)), both.folds.empty)
-    read = accumulate(ArraySource(X, y), empty).statistic
-    options = PenaltyOptions(alphas)
-    return [
-        solve_folds(folds, options, intercept=True).size.curve.scores
-        for folds in (both.folds, read)
-    ]
 
 
 def test_the_curve_of_merged_folds_is_that_of_refitting_without_each():
@@ -157,15 +111,16 @@ def test_the_curve_of_merged_folds_is_that_of_refitting_without_each():
     assert_same(solved.report_["alpha_curve"]["values"], expected)
 
 
+@pytest.mark.usefixtures("small_shards")
 def test_folds_of_whole_shards_merge_too():
-    X, y = rows(100_000)
-    first = model(fold_by="shards", n_folds=2).moments(X[:50_000], y[:50_000])
-    second = model(fold_by="shards", n_folds=2).moments(X[50_000:], y[50_000:], like=first)
+    X, y = rows(2000)
+    first = model(fold_by="shards", n_folds=2).moments(X[:1000], y[:1000])
+    second = model(fold_by="shards", n_folds=2).moments(X[1000:], y[1000:], like=first)
     merged = first.merge(second)
     assert merged.report["fold_by"] == "shards"
-    assert_same_model(model().solve(merged), model().fit(X, y, like=first), X[:100])
-    left = merged.forget(X[50_000:], y[50_000:])
-    assert_same_model(model().solve(left), model().fit(X[:50_000], y[:50_000]), X[:100])
+    assert_same_model(model().solve(merged), model().fit(X, y, like=first), X)
+    left = merged.forget(X[1000:], y[1000:])
+    assert_same_model(model().solve(left), model().fit(X[:1000], y[:1000]), X)
 
 
 def test_several_are_merged_in_any_order():
@@ -207,8 +162,7 @@ def test_shifts_too_far_apart_to_be_reconciled_are_refused():
 # Forgetting rows one by one.
 
 
-@pytest.mark.parametrize("fold_by", ["rows", "blocks"])
-@pytest.mark.parametrize("q", [None, 2])
+@pytest.mark.parametrize(("fold_by", "q"), [("rows", 2), ("blocks", None)])
 def test_some_rows_are_forgotten_wherever_they_were(fold_by, q):
     X, y = rows(300, q)
     gone = np.random.default_rng(5).permutation(300)[:90]
@@ -219,7 +173,7 @@ def test_some_rows_are_forgotten_wherever_they_were(fold_by, q):
     assert (left.report["rows"], left.report["forgotten_rows"]) == (210, 90)
 
 
-def test_forgetting_in_parts_is_forgetting_at_once():
+def test_forgetting_in_parts_is_forgetting_at_once_and_only_once():
     X, y = rows()
     moments = model().moments(X, y)
     parts = moments.forget(X[:30], y[:30]).forget(X[30:100], y[30:100])
@@ -227,21 +181,22 @@ def test_forgetting_in_parts_is_forgetting_at_once():
     assert_same_model(model().solve(parts), model().solve(whole), X)
     assert np.array_equal(parts.index.hashes, whole.index.hashes)
     assert parts.report["forgotten_rows"] == whole.report["forgotten_rows"] == 100
-
-
-def test_rows_are_forgotten_only_once():
-    X, y = rows()
-    left = model().moments(X, y).forget(X[:10], y[:10])
     with pytest.raises(DataError, match=r"^10 of 10 rows were never in .* the first at row 0;"):
-        left.forget(X[:10], y[:10])
+        parts.forget(X[:10], y[:10])
 
 
-def test_rows_that_were_never_in_are_refused_with_the_first():
+def test_rows_that_cannot_be_forgotten_are_refused():
     X, y = rows()
-    other = y.copy()
+    moments, other = model().moments(X, y), y.copy()
     other[[7, 9]] += 1e-12
-    with pytest.raises(DataError, match=r"^2 of 400 rows were never in .* the first at row 7;"):
-        model().moments(X, y).forget(X, other)
+    for data, words in (
+        ((X, other), r"^2 of 400 rows were never in .* the first at row 7;"),
+        ((X, y), "all 400 rows of the moments, and none would be left"),
+        ((X[:, :2], y), "rows must have 3 columns"),
+        ((X, np.stack([y, y], axis=1)), "of 1 target, but the data has 2"),
+    ):
+        with pytest.raises(DataError, match=words):
+            moments.forget(*data)
 
 
 def test_one_of_two_equal_rows_can_be_forgotten_and_then_the_other_and_no_more():
@@ -281,12 +236,6 @@ def test_rows_that_were_skipped_are_skipped_again():
         strict.forget(X[:100], y[:100])
 
 
-def test_all_rows_are_not_forgotten():
-    X, y = rows()
-    with pytest.raises(DataError, match="all 400 rows of the moments, and none would be left"):
-        model().moments(X, y).forget(X, y)
-
-
 def test_a_fold_that_lost_its_rows_is_left_out_of_the_choice():
     X, y = rows(100)
     moments = model(fold_by="blocks").moments(X, y)
@@ -302,15 +251,6 @@ def test_a_fold_that_lost_its_rows_is_left_out_of_the_choice():
     assert_same_model(model().solve(one), model().fit(X[80:], y[80:], like=moments), X)
 
 
-def test_data_of_other_columns_cannot_be_forgotten():
-    X, y = rows()
-    moments = model().moments(X, y)
-    with pytest.raises(DataError, match="rows must have 3 columns"):
-        moments.forget(X[:, :2], y)
-    with pytest.raises(DataError, match="of 1 target, but the data has 2"):
-        moments.forget(X, np.stack([y, y], axis=1))
-
-
 # What does not merge.
 
 
@@ -318,18 +258,13 @@ def test_rows_in_both_are_refused_unless_they_are_said_to_repeat():
     X, y = rows()
     first = model().moments(X[:300], y[:300])
     second = model().moments(X[250:], y[250:], like=first)
-    with pytest.raises(DataError, match=r"^50 of the 150 rows to be merged are in already"):
-        first.merge(second)
+    for other, n_common, n in ((second, 50, 150), (first, 300, 300)):
+        with pytest.raises(DataError, match=f"^{n_common} of the {n} rows to be merged are in al"):
+            first.merge(other)
     both = first.merge(second, repeated_rows=True)
     X_twice, y_twice = np.concatenate([X[:300], X[250:]]), np.concatenate([y[:300], y[250:]])
     expected = model().fit(X_twice, y_twice, like=first)
     assert_same_model(model().solve(both), expected, X)
-
-
-def test_moments_do_not_merge_with_themselves():
-    moments = model().moments(*rows())
-    with pytest.raises(DataError, match=r"^400 of the 400 rows to be merged are in already"):
-        moments.merge(moments)
 
 
 X_OTHER, Y_OTHER = rows(seed=1)
@@ -367,12 +302,12 @@ def plain(**options):
     return model(kernel=Gaussian([1.0, 4.0, 0.2]), standardize=False, **options)
 
 
-@pytest.mark.parametrize("feature_map", ["orthogonal", "iid", "sorf", "qmc"])
-@pytest.mark.parametrize(("precision", "relative"), [("double", 1e-10), ("single", 1e-5)])
-def test_moments_that_are_not_standardised_merge_without_a_pattern(
-    feature_map, precision, relative
-):
-    X, y = rows(400, 2)
+@pytest.mark.parametrize(
+    ("feature_map", "precision"),
+    [("orthogonal", "single"), ("iid", "double"), ("sorf", "double"), ("qmc", "single")],
+)
+def test_moments_that_are_not_standardised_merge_without_a_template(feature_map, precision):
+    (X, y), relative = rows(400, 2), {"single": 1e-5, "double": 1e-10}[precision]
     # The gram is in two panels, of 512 rows and of what is left.
     options = {"feature_map": feature_map, "precision": precision, "n_components": 520}
     first = plain(**options).moments(X[:150], y[:150])
@@ -391,61 +326,50 @@ def test_moments_about_other_means_are_refused_where_features_are_no_pairs():
     X_one[0, 3] = 0.0
     for options, data, words in (
         ({"paired": False}, X + 1.0, "about other means, which only pairs of waves make up for"),
+        ({"standardize": True}, X + 1.0, r"standardised by other means .* the first \(--like\)"),
         ({"feature_map": "nystroem"}, X + 1.0, "chosen from other rows, as landmarks are"),
         ({}, X_one, "left out as constant in one are not in the other: 3"),
     ):
-        kernel = {"kernel": Gaussian(2.0), "standardize": False}
+        given = {"kernel": Gaussian(2.0), "standardize": False} | options
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            first = model(**kernel, **options).moments(X_zero if data is X_one else X, y)
-        second = model(**kernel, **options).moments(data, y + 1.0)
+            first = model(**given).moments(X_zero if data is X_one else X, y)
+        second = model(**given).moments(data, y + 1.0)
         with pytest.raises(DataError, match=words):
             first.merge(second)
-
-
-def test_moments_of_rows_that_were_standardised_otherwise_are_refused():
-    first = model(kernel=Gaussian(2.0)).moments(*rows())
-    second = model(kernel=Gaussian(2.0)).moments(X_OTHER, Y_OTHER)
-    with pytest.raises(DataError, match=r"standardised by other means .* the first \(--like\)"):
-        first.merge(second)
 
 
 # Moments of further rows.
 
 
-def like_of(kind, folder):
-    X, y = rows(300)
-    moments, fitted = model().moments(X, y), model().fit(X, y)
-    moments.save(folder / "moments.h5")
-    fitted.save(folder / "model.h5")
-    return {
-        "moments": moments,
-        "model": fitted,
-        "moments file": folder / "moments.h5",
-        "model file": str(folder / "model.h5"),
-    }[kind], moments
+@pytest.fixture(scope="module")
+def templates(tmp_path_factory):
+    (X, y), folder = rows(300), tmp_path_factory.mktemp("templates")
+    made = {"moments": model().moments(X, y), "model": model().fit(X, y)}
+    for kind, each in list(made.items()):
+        each.save(folder / f"{kind}.h5")
+        made[f"{kind} file"] = str(folder / f"{kind}.h5")
+    return made
 
 
 @pytest.mark.parametrize("kind", ["moments", "model", "moments file", "model file"])
-def test_a_pattern_gives_the_map_so_that_the_two_merge(tmp_path, kind):
-    like, first = like_of(kind, tmp_path)
+def test_a_template_gives_the_map_so_that_the_two_merge(templates, kind):
+    first, like = templates["moments"], templates[kind]
     X, y = rows(80, seed=9)
-    second = model(kernel=Laplacian(3.0), n_components=16, standardize=False).moments(
-        X, y, like=like
-    )
+    options = {"kernel": Laplacian(3.0), "n_components": 16, "precision": "single"}
+    second = model(**options, standardize=False).moments(X, y, like=like)
     assert first.feature_map.equals(second.feature_map)
-    assert second.kernel == first.kernel
+    assert (second.kernel, second.options.precision) == (first.kernel, "double")
     assert len(first.merge(second).index) == 380
     fitted = model().fit(X, y, like=like)
     assert fitted.feature_map_.equals(first.feature_map)
     assert_same_model(model().solve(second), fitted, X)
 
 
-def test_a_pattern_gives_folds_and_precision_too():
-    first = model(n_folds=3, precision="single").moments(*rows())
-    second = model(n_folds=7, precision="double").moments(*rows(seed=1), like=first)
-    assert (second.n_folds, second.options.precision) == (3, "single")
-    first.merge(second)
+def test_moments_as_a_template_give_their_folds():
+    first = model(n_folds=3).moments(*rows())
+    second = model(n_folds=7).moments(*rows(seed=1), like=first)
+    assert (second.n_folds, first.merge(second).n_folds) == (3, 3)
 
 
 def test_a_few_rows_can_be_added_even_with_equal_targets_and_empty_folds():
@@ -457,7 +381,7 @@ def test_a_few_rows_can_be_added_even_with_equal_targets_and_empty_folds():
     assert_same_model(model().solve(merged), model().fit(X, y, like=first), X)
 
 
-def test_columns_that_the_pattern_leaves_out_are_named_where_they_vary():
+def test_columns_that_the_template_leaves_out_are_named_where_they_vary():
     X, y = rows()
     constant = X.copy()
     constant[:200, 1] = 4.0
@@ -469,13 +393,13 @@ def test_columns_that_the_pattern_leaves_out_are_named_where_they_vary():
 
 
 @pytest.mark.parametrize("like", [3, "model", model()], ids=["number", "name", "not fitted"])
-def test_what_is_no_pattern_is_refused(tmp_path, monkeypatch, like):
+def test_what_is_no_template_is_refused(tmp_path, monkeypatch, like):
     monkeypatch.chdir(tmp_path)
     with pytest.raises((ParameterError, ModelFileError), match=r"give one of these|does not exist"):
         model().moments(*rows(), like=like)
 
 
-def test_rows_of_other_columns_are_not_like_the_pattern():
+def test_rows_of_other_columns_are_not_like_the_template():
     X, y = rows()
     first = model().moments(X, y)
     with pytest.raises(DataError, match="rows must have 3 columns"):
@@ -499,11 +423,13 @@ def test_solving_moments_is_fitting_their_rows(alpha):
     assert solved.report_.keys() == fitted.report_.keys()
 
 
-def test_the_leading_features_are_the_smaller_map():
+def test_the_leading_features_are_the_smaller_map_and_inputs_are_all_taken():
     X, y = rows()
     moments = model(feature_map="iid").moments(X, y)
     smaller = model(feature_map="iid", n_components=10).fit(X, y)
     assert_same_model(model(n_components=10).solve(moments), smaller, X)
+    identity = model(feature_map="identity", n_components=2)
+    assert_same_model(identity.solve(identity.moments(X, y)), clone(identity).fit(X, y), X)
 
 
 def test_the_number_of_features_is_chosen_from_moments():
@@ -514,45 +440,28 @@ def test_the_number_of_features_is_chosen_from_moments():
     assert solved.report_["n_components"] in (64, 128, 256)
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
+def test_what_moments_cannot_be_solved_for_is_refused():
+    moments = model().moments(*rows())
+    for options, words in (
         ({"n_components": 26}, "of 24 features, but n_components is 26"),
         ({"n_components": 7}, "must be even"),
         ({"n_components": 2.5}, "must be a whole number"),
-        ({"n_components": "auto", "alpha": 1.0}, None),
         ({"alpha": -1.0}, "alpha"),
-    ],
-)
-def test_what_moments_cannot_be_solved_for_is_refused(options, words):
-    moments = model().moments(*rows())
-    if words is None:  # there is only one number to choose from
-        assert model(**options).solve(moments).report_["n_components"] == D
-        return
-    with pytest.raises(ParameterError, match=words):
-        model(**options).solve(moments)
-
-
-def test_all_features_of_the_identity_map_are_solved_for():
-    X, y = rows()
-    options = {"feature_map": "identity", "n_components": 2}
-    moments = model(**options).moments(X, y)
-    assert_same_model(model(**options).solve(moments), model(**options).fit(X, y), X)
-
-
-def test_moments_of_one_fold_cannot_be_cross_validated():
-    moments = model(n_folds=1).moments(*rows())
-    assert moments.report["n_folds"] == 0
+    ):
+        with pytest.raises(ParameterError, match=words):
+            model(**options).solve(moments)
+    of_one_fold = model(n_folds=1).moments(*rows())
+    assert of_one_fold.report["n_folds"] == 0
     with pytest.raises(ParameterError, match="at least 2 folds with rows, but the moments have 1"):
-        model(alpha="cv").solve(moments)
-    model(alpha="gcv").solve(moments)
+        model(alpha="cv").solve(of_one_fold)
+    # There is only one number to choose from.
+    assert model(n_components="auto", alpha=1.0).solve(moments).report_["n_components"] == D
 
 
 # Files and memory.
 
 
-@pytest.mark.parametrize("precision", ["single", "double"])
-@pytest.mark.parametrize("q", [None, 2])
+@pytest.mark.parametrize(("precision", "q"), [("single", 2), ("double", None)])
 def test_saved_moments_do_what_the_moments_do(tmp_path, precision, q):
     X, y = rows(q=q)
     made = model(precision=precision).moments(X, y)
@@ -570,15 +479,11 @@ def test_saved_moments_do_what_the_moments_do(tmp_path, precision, q):
     assert model().solve(left[0]).coef_.tobytes() == model().solve(left[1]).coef_.tobytes()
 
 
-def test_moments_that_overflow_are_not_made(tmp_path):
+def test_moments_that_overflowed_are_neither_made_nor_saved(tmp_path):
     X, y = rows()
     options = {"feature_map": "identity", "standardize": False, "precision": "single"}
     with pytest.raises(OverflowedError, match=r"rows .* overflowed in single precision"):
         model(**options).moments(1e25 * X, y)
-
-
-def test_moments_that_overflowed_are_not_saved(tmp_path):
-    X, y = rows()
     made = model().moments(X, y).gathered()
     made.folds.parts[0].cross[0] = np.inf
     with pytest.raises(OverflowedError, match="overflowed in double precision"):
@@ -611,21 +516,20 @@ def test_rows_too_many_to_be_known_again_are_refused_before_they_are_read(monkey
         model(n_folds=1).moments(X, y)
 
 
-@pytest.mark.parametrize("use", ["load", "merge", "forget", "solve"])
-def test_moments_beyond_memory_are_refused_with_both_numbers(tmp_path, monkeypatch, use):
+def test_moments_beyond_memory_are_refused_with_both_numbers(tmp_path, monkeypatch):
     X, y = rows()
     first = model().moments(X[:200], y[:200])
     second = model().moments(X[200:], y[200:], like=first)
     first.save(tmp_path / "m.h5")
     monkeypatch.setattr("streamkern.runtime.memory.available_bytes", lambda: 1000)
-    uses = {
-        "load": lambda: load_moments(tmp_path / "m.h5"),
-        "merge": lambda: first.merge(second),
-        "forget": lambda: first.forget(X[:5], y[:5]),
-        "solve": lambda: model().solve(first),
-    }
-    with pytest.raises(InsufficientMemoryError, match=r"kB in this process, but 1 kB is free"):
-        uses[use]()
+    for use in (
+        lambda: load_moments(tmp_path / "m.h5"),
+        lambda: first.merge(second),
+        lambda: first.forget(X[:5], y[:5]),
+        lambda: model().solve(first),
+    ):
+        with pytest.raises(InsufficientMemoryError, match=r"kB in this process, but 1 kB is free"):
+            use()
 
 
 # On a cluster.
@@ -693,14 +597,10 @@ def test_moments_keep_the_names_of_columns_for_models_solved_of_them(tmp_path, m
     np.testing.assert_allclose(solved.predict(frame(X)), expected, rtol=1e-6)
     with pytest.raises(DataError, match="must be in the same order"):
         solved.predict(frame(X)[NAMES[::-1]])
+    components = RandomFeaturePCA(n_components=2).solve(moments)
+    assert components.feature_names_in_.tolist() == NAMES
     plain = solved.solve(fitted.moments(X, targets))
     assert not hasattr(plain, "feature_names_in_")
-
-
-def test_components_of_moments_have_their_names():
-    X, y = rows()
-    found = RandomFeaturePCA(n_components=2).solve(model().moments(frame(X), y))
-    assert found.feature_names_in_.tolist() == NAMES
 
 
 def test_moments_of_columns_in_another_order_do_not_merge():

@@ -16,8 +16,8 @@ from streamkern import RandomFeatureRidge
 from streamkern.errors import ParameterError
 from streamkern.features import FAMILIES, Chosen, Nystroem, RandomBinning, TensorSketch
 from streamkern.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial
-from streamkern.models.ridge_options import RidgeOptions
 from streamkern.parameters.fit_options import plan_for
+from streamkern.parameters.parameters import Parameters
 from streamkern.sources import ArraySource
 from streamkern.tune.fold_solution import nested_sizes
 
@@ -278,11 +278,9 @@ def test_the_linear_kernel_has_landmarks_where_they_are_asked_for():
 @every_map
 def test_the_plan_knows_what_a_map_takes(name):
     source = ArraySource(np.zeros((200_000, P)), np.zeros(200_000))
-    options = RidgeOptions(model(name, n_components=1024, alpha=0.1)).passes()
+    options = Parameters.of(model(name, n_components=1024, alpha=0.1)).passes()
     plan = plan_for(source, options)
-    fourier = RidgeOptions(
-        RandomFeatureRidge(n_components=1024, alpha=0.1, precision="double")
-    ).passes()
+    fourier = Parameters(n_components=1024, alpha=0.1, precision="double").passes()
     base = plan_for(source, fourier)
     assert options.can_strip == (name == "binning")
     if "nystroem" in name:
@@ -295,7 +293,7 @@ def test_the_plan_knows_what_a_map_takes(name):
 
 def test_a_sample_for_landmarks_has_a_limit_but_rows_for_all_of_them():
     wide = ArraySource(np.zeros((10, 4000)), np.zeros(10))
-    options = RidgeOptions(model("nystroem", n_components=8192, alpha=0.1)).passes()
+    options = Parameters.of(model("nystroem", n_components=8192, alpha=0.1)).passes()
     assert options.sample_rows(wide) == 8192
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tracemalloc
+from functools import cache
 
 import dask
 import dask.array as da
@@ -11,21 +12,21 @@ import h5py
 import naive
 import numpy as np
 import pytest
-from sklearn.exceptions import NotFittedError
 from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 from tolerances import assert_close
 
 import streamkern
-from streamkern import Gaussian, Linear, RandomFeatureRidge, open_hdf5
+from streamkern import Gaussian, RandomFeatureRidge, open_hdf5
 from streamkern.errors import DataError, ModelFileError, OutputError, StreamkernWarning
 from streamkern.features import Identity, RandomFourierFeatures
 from streamkern.models import prediction
 from streamkern.predict.predictor import Predictor
-from streamkern.sources.arrays import ArraySource, as_source
+from streamkern.sources.arrays import ArraySource
 
 # More than one shard.
 N, P = 40_000, 3
 SHAPES = [(), (1,), (3,)]
+every_shape = pytest.mark.parametrize("shape", SHAPES, ids=str)
 
 
 def rows(shape=(), n=N):
@@ -37,8 +38,20 @@ def rows(shape=(), n=N):
 
 
 def fitted(shape=(), **options):
-    options = {"n_components": 32, "precision": "double"} | options
+    """A model of 2,000 rows; the same one wherever the same is asked for."""
+    return _fitted(shape, tuple(options.items()))
+
+
+@cache
+def _fitted(shape, options):
+    options = {"n_components": 32, "precision": "double"} | dict(options)
     return RandomFeatureRidge(Gaussian(1.5), **options).fit(*rows(shape, 2000))
+
+
+def assert_near(found, expected):
+    assert found.shape == expected.shape
+    assert found.dtype == np.float64
+    assert np.abs(found - expected).max() < 1e-12 * np.abs(expected).max()
 
 
 def stored(path, X, **others):
@@ -49,48 +62,36 @@ def stored(path, X, **others):
     return path
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_predictions_in_a_file_are_those_of_predict(tmp_path, shape):
+@every_shape
+def test_predictions_and_deviations_in_a_file_are_those_of_predict(tmp_path, shape):
     model, (X, _) = fitted(shape), rows(shape)
-    source = open_hdf5(stored(tmp_path / "new.h5", X), y=None)
-    assert model.predict_to_hdf5(source, tmp_path / "p.h5") == 0
-    expected = model.predict(X)
-    with h5py.File(tmp_path / "p.h5") as file:
-        assert list(file) == ["y_pred"]
-        assert file["y_pred"].shape == expected.shape == (N, *shape)
-        assert file["y_pred"].dtype == np.float64
-        assert np.abs(file["y_pred"][:] - expected).max() < 1e-12 * np.abs(expected).max()
+    expected = dict(zip(("y_pred", "y_std"), model.predict(X, return_std=True), strict=True))
+    stored(tmp_path / "new.h5", X, y=np.full(N, np.nan))  # targets are not read to predict
+    source = open_hdf5(tmp_path / "new.h5", y=None)
+    for names in (["y_pred"], ["y_pred", "y_std"]):
+        options = {"return_std": len(names) == 2, "force": True}
+        assert model.predict_to_hdf5(source, tmp_path / "p.h5", **options) == 0
+        with h5py.File(tmp_path / "p.h5") as file:
+            assert list(file) == names
+            assert 100 <= file["y_pred"].chunks[0] <= N
+            assert file["y_pred"].chunks[1:] == shape
+            for name in names:
+                assert_near(file[name][:], expected[name])
+    for given in (ArraySource(X), source):
+        assert_near(model.predict(given), expected["y_pred"])
+        for found, values in zip(
+            model.predict(given, return_std=True), expected.values(), strict=True
+        ):
+            assert_near(found, values)
 
 
-@pytest.mark.parametrize("shape", [(), (3,)], ids=str)
-def test_predictions_in_a_file_are_chunked(tmp_path, shape):
-    model = fitted(shape)
-    model.predict_to_hdf5(ArraySource(rows(shape)[0]), tmp_path / "p.h5")
-    with h5py.File(tmp_path / "p.h5") as file:
-        chunks = file["y_pred"].chunks
-        assert chunks is not None
-        assert 100 <= chunks[0] <= N
-        assert chunks[1:] == shape
-
-
-def test_predictions_are_one_array_for_a_source():
-    model, (X, _) = fitted(), rows()
-    assert np.abs(model.predict(ArraySource(X)) - model.predict(X)).max() < 1e-12
-
-
-def test_targets_are_not_read_to_predict(tmp_path):
-    X, _ = rows(n=100)
-    source = open_hdf5(stored(tmp_path / "new.h5", X, y=np.full(100, np.nan)), y=None)
-    assert fitted().predict_to_hdf5(source, tmp_path / "p.h5") == 0
-
-
-def test_a_bad_row_far_in_is_named_and_nothing_is_left(tmp_path):
+def test_bad_rows_far_in_are_named_and_nothing_is_left(tmp_path):
     X, _ = rows()
-    X[30_000, 1] = np.nan
-    X[39_999, 0] = np.inf
-    path = stored(tmp_path / "new.h5", X)
-    with pytest.raises(DataError, match=r"2 of 40,000 rows .*new\.h5, row 30,000"):
-        fitted().predict_to_hdf5(open_hdf5(path, y=None), tmp_path / "p.h5")
+    X[[30_000, 39_999], [1, 0]] = np.nan, np.inf
+    source = open_hdf5(stored(tmp_path / "new.h5", X), y=None)
+    for more in ({}, {"return_std": True}):
+        with pytest.raises(DataError, match=r"2 of 40,000 rows .*new\.h5, row 30,000"):
+            fitted().predict_to_hdf5(source, tmp_path / "p.h5", **more)
     assert [file.name for file in tmp_path.iterdir()] == ["new.h5"]
 
 
@@ -98,10 +99,10 @@ def test_bad_rows_are_predicted_as_nan_where_they_are_skipped(tmp_path):
     X, _ = rows()
     X[[5, 30_000], [0, 1]] = np.nan, -np.inf
     model = fitted(on_bad_rows="skip")
-    assert model.predict_to_hdf5(ArraySource(X), tmp_path / "p.h5") == 2
+    assert model.predict_to_hdf5(ArraySource(X), tmp_path / "p.h5", return_std=True) == 2
     with h5py.File(tmp_path / "p.h5") as file:
-        predicted = file["y_pred"][:]
-    assert np.flatnonzero(np.isnan(predicted)).tolist() == [5, 30_000]
+        for name in ("y_pred", "y_std"):
+            assert np.flatnonzero(np.isnan(file[name][:])).tolist() == [5, 30_000]
 
 
 def test_existing_predictions_are_kept_unless_forced(tmp_path):
@@ -124,8 +125,9 @@ def wide(q=300, precision="single", D=16):
     return Predictor(feature_map, rng.standard_normal((D, q)), rng.standard_normal(q), precision)
 
 
-@pytest.mark.parametrize("chunk_rows", [7, 1000, 5000])
-@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
+@pytest.mark.parametrize(
+    ("chunk_rows", "scheduler"), [(7, "threads"), (1000, "synchronous"), (5000, "threads")]
+)
 def test_many_targets_are_predicted_in_shards_of_bounded_size(
     tmp_path, chunk_rows, scheduler, monkeypatch
 ):
@@ -148,17 +150,7 @@ def test_many_targets_are_predicted_in_shards_of_bounded_size(
         assert np.array_equal(file["y_pred"][:], np.concatenate(made))
 
 
-def test_chunks_of_a_dask_array_stay_whole_however_many_the_targets(monkeypatch):
-    monkeypatch.setattr(prediction, "_SHARD_BYTES", 400_000)
-    predictor, (X, _) = wide(), rows(n=1500)
-    source = as_source(da.from_array(X, chunks=((500, 900, 100), P)))
-    parts = [part["y_pred"] for _, part in prediction.predicted_shards(predictor, source)]
-    assert [len(part) for part in parts] == [500, 900, 100]
-    assert_close(np.concatenate(parts), predictor.predict(X), dtype=np.float32)
-
-
-@pytest.mark.parametrize("precision", ["single", "double"])
-@pytest.mark.parametrize("q", [1, 3, 40])
+@pytest.mark.parametrize(("precision", "q"), [("single", 1), ("double", 3), ("single", 40)])
 def test_who_predicts_changes_no_bit(tmp_path, precision, q):
     predictor, (X, _) = wide(q, precision=precision), rows()
     source = open_hdf5(stored(tmp_path / "new.h5", X), y=None)
@@ -210,53 +202,30 @@ def test_memory_of_predictions_is_that_of_the_shards_under_way(tmp_path, monkeyp
 METRICS = {"rmse": root_mean_squared_error, "mae": mean_absolute_error, "r2": r2_score}
 
 
-@pytest.mark.parametrize("metric", list(METRICS))
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_errors_are_those_of_scikit_learn(shape, metric):
+@every_shape
+def test_errors_are_those_of_scikit_learn(shape):
     model, (X, y) = fitted(shape), rows(shape)
     found = model.evaluate(ArraySource(X, y))
+    assert json.loads(json.dumps(found)) == found == model.evaluate(X, y)
     assert (found["rows"], found["skipped_rows"]) == (N, 0)
-    each = METRICS[metric](y, model.predict(X), multioutput="raw_values")
-    if shape:
-        assert found[metric] == pytest.approx(each.tolist(), rel=1e-9)
-        assert found[f"{metric}_mean"] == pytest.approx(each.mean(), rel=1e-9)
-    else:
-        assert found[metric] == pytest.approx(each[0], rel=1e-9)
-        assert f"{metric}_mean" not in found
+    for name, metric in METRICS.items():
+        each = metric(y, model.predict(X), multioutput="raw_values")
+        assert np.reshape(found[name], -1) == pytest.approx(each, rel=1e-9)
+        assert np.shape(found[name]) == shape
+        assert found.get(f"{name}_mean") == (
+            pytest.approx(each.mean(), rel=1e-9) if shape else None
+        )
 
 
-def test_errors_are_json():
-    found = fitted((3,)).evaluate(ArraySource(*rows((3,), 100)))
-    assert json.loads(json.dumps(found)) == found
-
-
-def test_errors_leave_out_skipped_rows():
+def test_errors_leave_out_skipped_rows_and_need_others():
     model, (X, y) = fitted(on_bad_rows="skip"), rows(n=100)
     expected = model.evaluate(ArraySource(X[2:], y[2:]))
     X[0], y[1] = np.nan, np.inf
     found = model.evaluate(ArraySource(X, y))
     assert (found["rows"], found["skipped_rows"]) == (98, 2)
     assert found["rmse"] == pytest.approx(expected["rmse"], rel=1e-12)
-
-
-def test_errors_on_nothing_but_bad_rows_are_refused():
-    X, y = rows(n=10)
-    with pytest.raises(DataError, match="of 10 rows, 10 were skipped"):
-        fitted(on_bad_rows="skip").evaluate(ArraySource(X, np.nan * y))
-
-
-def test_errors_count_weights():
-    model, (X, y) = fitted(), rows(n=200)
-    weights = np.arange(200) % 3
-    found = model.evaluate(ArraySource(X, y, weights))
-    expected = root_mean_squared_error(y, model.predict(X), sample_weight=weights)
-    assert found["rmse"] == pytest.approx(expected, rel=1e-12)
-
-
-def test_targets_of_another_number_are_refused():
-    X, y = rows((3,), 10)
-    with pytest.raises(DataError, match="predicts 1 target, but the data has 3"):
-        fitted().evaluate(ArraySource(X, y))
+    with pytest.raises(DataError, match="of 100 rows, 100 were skipped"):
+        model.evaluate(ArraySource(X, np.nan * y))
 
 
 # Standard deviations.
@@ -276,8 +245,11 @@ def naive_deviations(model, X, y, new):
     return np.stack(columns, axis=1).reshape(len(new), *y.shape[1:])
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("options", [{}, {"fit_intercept": False}, {"per_target": True}], ids=str)
+@pytest.mark.parametrize(
+    ("shape", "options"),
+    [((), {}), ((1,), {"fit_intercept": False}), ((3,), {"per_target": True}), ((3,), {})],
+    ids=str,
+)
 def test_standard_deviations_are_those_of_the_formula(shape, options):
     X, y = rows(shape, 150)
     options = {"n_components": 12, "precision": "double"} | options
@@ -293,7 +265,7 @@ def no_scheduler(*arguments, **options):
     pytest.fail(f"computed {arguments} {options}")
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@every_shape
 def test_standard_deviations_of_a_dask_array_are_lazy_and_the_same(shape):
     model, (X, _) = fitted(shape), rows(shape, 400)
     lazy = da.from_array(X, chunks=((100, 250, 50), 2))
@@ -303,55 +275,16 @@ def test_standard_deviations_of_a_dask_array_are_lazy_and_the_same(shape):
         assert isinstance(made, da.Array)
         assert made.chunks == ((100, 250, 50), *((q,) for q in shape))
         assert made.dtype == np.float64
-        computed = made.compute()
-        assert computed.shape == expected.shape
-        assert np.abs(computed - expected).max() < 1e-12 * np.abs(expected).max()
+        assert_near(made.compute(), expected)
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_standard_deviations_of_a_source_are_those_of_its_rows(tmp_path, shape):
-    model, (X, _) = fitted(shape), rows(shape)
-    expected = model.predict(X, return_std=True)
-    for source in (ArraySource(X), open_hdf5(stored(tmp_path / "new.h5", X), y=None)):
-        for made, values in zip(model.predict(source, return_std=True), expected, strict=True):
-            assert made.shape == values.shape == (N, *shape)
-            assert np.abs(made - values).max() < 1e-12 * np.abs(values).max()
-
-
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_standard_deviations_in_a_file_are_those_of_predict(tmp_path, shape):
-    model, (X, _) = fitted(shape), rows(shape)
-    source = open_hdf5(stored(tmp_path / "new.h5", X), y=None)
-    assert model.predict_to_hdf5(source, tmp_path / "p.h5", return_std=True) == 0
-    mean, deviation = model.predict(X, return_std=True)
-    with h5py.File(tmp_path / "p.h5") as file:
-        assert list(file) == ["y_pred", "y_std"]
-        for name, expected in (("y_pred", mean), ("y_std", deviation)):
-            assert file[name].shape == (N, *shape)
-            assert file[name].dtype == np.float64
-            assert np.abs(file[name][:] - expected).max() < 1e-12 * np.abs(expected).max()
-
-
-def test_bad_rows_have_no_standard_deviation_either(tmp_path):
-    X, _ = rows()
-    X[[5, 30_000], [0, 1]] = np.nan, -np.inf
-    model = fitted(on_bad_rows="skip")
-    assert model.predict_to_hdf5(ArraySource(X), tmp_path / "p.h5", return_std=True) == 2
-    with h5py.File(tmp_path / "p.h5") as file:
-        for name in ("y_pred", "y_std"):
-            assert np.flatnonzero(np.isnan(file[name][:])).tolist() == [5, 30_000]
-    refusing = fitted()
-    with pytest.raises(DataError, match="2 of 40,000 rows have no finite prediction"):
-        refusing.predict_to_hdf5(ArraySource(X), tmp_path / "q.h5", return_std=True)
-    assert not (tmp_path / "q.h5").exists()
-
-
-@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
-def test_the_scheduler_changes_no_bit_of_a_standard_deviation(scheduler):
+def test_the_scheduler_changes_no_bit_of_a_standard_deviation():
     model, source = fitted(precision="single"), ArraySource(rows()[0])
-    _, expected = model.predict(source, return_std=True)
-    with dask.config.set(scheduler=scheduler, num_workers=2):
-        assert np.array_equal(model.predict(source, return_std=True)[1], expected)
+    found = []
+    for scheduler in ("synchronous", "threads"):
+        with dask.config.set(scheduler=scheduler, num_workers=2):
+            found.append(model.predict(source, return_std=True)[1])
+    assert np.array_equal(*found)
 
 
 @pytest.mark.cluster
@@ -362,21 +295,17 @@ def test_standard_deviations_on_a_cluster_are_those_of_this_process(external_sch
     with streamkern.connect(scheduler=external_scheduler):
         lazy = model.predict(da.from_array(X, chunks=(9000, 2)), return_std=True)
         for made, expected in zip(dask.compute(*lazy), (mean, deviation), strict=True):
-            assert np.abs(made - expected).max() < 1e-12 * np.abs(expected).max()
+            assert_near(made, expected)
         source = open_hdf5(path, y=None)
         assert model.predict_to_hdf5(source, tmp_path / "p.h5", return_std=True) == 0
     with h5py.File(tmp_path / "p.h5") as file:
-        assert np.abs(file["y_std"][:] - deviation).max() < 1e-12 * np.abs(deviation).max()
-
-
-def without_equations(tmp_path, model):
-    model.save(tmp_path / "compact.h5", compact=True)
-    return streamkern.load(tmp_path / "compact.h5")
+        assert_near(file["y_std"][:], deviation)
 
 
 def test_a_model_without_its_normal_equations_predicts_but_has_no_standard_deviations(tmp_path):
     model, (X, y) = fitted(), rows(n=100)
-    compact = without_equations(tmp_path, model)
+    model.save(tmp_path / "compact.h5", compact=True)
+    compact = streamkern.load(tmp_path / "compact.h5")
     assert np.array_equal(compact.predict(X), model.predict(X))
     sentence = "need the normal equations, but the model was saved without them; fit it again"
     for asked in (
@@ -389,13 +318,6 @@ def test_a_model_without_its_normal_equations_predicts_but_has_no_standard_devia
         with pytest.raises(ModelFileError, match=sentence):
             asked()
     assert not (tmp_path / "p.h5").exists()
-
-
-def test_standard_deviations_need_a_fitted_model():
-    with pytest.raises(NotFittedError):
-        RandomFeatureRidge().predict(rows(n=10)[0], return_std=True)
-    with pytest.raises(NotFittedError):
-        RandomFeatureRidge().diagnose(ArraySource(*rows(n=10)))
 
 
 # What a model says of its own rows.
@@ -414,9 +336,11 @@ def ridge(**options):
     return RandomFeatureRidge(options.pop("kernel", Gaussian(1.5)), **options)
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize(
+    ("shape", "intercept", "weighted"),
+    [((), True, True), ((1,), False, True), ((3,), True, False), ((3,), False, True)],
+    ids=str,
+)
 def test_own_rows_are_predicted_as_by_a_fit_without_each(shape, intercept, weighted):
     X, y = few(shape)
     s = np.random.default_rng(4).choice([0.5, 1.0, 2.0], len(X)) if weighted else np.ones(len(X))
@@ -427,6 +351,9 @@ def test_own_rows_are_predicted_as_by_a_fit_without_each(shape, intercept, weigh
     errors = naive.left_out_errors(Phi, targets, s, model.alpha_, intercept=intercept)
     expected = np.sqrt(s @ errors**2 / s.sum())
     assert found["rows"] == len(X)
+    assert found["effective_dof"] == pytest.approx(model.report_["effective_dof"], rel=1e-9)
+    again = model.diagnose(ArraySource(X[::-1], y[::-1], s[::-1] if weighted else None))
+    assert np.reshape(again["loo_rmse"], -1) == pytest.approx(expected, rel=1e-8)
     assert np.reshape(found["loo_rmse"], -1) == pytest.approx(expected, rel=1e-8)
     assert np.shape(found["loo_rmse"]) == shape
     h = s * naive.leverages(Phi, Phi, s, model.alpha_, intercept=intercept)
@@ -442,41 +369,6 @@ def test_own_rows_are_predicted_as_by_a_fit_without_each(shape, intercept, weigh
             assert row["place"] == f"row {row['row']}"
 
 
-@pytest.mark.parametrize("precision", ["single", "double"])
-@pytest.mark.parametrize("alpha", [0.05, 10.0, "cv", "gcv"])
-def test_own_leverages_sum_to_the_effective_degrees_of_freedom(precision, alpha):
-    X, y = rows(n=3000)
-    model = ridge(n_components=64, precision=precision, alpha=alpha).fit(X, y)
-    found = model.diagnose(ArraySource(X, y))
-    rel = 1e-9 if precision == "double" else 1e-3
-    assert found["effective_dof"] == pytest.approx(model.report_["effective_dof"], rel=rel)
-    assert found["rows_of_leverage_one"] == 0
-
-
-def test_leave_one_out_agrees_with_cross_validation_and_generalised_cross_validation():
-    X, y = rows(n=3000)
-    model = ridge(n_components=64, alpha="gcv").fit(X, y)
-    found, report = model.diagnose(ArraySource(X, y))["loo_rmse"], model.report_
-    gcv = report["train_rmse"] * len(X) / (len(X) - report["effective_dof"])
-    assert found == pytest.approx(gcv, rel=0.01)
-    folded = ridge(n_components=64, alpha="cv").fit(X, y).report_["cv_rmse"]
-    assert found == pytest.approx(folded, rel=0.02)
-    assert found > model.report_["train_rmse"]
-
-
-def test_every_target_may_have_its_own_penalty():
-    X, y = few((3,), 200)
-    model = ridge(alpha="cv", per_target=True).fit(X, y)
-    assert len(set(model.alpha_)) > 1
-    found = model.diagnose(ArraySource(X, y))
-    Phi = model.transform(X)
-    for j, alpha in enumerate(model.alpha_):
-        errors = naive.left_out_errors(Phi, y, np.ones(200), alpha, intercept=True)[:, j]
-        assert found["loo_rmse"][j] == pytest.approx(np.sqrt((errors**2).mean()), rel=1e-8)
-    expected = np.mean(model.report_["effective_dof"])
-    assert found["effective_dof"] == pytest.approx(expected, rel=1e-9)
-
-
 def test_a_diagnosis_is_json_and_names_as_many_rows_as_are_asked_for():
     X, y = few((3,))
     model = ridge().fit(X, y)
@@ -487,29 +379,6 @@ def test_a_diagnosis_is_json_and_names_as_many_rows_as_are_asked_for():
         assert three[key] == ten[key][:3]
 
 
-def test_rows_of_leverage_one_are_counted_and_have_no_error():
-    X, y = few()
-    X = np.column_stack([X, np.arange(len(X)) == 7])
-    model = ridge(kernel=Linear(), alpha=0.0).fit(X, y)
-    found = model.diagnose(ArraySource(X, y), n_largest=60)
-    assert found["rows_of_leverage_one"] == 1
-    assert found["largest_leverages"][0]["row"] == 7
-    assert found["largest_leverages"][0]["leverage"] == pytest.approx(1.0)
-    others = np.arange(60) != 7
-    alone = ridge(kernel=Linear(), alpha=0.0).fit(X[others, :P], y[others])
-    expected = alone.diagnose(ArraySource(X[others, :P], y[others]))["loo_rmse"]
-    assert found["loo_rmse"] == pytest.approx(expected, rel=1e-9)
-
-
-def test_where_all_rows_have_leverage_one_there_is_no_error():
-    rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((4, 3)), rng.standard_normal((4, 2))
-    found = ridge(kernel=Linear(), alpha=0.0).fit(X, y).diagnose(ArraySource(X, y))
-    assert found["rows_of_leverage_one"] == 4
-    assert found["loo_rmse"] == [None, None]
-    json.dumps(found, allow_nan=False)
-
-
 def test_a_constant_column_changes_no_diagnosis():
     X, y = few()
     wide = np.insert(X, 1, 7.0, axis=1)
@@ -518,18 +387,15 @@ def test_a_constant_column_changes_no_diagnosis():
     assert model.diagnose(ArraySource(wide, y)) == ridge().fit(X, y).diagnose(ArraySource(X, y))
 
 
-def without_noise(n=3000):
-    X = np.random.default_rng(0).uniform(-1, 1, (n, P))
-    return X, np.sin(X[:, 0]) + X[:, 1] * X[:, 2]
-
-
-@pytest.mark.parametrize("alpha", ["cv", 1e-3, 1e-9])
-@pytest.mark.parametrize("precision", ["single", "double"])
-@pytest.mark.parametrize("D", [64, 256])
+@pytest.mark.parametrize(
+    ("alpha", "precision", "D"),
+    [("cv", "single", 256), (1e-3, "double", 64), (1e-9, "single", 64), (1e-9, "double", 256)],
+)
 @pytest.mark.filterwarnings("ignore:.*precision floor:streamkern.errors.StreamkernWarning")
 @pytest.mark.filterwarnings("ignore:the error still falls:streamkern.errors.StreamkernWarning")
 def test_own_rows_are_known_whatever_the_penalty(alpha, precision, D):
-    X, y = without_noise()
+    X = np.random.default_rng(0).uniform(-1, 1, (3000, P))
+    y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2]  # without noise
     options = {"n_components": D, "precision": precision, "alpha": alpha}
     model = ridge(kernel=Gaussian("median"), **options).fit(X, y)
     found = model.diagnose(ArraySource(X, y))
@@ -548,31 +414,22 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("others", list(OTHERS))
-def test_other_rows_than_those_fitted_are_refused(others):
+def test_other_rows_than_those_fitted_are_refused():
     X, y = few()
     model = ridge(precision="single").fit(X, y)
-    with pytest.raises(DataError, match="not the rows that the model was fitted on") as caught:
-        model.diagnose(ArraySource(*OTHERS[others](X, y)))
-    assert str(caught.value).count(". ") == 0
-
-
-def test_own_rows_in_another_order_are_own_rows():
-    X, y = few()
-    model = ridge().fit(X, y)
-    found = model.diagnose(ArraySource(X[::-1], y[::-1]))
-    assert found["loo_rmse"] == pytest.approx(model.diagnose(ArraySource(X, y))["loo_rmse"])
-
-
-def test_rows_of_another_width_or_number_of_targets_are_refused():
-    X, y = few()
-    model = ridge().fit(X, y)
-    with pytest.raises(DataError, match="rows must have 3 columns"):
-        model.diagnose(ArraySource(X[:, :2], y))
-    with pytest.raises(DataError, match=r"predicts 1 target.*but the data has 2"):
-        model.diagnose(ArraySource(X, np.stack([y, y], axis=1)))
-    with pytest.raises(DataError, match="but the data has 0"):
-        model.diagnose(ArraySource(X))
+    for others in OTHERS.values():
+        with pytest.raises(DataError, match="not the rows that the model was fitted on") as caught:
+            model.diagnose(ArraySource(*others(X, y)))
+        assert str(caught.value).count(". ") == 0
+    for data, words in (
+        ((X[:, :2], y), "rows must have 3 columns"),
+        ((X, np.stack([y, y], axis=1)), r"predicts 1 target.*but the data has 2"),
+        ((X,), "but the data has 0"),
+    ):
+        with pytest.raises(DataError, match=words):
+            model.diagnose(ArraySource(*data))
+    with pytest.raises(DataError, match="predicts 1 target, but the data has 2"):
+        model.evaluate(X, np.stack([y, y], axis=1))
 
 
 def test_bad_rows_are_refused_or_left_out():
@@ -599,11 +456,12 @@ def diagnosed():
     return model, X, y, model.diagnose(ArraySource(X, y))
 
 
-@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
-def test_the_scheduler_changes_nothing_of_a_diagnosis(diagnosed, scheduler):
+def test_the_scheduler_changes_nothing_of_a_diagnosis(diagnosed):
     model, X, y, expected = diagnosed
-    with dask.config.set(scheduler=scheduler, num_workers=2):
-        assert model.diagnose(ArraySource(X, y)) == expected
+    assert model.diagnose(X, y) == expected
+    for scheduler in ("synchronous", "threads"):
+        with dask.config.set(scheduler=scheduler, num_workers=2):
+            assert model.diagnose(ArraySource(X, y)) == expected
 
 
 def test_files_and_dask_arrays_give_the_diagnosis_that_arrays_give(diagnosed, tmp_path):
@@ -628,9 +486,15 @@ def test_a_diagnosis_on_a_cluster_is_that_of_this_process(diagnosed, external_sc
 # What survives a file.
 
 
-@pytest.mark.parametrize("precision", ["single", "double"])
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("more", [{}, {"per_target": True}, {"fit_intercept": False}], ids=str)
+@pytest.mark.parametrize(
+    ("precision", "shape", "more"),
+    [
+        ("single", (), {}),
+        ("double", (1,), {"fit_intercept": False}),
+        ("single", (3,), {"per_target": True}),
+    ],
+    ids=str,
+)
 def test_a_loaded_model_gives_the_same_bits_of_everything(tmp_path, precision, shape, more):
     X, y = few(shape, 200)
     model = ridge(alpha="cv", precision=precision, **more).fit(X, y)
@@ -657,8 +521,8 @@ def test_a_compact_file_is_smaller_by_one_triangle(tmp_path, precision, itemsize
 
 
 def test_deviations_are_factorised_once_a_model(monkeypatch):
-    model, (X, _) = fitted(), rows((), 50)
-    calls = []
+    X = rows((), 50)[0]
+    model, calls = RandomFeatureRidge(Gaussian(1.5), n_components=32).fit(*rows((), 2000)), []
     of = streamkern.predict.deviation.Deviation.of
 
     def counted(*arguments):
@@ -671,9 +535,3 @@ def test_deviations_are_factorised_once_a_model(monkeypatch):
     assert len(calls) == 1
     model.fit(*rows((), 1000))
     assert not np.array_equal(model.predict(X, return_std=True)[1], first)
-
-
-def test_arrays_are_diagnosed_and_evaluated_as_sources_are():
-    model, (X, y) = fitted(), rows((), 2000)
-    assert model.diagnose(X, y) == model.diagnose(ArraySource(X, y))
-    assert model.evaluate(X, y) == model.evaluate(ArraySource(X, y))
