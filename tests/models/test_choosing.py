@@ -174,8 +174,9 @@ def test_rows_in_an_order_are_noted_where_folds_are_blocks_and_not_dealt_by_rows
 @pytest.fixture
 def long_rows(small_shards):
     """Eleven shards of rows in an order, and the same shuffled."""
-    n = 16 * 128
+    n = 1600
     X = np.sort(np.random.default_rng(0).standard_normal((n, 1)), axis=0)
+    assert len(ArraySource(X, X[:, 0]).shards(200, 100)) == 11
     y = np.exp(X[:, 0]) * np.sin(40 * X[:, 0])
     order = np.random.default_rng(1).permutation(n)
     return (X, y), (X[order], y[order])
@@ -260,16 +261,7 @@ def test_impossible_choices_are_refused_with_one_sentence(options, match):
     assert not hasattr(model, "coef_")
 
 
-@pytest.mark.parametrize(("K", "lost", "fold"), [(2, slice(0, 150), 1), (3, slice(200, 300), 3)])
-def test_a_fold_that_lost_all_its_rows_is_refused(K, lost, fold):
-    X, y = rows()
-    X[lost] = np.nan
-    model = ridge(fold_by="blocks", n_folds=K, on_bad_rows="skip")
-    with pytest.raises(DataError, match=f"fold {fold} of {K} has no rows that could be used; take"):
-        model.fit(X, y)
-
-
-def test_rows_that_are_skipped_are_in_no_fold():
+def test_rows_that_are_skipped_are_in_no_fold_and_all_rows_of_one_are_needed():
     X, y = rows()
     bad = np.random.default_rng(0).random(len(X)) < 0.2
     X[bad] = np.nan
@@ -277,6 +269,9 @@ def test_rows_that_are_skipped_are_in_no_fold():
     # A row is in the fold of its place among all rows.
     folds = np.array([naive.fold_of_row(i, 3, 0) for i in np.flatnonzero(~bad).tolist()])
     assert_curve_is_that_of_folds(model, X[~bad], y[~bad], folds)
+    X[200:] = np.nan
+    with pytest.raises(DataError, match="fold 3 of 3 has no rows that could be used; take"):
+        model.set_params(fold_by="blocks").fit(X, y)
 
 
 @pytest.mark.parametrize(("alpha", "q"), [("cv", 2), ("gcv", None), ("evidence", 2), (GRID, None)])

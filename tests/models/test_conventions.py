@@ -27,6 +27,7 @@ from streamkern import (
 from streamkern.errors import DataError, ModelFileError, ParameterError
 from streamkern.models.estimators.conventions import checked_rows
 from streamkern.models.model_files import read_model, write_model
+from streamkern.sources import ArraySource
 
 NAMES = ["width", "depth", "age"]
 
@@ -112,6 +113,8 @@ def test_columns_of_several_types_are_numbers(frame):
     targets = frame({"y": y})["y"]
     predicted = ridge().fit(mixed, targets).predict(mixed)
     assert predicted == pytest.approx(ridge().fit(same, y).predict(same), rel=1e-9)
+    again = ridge().fit(mixed, targets).fit(ArraySource(X, y))
+    assert not hasattr(again, "feature_names_in_")
 
 
 def test_missing_values_that_pandas_has_a_type_for_are_found():

@@ -326,23 +326,17 @@ def test_moments_about_other_means_are_refused_where_features_are_no_pairs():
     X_one[0, 3] = 0.0
     for options, data, words in (
         ({"paired": False}, X + 1.0, "about other means, which only pairs of waves make up for"),
+        ({"standardize": True}, X + 1.0, r"standardised by other means .* the first \(--like\)"),
         ({"feature_map": "nystroem"}, X + 1.0, "chosen from other rows, as landmarks are"),
         ({}, X_one, "left out as constant in one are not in the other: 3"),
     ):
-        kernel = {"kernel": Gaussian(2.0), "standardize": False}
+        given = {"kernel": Gaussian(2.0), "standardize": False} | options
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            first = model(**kernel, **options).moments(X_zero if data is X_one else X, y)
-        second = model(**kernel, **options).moments(data, y + 1.0)
+            first = model(**given).moments(X_zero if data is X_one else X, y)
+        second = model(**given).moments(data, y + 1.0)
         with pytest.raises(DataError, match=words):
             first.merge(second)
-
-
-def test_moments_of_rows_that_were_standardised_otherwise_are_refused():
-    first = model(kernel=Gaussian(2.0)).moments(*rows())
-    second = model(kernel=Gaussian(2.0)).moments(X_OTHER, Y_OTHER)
-    with pytest.raises(DataError, match=r"standardised by other means .* the first \(--like\)"):
-        first.merge(second)
 
 
 # Moments of further rows.

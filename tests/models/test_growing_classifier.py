@@ -224,24 +224,6 @@ def test_parameters_change_as_far_as_only_the_solution_reads_them():
         plain.set_params(calibration="sigmoid").partial_fit(X[200:], y[200:])
 
 
-def test_a_classifier_of_the_leading_features_of_moments_keeps_to_them():
-    X, y = rows()
-    moments = classifier(n_components=64).moments(X[:200], y[:200])
-    model = classifier(n_components=32).solve(moments, keep_moments=True)
-    assert model.update(X[200:], y[200:]).coef_.shape[0] == 32
-    assert model.forget(X[200:], y[200:]).coef_.shape[0] == 32
-
-
-def test_rows_that_cannot_be_used_leave_the_model_as_it_was():
-    X, y = rows()
-    model = classifier(calibration="sigmoid").partial_fit(X, y)
-    before = model.predict_proba(X)
-    for wrong in ((X[:, :2], y), (np.full((9, 3), np.nan), y[:9]), (X[:9], ["rye"] * 9)):
-        with pytest.raises(DataError):
-            model.partial_fit(*wrong)
-    assert (model.predict_proba(X) == before).all()
-
-
 def test_a_map_and_classes_can_be_taken_from_another_model():
     X, y = rows()
     like = classifier(standardize=True, class_weight={"hay": 2.0}).fit(X, y)

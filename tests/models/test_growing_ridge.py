@@ -9,7 +9,6 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
-import dask
 import numpy as np
 import pytest
 from harvests import chunks
@@ -21,12 +20,6 @@ import streamkern
 from streamkern import Gaussian, RandomFeatureRidge, load_moments
 from streamkern.errors import DataError, ParameterError, SingularSystemError, StreamkernWarning
 from streamkern.models import tasks
-
-
-@pytest.fixture(autouse=True)
-def _in_this_thread():
-    with dask.config.set(scheduler="synchronous"):
-        yield
 
 
 def rows(n=1000, q=None, seed=0):

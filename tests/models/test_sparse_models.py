@@ -182,6 +182,14 @@ def test_inputs_are_chosen_for_a_linear_model_and_the_others_are_not_read(method
     assert np.array_equal(sparse.predict(X), sparse.predictor_.predict(unread))
 
 
+def test_a_sparse_model_is_made_sparser():
+    sparse = sparsify(sparsify(ridge(), 20), 5)
+    _, w, mu = explicit(sparse, None)
+    assert_close(sparse.coef_, w[:, 0], steps=1e7)
+    assert_close(sparse.intercept_, mu[0], steps=1e7)
+    assert sparse.report_["sparse_of"] == D
+
+
 def test_rows_may_be_read_with_the_map_of_a_sparse_model():
     sparse = sparsify(ridge(), K)
     again = RandomFeatureRidge(alpha=sparse.alpha_).fit(*rows(), like=sparse)

@@ -277,7 +277,9 @@ def test_impossible_options_are_refused_before_any_row_is_read(options, sentence
 
 
 def test_an_exact_model_that_does_not_fit_is_refused_before_any_row_is_read(monkeypatch):
-    monkeypatch.setattr("streamkern.models.estimators.exact_kernel_ridge.available_bytes", lambda: 1_000_000)
+    monkeypatch.setattr(
+        "streamkern.models.estimators.exact_kernel_ridge.available_bytes", lambda: 1_000_000
+    )
     with pytest.raises(InsufficientMemoryError, match="exact kernel ridge regression on 240 rows"):
         compare(Unreadable(*rows()), model())
 

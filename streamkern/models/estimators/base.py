@@ -109,13 +109,15 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
         first: bool = False,
         fewest: int = 1,
         like: Template | None = None,
+        quiet: bool = False,
     ) -> tuple[Any, Any, Any]:
         """Return rows, targets and weights, checked where they are in memory.
 
         They are those of a fit where `first` is true, and `fewest` rows at least.  A table becomes
         inputs by the recipe of the model; in a fit by that of `like`, or by one made of the table.
+        Cells that the recipe did not expect are warned of, unless rows are `quiet`, or of a fit.
         """
-        rows = self._rows(X, y, first=first, fewest=fewest, like=like)
+        rows = self._rows(X, y, first=first, fewest=fewest, like=like, quiet=quiet)
         if not isinstance(X, Source) and (first or y is not None):
             y = checked_targets(self, y, labels=is_classifier(self))
         return rows, y, sample_weight
@@ -128,6 +130,7 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
         first: bool = False,
         fewest: int = 1,
         like: Template | None = None,
+        quiet: bool = False,
     ) -> Any:
         """Return rows in memory as an array, checked, and others as they are; as in `_tables`.
 
@@ -145,7 +148,7 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
             rows = checked_rows(self, X, first=first, finite=finite, fewest=fewest)
             described: dict[str, Any] = {}
         else:
-            rows = encoded(recipe, X, told=not first and like is None)
+            rows = encoded(recipe, X, told=not (first or quiet))
             if not is_lazy(rows):
                 with data_errors():
                     rows = check_array(

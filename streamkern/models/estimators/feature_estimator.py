@@ -56,8 +56,10 @@ class FeatureEstimator(
     @property
     def moments_(self) -> DataMoments | None:
         """Of the rows, where they are kept or come and go; not saved with the model."""
-        state = self._state
-        known = state if isinstance(state, Growing) else self.model_.ridge
+        state: Any = self._state
+        if state is None:
+            return None
+        known = state if isinstance(state, Growing) else state.ridge
         moments: DataMoments | None = known.moments
         return moments
 
@@ -307,7 +309,7 @@ class FeatureEstimator(
             state, parameters, task = self._growing(), self._parameters(), self._task()
             before = state.moments if repeated_rows else state.known_rows()
             state.check_unchanged(parameters, task)
-            rows = self._tables(X, y, sample_weight)
+            rows = self._tables(X, y, sample_weight, quiet=True)
             more = task.grown(parameters, rows, before=before, classes=classes)
             return self._keep(state.with_moments(before.merge(more, repeated_rows=repeated_rows)))
 
@@ -316,15 +318,15 @@ class FeatureEstimator(
         state: Any = self._state
         if isinstance(state, Growing):
             return state
-        moments = self.moments_
-        if moments is None:
+        ridge = self.model_.ridge
+        if ridge.moments is None:
             raise ParameterError(
                 "rows come and go only where a model keeps the moments of its rows, and this one "
                 "does not; begin with partial_fit instead of fit, or give fit, tune or solve "
                 "keep_moments=True."
             )
-        weight, ridge = getattr(state, "class_weight", None), state.ridge
-        return Growing(moments, ridge.parameters, weight, ridge.size)
+        weight = getattr(state, "class_weight", None)
+        return Growing(ridge.moments, ridge.parameters, weight, ridge.size)
 
     def _solved(self, state: Growing) -> FittedModel:
         model: FittedModel = state.solved(self._parameters(), self._task())
