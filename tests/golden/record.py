@@ -53,7 +53,8 @@ def machine() -> dict[str, Any]:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             facts.setdefault(*map(str.strip, line.partition(":")[::2]))
     named = [platform.machine(), *(facts.get(key, "") for key in ("model name", "model"))]
-    names, pools = ("internal_api", "version", "architecture"), threadpoolctl.threadpool_info()
+    names = ("internal_api", "version", "architecture", "num_threads")
+    pools = threadpoolctl.threadpool_info()
     blas = {" ".join(str(p.get(name)) for name in names) for p in pools if "blas" in str(p)}
     libraries = {name: version(name) for name in LIBRARIES}
     return {"processor": " ".join(named), "blas": sorted(blas), "libraries": libraries}
