@@ -107,7 +107,7 @@ def compare(
         leave_one_out=True,
     )
     fewest = model.n_folds if penalty.needs_folds else 2
-    exact._check_memory(check_split(source, test, n_train, fewest=fewest))
+    exact.check_memory(check_split(source, test, n_train, fewest=fewest))
     rows, kernel = _standardized(source, test, n_train, model)
     options = _options(model) | {"kernel": kernel, "metric": None}
     options |= {"standardize": False, "fold_by": "blocks"}

@@ -87,10 +87,10 @@ class ColumnStatistics(Statistic):
                 values = np.concatenate([block.X[rows], block.y[rows]], axis=1, dtype=float)
                 weights = None if block.weights is None else block.weights[rows]
                 part = copy(zero)
-                part._take(values, weights, block.places()[rows])
+                part.replace_by(values, weights, block.places()[rows])
                 vars(self).update(self.merged(part))
 
-    def _take(self, values: Floats, weights: Floats | None, places: Array) -> None:
+    def replace_by(self, values: Floats, weights: Floats | None, places: Array) -> None:
         """Put the statistics of some rows in the place of these."""
         if weights is None:
             with np.errstate(over="ignore", invalid="ignore"):

@@ -85,7 +85,7 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
         ).report
         return report
 
-    def _keep(self, state: FittedModel | Growing, names: Sequence[str] | None = None) -> Self:
+    def set_fitted(self, state: FittedModel | Growing, names: Sequence[str] | None = None) -> Self:
         """Take a fitted model for this one's, and note the columns that predictions ask for.
 
         Names (p,) of the inputs count where the report has none.

@@ -141,7 +141,7 @@ class ExactKernelRidge(
         given, counting = (X, y), np.ones(len(X), dtype=bool) if weights is None else weights > 0
         if weights is not None:
             X, y, weights = X[counting], y[counting], weights[counting]
-        self._check_memory(len(X))
+        self.check_memory(len(X))
         if not isinstance(alpha, float) and len(X) < 2:
             raise DataError("leave-one-out needs 2 rows, but there is 1 sample; add rows.")
         standardizer = self._standardizer(X, weights, metric)
@@ -210,7 +210,7 @@ class ExactKernelRidge(
             kept, mean, deviation, p, None if metric is None else metric.linear(kept)
         )
 
-    def _check_memory(self, n_rows: int) -> None:
+    def check_memory(self, n_rows: int) -> None:
         """Raise InsufficientMemoryError unless a fit to so many rows fits in memory."""
         allowed = available_bytes() if self.max_bytes is None else self.max_bytes
         # The kernel matrix, factorised in place, and a few rows of it in the making; or its

@@ -113,7 +113,7 @@ class FeatureEstimator(
         """
         parameters, task, template = self._parameters(), self._task(), template_of(like)
         task.prepared(parameters).passes(template)  # refused before rows are looked at
-        return self._keep(
+        return self.set_fitted(
             task.fit(
                 parameters,
                 self._tables(X, y, sample_weight, first=True, fewest=2, like=template),
@@ -175,7 +175,7 @@ class FeatureEstimator(
         parameters, task = self._parameters(), self._task()
         Choice(task.prepared(parameters), **search)  # refused before rows are looked at
         rows = self._tables(X, y, sample_weight, first=True, fewest=2)
-        return self._keep(task.tune(parameters, rows, keep_moments=keep_moments, **search))
+        return self.set_fitted(task.tune(parameters, rows, keep_moments=keep_moments, **search))
 
     @job("moments")
     def moments(
@@ -204,7 +204,10 @@ class FeatureEstimator(
         """
         template = template_of(like)
         # This model stays as it is: moments are not what it was fitted to.
-        rows = copy(self)._tables(X, y, sample_weight, first=True, like=template)
+        aside = copy(self)
+        rows = aside._tables(  # noqa: SLF001  a method of this class
+            X, y, sample_weight, first=True, like=template
+        )
         return self._task().moments(
             self._parameters(), rows, template=template, checkpoint=checkpoint
         )
@@ -234,7 +237,7 @@ class FeatureEstimator(
             If `alpha` is 0 and the features are not independent.
         """
         model = self._task().solve(self._parameters(), moments)
-        return self._keep(model if keep_moments else model.without_moments())
+        return self.set_fitted(model if keep_moments else model.without_moments())
 
     @job("update")
     def update(
@@ -283,7 +286,7 @@ class FeatureEstimator(
             moments = state.known_rows()
             state.check_unchanged(self._parameters(), self._task())
             moments = moments.forget(*self._tables(X, y, sample_weight))
-            return self._keep(state.with_moments(moments))
+            return self.set_fitted(state.with_moments(moments))
 
     def _begin_or_grow(
         self, X: Any, y: Any, sample_weight: Any, like: Any, classes: Any = None
@@ -300,7 +303,7 @@ class FeatureEstimator(
             rows = self._tables(X, y, sample_weight, first=True, like=template)
             moments = task.grown(parameters, rows, template=template, classes=classes)
             weight = getattr(task, "class_weight", None)
-            return self._keep(Growing(moments.gathered(), parameters, weight))
+            return self.set_fitted(Growing(moments.gathered(), parameters, weight))
 
     def _grow(
         self, X: Any, y: Any, sample_weight: Any, classes: Any = None, *, repeated_rows: bool
@@ -311,7 +314,8 @@ class FeatureEstimator(
             state.check_unchanged(parameters, task)
             rows = self._tables(X, y, sample_weight, quiet=True)
             more = task.grown(parameters, rows, before=before, classes=classes)
-            return self._keep(state.with_moments(before.merge(more, repeated_rows=repeated_rows)))
+            merged = before.merge(more, repeated_rows=repeated_rows)
+            return self.set_fitted(state.with_moments(merged))
 
     def _growing(self) -> Growing:
         """Return the moments that rows come to, or raise ParameterError if there are none."""

@@ -51,4 +51,4 @@ def estimator_of(model: FittedModel) -> Any:
     else:
         assert isinstance(model, FittedRidge)  # noqa: S101  there are four
         estimator = RandomFeatureRidge(**model.parameters.values())
-    return estimator._keep(model, model.names)
+    return estimator.set_fitted(model, model.names)

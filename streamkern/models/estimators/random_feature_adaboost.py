@@ -149,7 +149,7 @@ class RandomFeatureAdaBoost(ClassEstimator):
         boosting, parameters = self._boosting(), self._parameters()
         boosting.check(parameters)
         rows = self._tables(X, y, sample_weight, first=True, fewest=2)
-        return self._keep(boosting.fit(parameters, rows, checkpoint=checkpoint))
+        return self.set_fitted(boosting.fit(parameters, rows, checkpoint=checkpoint))
 
     def staged_evaluate(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
         """Say how the first rounds do, for every number of them, in one pass.

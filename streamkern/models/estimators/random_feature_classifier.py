@@ -182,4 +182,4 @@ class RandomFeatureClassifier(ClassEstimator, FeatureEstimator):
         """
         model: FittedClassifier = self.model_
         source = model.labelled(*self._tables(X, y, sample_weight), weighted=True)
-        return self._keep(model.calibrated(source, calibration))
+        return self.set_fitted(model.calibrated(source, calibration))

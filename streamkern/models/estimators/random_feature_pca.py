@@ -145,7 +145,7 @@ class RandomFeaturePCA(
         options = self._options()
         options.passes()  # refused before rows are looked at
         source = as_source(self._rows(X, first=True, fewest=2), None, sample_weight)
-        return self._keep(options.fit(source, checkpoint=checkpoint))
+        return self.set_fitted(options.fit(source, checkpoint=checkpoint))
 
     @job("solve")
     def solve(self, moments: DataMoments) -> Self:
@@ -163,7 +163,7 @@ class RandomFeaturePCA(
         ParameterError
             If there are fewer rows or features than components asked for.
         """
-        return self._keep(principal_components(moments, self._options()))
+        return self.set_fitted(principal_components(moments, self._options()))
 
     def _options(self) -> ComponentOptions:
         names = [each.name for each in fields(ComponentOptions)]
