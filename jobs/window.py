@@ -8,6 +8,7 @@ decides length scale, standardisation and classes.  Options are those of `stream
 
 from __future__ import annotations
 
+import argparse
 import sys
 from hashlib import sha256
 from pathlib import Path
@@ -43,6 +44,13 @@ def main(kept: Path, model: str, last: int, files: list[str], options: list[str]
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("kept", type=Path)
+    parser.add_argument("model")
+    parser.add_argument("last", type=int)
     words = sys.argv[1:]
     end = words.index("--") if "--" in words else len(words)
-    main(Path(words[0]), words[1], int(words[2]), words[3:end], words[end + 1 :])
+    parser.add_argument("files", nargs="+")
+    main(**vars(parser.parse_args(words[:end])), options=words[end + 1 :])
