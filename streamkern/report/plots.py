@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's colours, which readers of every colour vision can tell apart, with markers that
 # tell the lines apart in grey.
-_LINES = (
+LINES = (
     ("#0072B2", "o"),
     ("#D55E00", "s"),
     ("#009E73", "^"),
@@ -27,14 +27,14 @@ _LINES = (
     ("#E69F00", "v"),
     ("#56B4E9", "P"),
 )
-_GREY = "#555555"
+GREY = "#555555"
 _DOTTED, _DASHED = (0, (1, 1.5)), (0, (5, 2))
 # Of a label in the margin, as a share of the height of the axes.
 _LABEL_HEIGHT = 0.06
 # Along the horizontal axis, less what the first of them takes.
 _MOST_LABELS = 6.5
 _CAPTION_WIDTH = 138
-_STYLE = {
+STYLE = {
     "axes.labelsize": 9,
     "axes.linewidth": 0.7,
     "axes.spines.right": False,
@@ -52,7 +52,7 @@ _STYLE = {
     "ytick.major.width": 0.7,
 }
 # So that the same comparison gives the same bytes.
-_UNDATED = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+UNDATED = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
 
 
 def pyplot() -> Any:
@@ -79,7 +79,7 @@ def plot_comparison(comparison: Comparison, path: str | Path, *, force: bool = F
     plt = pyplot()
     form = str(path).rsplit(".", 1)[-1].lower()
     lines = comparison.by_map()
-    with plt.style.context(["default", _STYLE]):
+    with plt.style.context(["default", STYLE]):
         figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.5), layout="constrained")
         try:
             _draw_lines(left, lines, "test_rmse")
@@ -92,16 +92,16 @@ def plot_comparison(comparison: Comparison, path: str | Path, *, force: bool = F
                 title="b\N{EM SPACE}Kernel approximation error",
                 ylabel="mean |φ(x)ᵀφ(x′) − k(x, x′)|",
             )
-            figure.supxlabel(_caption(comparison), x=0.01, ha="left", fontsize=7, color=_GREY)
+            figure.supxlabel(_caption(comparison), x=0.01, ha="left", fontsize=7, color=GREY)
             with replacing(path, force=force) as temporary:
-                figure.savefig(temporary, dpi=300, format=form, metadata=_UNDATED.get(form))
+                figure.savefig(temporary, dpi=300, format=form, metadata=UNDATED.get(form))
         finally:
             plt.close(figure)
 
 
 def _draw_lines(axes: Any, lines: dict[str, list[Trial]], measure: str) -> None:
     """Draw a measure of every map against D: means, and bands for their intervals."""
-    for (name, trials), (colour, marker) in zip(lines.items(), cycle(_LINES), strict=False):
+    for (name, trials), (colour, marker) in zip(lines.items(), cycle(LINES), strict=False):
         D = [trial.n_components for trial in trials]
         means = [getattr(trial, measure) for trial in trials]
         axes.plot(D, means, marker=marker, mec="white", mew=0.6, color=colour, label=name, zorder=3)
@@ -146,7 +146,7 @@ def _draw_references(axes: Any, comparison: Comparison) -> None:
         (
             ("exact", exact.test_rmse, "black", "-"),
             ("exact, LOO", loo_rmse, "black", _DOTTED),
-            ("linear", linear.test_rmse, _GREY, _DASHED),
+            ("linear", linear.test_rmse, GREY, _DASHED),
         ),
         key=itemgetter(1),
     ):
@@ -167,9 +167,9 @@ def _draw_slope(axes: Any, lines: dict[str, list[Trial]]) -> None:
     counts = _counts(lines)
     if len(counts) > 1:
         guide = [1.15 * top / D**0.5 for D in counts]
-        axes.plot(counts, guide, color=_GREY, linewidth=0.8, linestyle=_DASHED)
+        axes.plot(counts, guide, color=GREY, linewidth=0.8, linestyle=_DASHED)
         at = counts[len(counts) // 2], guide[len(counts) // 2]
-        axes.annotate("$D^{-1/2}$", at, (3, 3), textcoords="offset points", color=_GREY)
+        axes.annotate("$D^{-1/2}$", at, (3, 3), textcoords="offset points", color=GREY)
     axes.set_yscale("log", subs=())
     marks = (1, 3) if max(high) > 10.0 * max(min(low), 0.0) else range(1, 10)
     axes.yaxis.get_major_locator().set_params(subs=marks)
