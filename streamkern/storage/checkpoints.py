@@ -176,7 +176,7 @@ def opened_checkpoint(folder: str | Path, job: dict[str, Any]) -> Iterator[Check
 def _remove_damaged(where: Path) -> None:
     damaged = [path for kind in (_GROUP, _TOTAL) for path in _files(where, kind)]
     # A thread of a job that was stopped may end it meanwhile, and remove what it has merged.
-    damaged = [path for path in damaged if path.exists() and not is_whole(path)]
+    damaged = [path for path in damaged if not is_whole(path) and path.exists()]
     for path in damaged:
         path.unlink(missing_ok=True)
     if damaged:
