@@ -36,10 +36,11 @@ def browser():
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "train.h5"
-    X = np.random.default_rng(0).standard_normal((400_000, 8)).astype(np.float32)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400_000, 8)).astype(np.float32)
     with h5py.File(path, "w") as file:
         file.create_dataset("X", data=X, chunks=(4096, 8))
-        file["y"] = np.sin(X[:, 0]) + 0.1 * X[:, 1]
+        file["y"] = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(len(X))
     return path
 
 
