@@ -140,7 +140,7 @@ def _remove_temporary(where: Path) -> None:
 def _remove_damaged(where: Path) -> None:
     files = _files(where, _GROUP, _TOTAL)
     # A thread of a job that was stopped may end it meanwhile, and remove what it has merged.
-    damaged = [path for path in files if path.exists() and not is_whole(path)]
+    damaged = [path for path in files if not is_whole(path) and path.exists()]
     for path in damaged:
         path.unlink(missing_ok=True)
     if damaged:

@@ -163,7 +163,7 @@ def temporary_path(folder: Path) -> Iterator[Path]:
     ours = f".streamkern-{socket.gethostname()}-"
     for lock in folder.glob(f".streamkern-*-{'[0-9a-f]' * 32}.lock"):
         # All of the name, because that of another machine may begin with that of this one.
-        if lock.name[: -len(".lock") - 32] == ours or _is_old(lock):
+        if lock.stem[:-32] == ours or _is_old(lock):
             remove_abandoned(lock)
     with ExitStack() as stack:
         with held():

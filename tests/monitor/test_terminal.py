@@ -142,6 +142,7 @@ def test_a_fit_on_a_terminal_is_shown_while_it_runs_and_then_left_there(data):
     said, output = on_a_terminal(*fit, "2048", cwd=data.parent)
     assert "fit model.h5" in said
     assert "\x1b[" in said  # lines are written anew
+    assert len(re.findall("left", said)) >= 2
     assert re.search(r"moments.* left", said)
     assert re.search(r"moments.*100%.*50,000 rows.*in ", said)
     assert len(output.splitlines()) == 1
