@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamkern.errors import DataError, first_line
-from streamkern.sources.preprocessing.arrow import csv, pa, parquet
+from streamkern.sources.preprocessing.cells import csv, pa, parquet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -11,8 +11,7 @@ from streamkern.errors import DataError
 from streamkern.errors.formatting import listed
 from streamkern.runtime.memory import available_bytes, in_words
 from streamkern.sources.preprocessing import discover
-from streamkern.sources.preprocessing.arrow import csv, pa
-from streamkern.sources.preprocessing.cells import SINGLE_EXACT, is_number
+from streamkern.sources.preprocessing.cells import SINGLE_EXACT, csv, is_number, pa
 from streamkern.sources.table_batches import (
     TABLES,
     UNNAMED_INDEX,

@@ -6,17 +6,35 @@ missing are missing, whatever a column holds.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamkern.errors import DataError
-from streamkern.sources.preprocessing.arrow import compute, pa, types
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streamkern._typing import Array, Floats
+
+
+class _Lazy:
+    """A module that is imported when something of it is needed, because that is slow."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module(self._name), name)
+
+
+# Of type Any: Arrow has no types of its own that mypy could check.
+pa: Any = _Lazy("pyarrow")
+compute: Any = _Lazy("pyarrow.compute")
+csv: Any = _Lazy("pyarrow.csv")
+parquet: Any = _Lazy("pyarrow.parquet")
+types: Any = _Lazy("pyarrow.types")
 
 # Texts that mean missing: what pyarrow takes for it in columns of numbers, and a question mark.
 MISSING = (
@@ -28,8 +46,6 @@ SINGLE_EXACT = {"bool", "int8", "uint8", "int16", "uint16", "halffloat", "float"
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?(?i:inf|infinity)$"
 TIME = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}(:?\d{2})?)?)?$"
 _ZONE = r"(Z|[+-]\d{2}(:?\d{2})?)$"
-_CLOCK = ":"
-_MICROSECONDS = 1e6
 
 
 def is_text(kind: Any) -> bool:
@@ -59,7 +75,7 @@ def texts(column: Any, missing: Sequence[str]) -> Any:
 
 def numbers(name: str, column: Any, missing: Sequence[str]) -> Floats:
     """Return a column as numbers (rows,), NaN where they are missing; true is 1 and false 0."""
-    if pa.types.is_dictionary(column.type):
+    if types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if is_text(column.type):
         column = texts(column, missing)
@@ -67,7 +83,7 @@ def numbers(name: str, column: Any, missing: Sequence[str]) -> Floats:
             column = column.cast(pa.float64())
         except pa.ArrowInvalid:
             column = _truth_values(name, column)
-    elif not is_number(column.type) and not pa.types.is_null(column.type):
+    elif not is_number(column.type) and not types.is_null(column.type):
         raise _other_kind(name, "numbers", column)
     found: Floats = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return found
@@ -88,12 +104,12 @@ def seconds(name: str, column: Any, missing: Sequence[str]) -> Floats:
 
     Times without a zone are taken as they stand, others in UTC; texts are those of ISO 8601.
     """
-    if pa.types.is_dictionary(column.type):
+    if types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if is_text(column.type):
         column = texts(column, missing)
         zoned = compute.and_(
-            compute.match_substring(column, _CLOCK),
+            compute.match_substring(column, ":"),
             compute.match_substring_regex(column, _ZONE),
         ).fill_null(False)
         none = pa.scalar(None, pa.string())
@@ -105,11 +121,11 @@ def seconds(name: str, column: Any, missing: Sequence[str]) -> Floats:
             unlike = column.filter(odd) if compute.any(odd).as_py() else column.drop_null()
             raise _other_kind(name, "dates or times", unlike) from error
         column = compute.coalesce(plain, exact.cast(pa.timestamp("us")))
-    elif not is_time(column.type) and not pa.types.is_null(column.type):
+    elif not is_time(column.type) and not types.is_null(column.type):
         raise _other_kind(name, "dates or times", column)
     ticks = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
     found = ticks.cast(pa.float64(), safe=False)  # far from 1970 not to the microsecond
-    since: Floats = found.to_numpy(zero_copy_only=False) / _MICROSECONDS
+    since: Floats = found.to_numpy(zero_copy_only=False) / 1e6
     return since
 
 
@@ -122,7 +138,7 @@ def places(name: str, column: Any, levels: Sequence[Any], missing: Sequence[str]
         above = np.searchsorted(known, cells, sorter=rising)
         nearest = rising[np.minimum(above, len(known) - 1)]
         return np.where(np.isnan(cells), -2, np.where(known[nearest] == cells, nearest, -1))
-    if not is_text(column.type) and not pa.types.is_null(column.type):
+    if not is_text(column.type) and not types.is_null(column.type):
         raise _other_kind(name, "text", column)
     cells = texts(column, missing)
     found = compute.index_in(cells, value_set=pa.array(levels, pa.string())).fill_null(-1)

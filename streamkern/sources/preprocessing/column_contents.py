@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamkern.errors import DataError
-from streamkern.sources.preprocessing.arrow import compute, pa, types
 from streamkern.sources.preprocessing.cells import (
     NUMBER,
     TIME,
+    compute,
     is_number,
     is_text,
     is_time,
     numbers,
+    pa,
     seconds,
     texts,
+    types,
 )
 from streamkern.sources.preprocessing.column_encoders import PERIODS
 
@@ -37,13 +40,7 @@ class ColumnContents:
     """Counts of a column's cells, in memory that does not grow with the rows."""
 
     def __init__(
-        self,
-        name: str,
-        kind: Any,
-        missing: Sequence[str],
-        *,
-        as_categories: bool = False,
-        is_written: bool = False,
+        self, name: str, kind: Any, missing: Sequence[str], as_categories: bool, is_written: bool
     ) -> None:
         self.name = name
         self.missing = missing
@@ -91,28 +88,22 @@ class ColumnContents:
         self.absent += cells.null_count
         present = cells.drop_null()
         if self._is_open and not self.levels and "times" not in self.examples:
-            try:  # most columns of most tables
+            with suppress(pa.ArrowInvalid):  # most columns of most tables
                 found = present.cast(pa.float64())
-            except pa.ArrowInvalid:
-                pass
-            else:
                 self._measure("numbers", found.to_numpy(zero_copy_only=False))
                 return
         counted = present.value_counts()
         values, counts = counted.field("values"), counted.field("counts")
         if self._is_open:
-            is_number_, is_time_ = _matches(values, NUMBER), _matches(values, TIME)
-            rest = ~(is_number_ | is_time_)
-            for what, chosen, read in (
-                ("numbers", is_number_, numbers),
-                ("times", is_time_, seconds),
-            ):
-                if chosen.any():
-                    some = values.filter(pa.array(chosen))
-                    weight = counts.to_numpy(zero_copy_only=False)[chosen]
+            for what, pattern, read in (("numbers", NUMBER, numbers), ("times", TIME, seconds)):
+                chosen = compute.match_substring_regex(values, pattern)
+                some = values.filter(chosen)
+                if len(some):
                     self.examples.setdefault(what, some[0].as_py())
-                    self._measure(what, read(self.name, some, ()), weight)
-            values, counts = values.filter(pa.array(rest)), counts.filter(pa.array(rest))
+                    weights = counts.filter(chosen).to_numpy(zero_copy_only=False)
+                    self._measure(what, read(self.name, some, ()), weights)
+                rest = compute.invert(chosen)
+                values, counts = values.filter(rest), counts.filter(rest)
         if len(values):
             self.examples.setdefault("text", values[0].as_py())
         self._count(zip(values.to_pylist(), counts.to_pylist(), strict=True))
@@ -150,7 +141,7 @@ class ColumnContents:
 
     @property
     def present(self) -> int:
-        """The number of cells that are not missing."""
+        """How many cells are not missing."""
         return self.rows - self.absent
 
     @property
@@ -222,7 +213,3 @@ class _Summary:
 
 def _is_finite_number(text: str) -> bool:
     return re.match(NUMBER, text) is not None and bool(np.isfinite(float(text)))
-
-
-def _matches(values: Any, pattern: str) -> Any:
-    return compute.match_substring_regex(values, pattern).to_numpy(zero_copy_only=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from streamkern.errors.formatting import listed
 from streamkern.sources.preprocessing.cells import numbers, places, seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from streamkern._typing import Array, Floats
 
@@ -27,30 +27,47 @@ _KNOWN, _NAMED = 1_000, 5
 _STARTS = {"day": 0.0, "week": -3 * 86_400.0, "year": 0.0}
 
 
+class Unexpected(NamedTuple):
+    """How many cells were missing, and categories of others that no level names."""
+
+    n_missing: int
+    categories: Sequence[str] = ()
+
+
 class Column(ABC):
     """How one column of a table becomes inputs."""
 
     kind: ClassVar[str]
+    has_sorted_levels: ClassVar[bool] = False
     name: str
+    indicator: bool
 
     @abstractmethod
-    def inputs(self) -> list[str]:
-        """Return the names of the inputs that the column becomes."""
+    def _value_inputs(self) -> list[str]:
+        """Return the names of the inputs, but for the one that says what is missing."""
 
     @abstractmethod
     def encode(self, cells: Any, missing: Sequence[str], out: Array) -> Unexpected:
-        """Write the inputs of some cells, an array of Arrow, to `out` (rows, inputs).
-
-        Returns which of them were not expected.
-        """
-
-    @abstractmethod
-    def check(self) -> None:
-        """Raise ValueError unless all values are such as a recipe has."""
+        """Write the inputs of cells, an array of Arrow, to `out` (rows, inputs)."""
 
     @abstractmethod
     def in_words(self) -> str:
         """Say what the column becomes, for people."""
+
+    def inputs(self) -> list[str]:
+        """Return the names of the inputs that the column becomes."""
+        return self._value_inputs() + [f"{self.name} is missing"] * self.indicator
+
+    def check(self) -> None:
+        """Raise ValueError unless all values are such as a recipe has."""
+        for field in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            may_be_none = value is None and field.default is None
+            if not (may_be_none or _CHECKS[field.name](value)):
+                raise ValueError(f"{field.name} {value!r} of {self.name!r}")
+        levels = getattr(self, "levels", ())
+        if self.has_sorted_levels and list(levels) != sorted(levels):
+            raise ValueError(f"levels of {self.name!r} out of order")
 
     def as_dict(self) -> dict[str, Any]:
         """Return all values, as JSON has them."""
@@ -59,15 +76,26 @@ class Column(ABC):
         return {"kind": self.kind, **values, **lists}
 
 
-def _indicator(name: str, is_given: bool) -> list[str]:
-    return [f"{name} is missing"] if is_given else []
+def _are_levels(levels: Any) -> bool:
+    kinds = {type(level) for level in levels} if isinstance(levels, tuple) else set()
+    if kinds not in ({str}, {float}) or len(set(levels)) < len(levels):
+        return False
+    return kinds == {str} or bool(np.isfinite(levels).all())
 
 
-class Unexpected(NamedTuple):
-    """How many cells were missing, and categories of others that no level names."""
+def _are_periods(periods: Any) -> bool:
+    found = set(periods) if isinstance(periods, tuple) else {None}
+    return found <= set(PERIODS) and len(found) == len(periods)
 
-    n_missing: int
-    categories: Sequence[str] = ()
+
+_CHECKS: dict[str, Callable[[Any], bool]] = {
+    "name": lambda value: isinstance(value, str),
+    "fill": lambda value: isinstance(value, float) and bool(np.isfinite(value)),
+    "indicator": lambda value: isinstance(value, bool),
+    "pooled": lambda value: isinstance(value, bool),
+    "levels": _are_levels,
+    "periods": _are_periods,
+}
 
 
 class Tally:
@@ -121,26 +149,6 @@ def _filled(values: Floats, column: Numbers | Ordinal | Times, out: Array) -> in
     return int(absent.sum()) if column.fill is not None else 0
 
 
-def _require(condition: bool, what: str) -> None:
-    if not condition:
-        raise ValueError(what)
-
-
-def _check_common(column: Column, fill: Any, indicator: Any) -> None:
-    _require(isinstance(column.name, str), "a column without a name")
-    _require(isinstance(indicator, bool), f"indicator {indicator!r} of {column.name!r}")
-    is_finite = isinstance(fill, float) and np.isfinite(fill)
-    _require(fill is None or bool(is_finite), f"fill {fill!r} of {column.name!r}")
-
-
-def _check_levels(column: Categories | Ordinal) -> None:
-    levels = column.levels
-    kinds = {type(level) for level in levels} if isinstance(levels, tuple) else set()
-    _require(kinds in ({str}, {float}), f"levels of {column.name!r}")
-    _require(len(set(levels)) == len(levels), f"levels of {column.name!r} that repeat")
-    _require(kinds == {str} or bool(np.isfinite(levels).all()), f"levels of {column.name!r}")
-
-
 def level_name(level: str | float) -> str:
     """Return a level as its input is called: 3 for 3.0."""
     if isinstance(level, str):
@@ -157,17 +165,12 @@ class Numbers(Column):
     fill: float | None = None
     indicator: bool = False
 
-    def inputs(self) -> list[str]:
-        """Return the names of the inputs that the column becomes."""
-        return [self.name, *_indicator(self.name, self.indicator)]
+    def _value_inputs(self) -> list[str]:
+        return [self.name]
 
     def encode(self, cells: Any, missing: Sequence[str], out: Array) -> Unexpected:
-        """Write the inputs of some cells to `out`."""
+        """Write the numbers, filled where they are missing."""
         return Unexpected(_filled(numbers(self.name, cells, missing), self, out))
-
-    def check(self) -> None:
-        """Raise ValueError unless all values are such as a recipe has."""
-        _check_common(self, self.fill, self.indicator)
 
     def in_words(self) -> str:
         """Say what the column becomes."""
@@ -179,19 +182,18 @@ class Categories(Column):
     """Categories, an input each: 1 for the rows that have it, else 0."""
 
     kind: ClassVar[str] = "categories"
+    has_sorted_levels: ClassVar[bool] = True
     name: str
     levels: tuple[Any, ...]
     pooled: bool = False
     indicator: bool = False
 
-    def inputs(self) -> list[str]:
-        """Return the names of the inputs that the column becomes."""
+    def _value_inputs(self) -> list[str]:
         named = [f"{self.name}={level_name(level)}" for level in self.levels]
-        named += [f"{self.name} is other"] * self.pooled
-        return named + _indicator(self.name, self.indicator)
+        return named + [f"{self.name} is other"] * self.pooled
 
     def encode(self, cells: Any, missing: Sequence[str], out: Array) -> Unexpected:
-        """Write the inputs of some cells to `out`."""
+        """Write an indicator for each level."""
         found = places(self.name, cells, self.levels, missing)
         out[:] = 0
         known = np.flatnonzero(found >= 0)
@@ -202,13 +204,6 @@ class Categories(Column):
         if self.indicator:
             out[:, -1] = absent
         return Unexpected(int(absent.sum()), [] if self.pooled else _unseen(cells, found))
-
-    def check(self) -> None:
-        """Raise ValueError unless all values are such as a recipe has."""
-        _check_common(self, None, self.indicator)
-        _require(isinstance(self.pooled, bool), f"pooled {self.pooled!r} of {self.name!r}")
-        _check_levels(self)
-        _require(list(self.levels) == sorted(self.levels), f"levels of {self.name!r} out of order")
 
     def in_words(self) -> str:
         """Say what the column becomes."""
@@ -225,21 +220,14 @@ class Ordinal(Column):
     fill: float
     indicator: bool = False
 
-    def inputs(self) -> list[str]:
-        """Return the names of the inputs that the column becomes."""
-        return [self.name, *_indicator(self.name, self.indicator)]
+    def _value_inputs(self) -> list[str]:
+        return [self.name]
 
     def encode(self, cells: Any, missing: Sequence[str], out: Array) -> Unexpected:
-        """Write the inputs of some cells to `out`."""
+        """Write the places, filled where a category is missing or unseen."""
         found = places(self.name, cells, self.levels, missing)
         _filled(np.where(found < 0, np.nan, found), self, out)
         return Unexpected(int((found == -2).sum()), _unseen(cells, found))
-
-    def check(self) -> None:
-        """Raise ValueError unless all values are such as a recipe has."""
-        _check_common(self, self.fill, self.indicator)
-        _require(self.fill is not None, f"no fill of {self.name!r}")
-        _check_levels(self)
 
     def in_words(self) -> str:
         """Say what the column becomes."""
@@ -257,26 +245,18 @@ class Times(Column):
     periods: tuple[str, ...] = ()
     indicator: bool = False
 
-    def inputs(self) -> list[str]:
-        """Return the names of the inputs that the column becomes."""
+    def _value_inputs(self) -> list[str]:
         waves = [f"{self.name} {wave} of {p}" for p in self.periods for wave in ("sine", "cosine")]
-        return [self.name, *waves, *_indicator(self.name, self.indicator)]
+        return [self.name, *waves]
 
     def encode(self, cells: Any, missing: Sequence[str], out: Array) -> Unexpected:
-        """Write the inputs of some cells to `out`."""
+        """Write the seconds, then sine and cosine of every period."""
         since = seconds(self.name, cells, missing)
         for i, period in enumerate(self.periods):
             angles = (since - _STARTS[period]) * (2 * np.pi / PERIODS[period])
             out[:, 1 + 2 * i] = np.nan_to_num(np.sin(angles))
             out[:, 2 + 2 * i] = np.nan_to_num(np.cos(angles))
         return Unexpected(_filled(since, self, out))
-
-    def check(self) -> None:
-        """Raise ValueError unless all values are such as a recipe has."""
-        _check_common(self, self.fill, self.indicator)
-        _require(self.fill is not None, f"no fill of {self.name!r}")
-        known = isinstance(self.periods, tuple) and set(self.periods) <= set(PERIODS)
-        _require(known and len(set(self.periods)) == len(self.periods), f"periods of {self.name!r}")
 
     def in_words(self) -> str:
         """Say what the column becomes."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import DataError, ParameterError
 from streamkern.errors.formatting import listed
-from streamkern.sources.preprocessing.cells import MISSING, SINGLE_EXACT, is_number
+from streamkern.sources.preprocessing.cells import MISSING, SINGLE_EXACT, is_number, pa
 from streamkern.sources.preprocessing.column_contents import MOST_LEVELS, ColumnContents
 from streamkern.sources.preprocessing.column_encoders import (
     Categories,
@@ -80,11 +80,9 @@ def discover(
     *,
     is_written: bool,
 ) -> Recipe:
-    """Return the recipe of a table, from one pass over its rows.
+    """Return the recipe of a table, by the rules of `streamkern.convert`, from one pass.
 
-    The rules are those that `streamkern.convert` lists.  `batches` takes the names of columns, and
-    yields pieces of these; texts are how numbers and times are written where `is_written`, as in a
-    CSV.
+    `batches(names)` yields pieces of columns; `is_written` where texts may be numbers, as in a CSV.
     """
     missing = MISSING if options.missing is None else tuple(options.missing)
     contents: dict[str, ColumnContents] = {}
@@ -92,9 +90,7 @@ def discover(
         if name in options.drop or name == options.weights:
             continue
         chosen = name in options.categorical or name in options.ordinal
-        contents[name] = ColumnContents(
-            name, kind, missing, as_categories=chosen, is_written=is_written
-        )
+        contents[name] = ColumnContents(name, kind, missing, chosen, is_written)
     for batch in batches(list(contents)):
         for name, column in contents.items():
             column.update(batch.column(name))
@@ -141,23 +137,20 @@ def is_frame(rows: Any) -> bool:
 
 
 def recipe_of_frame(frame: Any, *, keep_missing: bool = False) -> Recipe | None:
-    """Return the recipe of a table in memory by the rules of `discover`.
+    """Return the recipe of a table in memory, None where all cells are numbers.
 
-    Returns None where all cells are numbers or truth values, and none is missing; with
-    `keep_missing`, also where some are.
+    With `keep_missing`, some may be missing then.
     """
     kinds = {getattr(kind, "kind", "O") for kind in getattr(frame, "dtypes", [None])}
     are_numbers = hasattr(frame, "isna") and kinds <= set("fiub")
     if are_numbers and (keep_missing or not frame.isna().any(axis=None)):
         return None
-    table = arrow_table(frame)
-    recipe = discover(
-        table.schema,
-        lambda names: table.select(names).combine_chunks().to_batches(),
-        (),
-        RecipeOptions(),
-        is_written=False,
-    )
+    table = pa.table(arrow_table(frame))
+
+    def batches(names: list[str]) -> Any:
+        return table.select(names).combine_chunks().to_batches()
+
+    recipe = discover(table.schema, batches, (), RecipeOptions(), is_written=False)
     are_numbers = all(is_number(kind) for kind in table.schema.types)
     return None if recipe.is_plain or (are_numbers and keep_missing) else recipe
 

@@ -10,8 +10,7 @@ import numpy as np
 
 from streamkern.errors import DataError, first_line
 from streamkern.errors.formatting import listed
-from streamkern.sources.preprocessing.arrow import pa
-from streamkern.sources.preprocessing.cells import MISSING, numbers, places
+from streamkern.sources.preprocessing.cells import MISSING, numbers, pa, places
 from streamkern.sources.preprocessing.column_encoders import KINDS, Column, Numbers
 
 if TYPE_CHECKING:
@@ -105,17 +104,15 @@ class Recipe:
         DataError
             If a column is not there, or holds something else than it did.
         """
-        cells = _Cells(frame)
-        X = np.empty((cells.n_rows, len(self.feature_names)), self.dtype)
+        table = arrow_table(frame)
+        X = np.empty((table.num_rows, len(self.feature_names)), self.dtype)
         done = 0
         for column in self.columns:
-            width = len(column.inputs())
-            unexpected = column.encode(
-                cells.of(column.name), self.missing, X[:, done : done + width]
-            )
+            out = X[:, done : done + len(column.inputs())]
+            unexpected = column.encode(_cells(table, column.name), self.missing, out)
             if tally is not None:
                 tally.add(column.name, unexpected)
-            done += width
+            done += out.shape[1]
         return X
 
     def read_targets(self, frame: Any) -> Array | None:
@@ -137,10 +134,10 @@ class Recipe:
         """
         if not self.targets:
             return None
-        cells = _Cells(frame)
+        table = arrow_table(frame)
         if self.labels is not None:
-            return self._read_labels(cells.of(self.targets[0]))
-        read = [numbers(name, cells.of(name), self.missing) for name in self.targets]
+            return self._read_labels(_cells(table, self.targets[0]))
+        read = [numbers(name, _cells(table, name), self.missing) for name in self.targets]
         return read[0] if len(read) == 1 else np.stack(read, axis=1)
 
     def _read_labels(self, column: Any) -> Array:
@@ -158,7 +155,7 @@ class Recipe:
         """Return the weights of rows (n,), None where the recipe has none."""
         if self.weights is None:
             return None
-        found = numbers(self.weights, _Cells(frame).of(self.weights), self.missing)
+        found = numbers(self.weights, _cells(arrow_table(frame), self.weights), self.missing)
         if not (np.isfinite(found) & (found >= 0)).all():
             raise DataError(
                 f"column {self.weights!r} must hold weights, which are finite and not negative; "
@@ -257,6 +254,8 @@ def _column(values: Any) -> Column:
 
 def arrow_table(frame: Any) -> Any:
     """Return a table as one of Arrow, without an index, or raise DataError if it is none."""
+    if isinstance(frame, pa.RecordBatch):
+        return frame
     try:
         if hasattr(frame, "reset_index"):
             return pa.Table.from_pandas(frame, preserve_index=False)
@@ -272,20 +271,13 @@ def arrow_table(frame: Any) -> Any:
         ) from error
 
 
-class _Cells:
-    """The columns of a table by name, as arrays of Arrow."""
-
-    def __init__(self, frame: Any) -> None:
-        self.table = frame if isinstance(frame, pa.RecordBatch) else arrow_table(frame)
-        self.n_rows = self.table.num_rows
-
-    def of(self, name: str) -> Any:
-        schema = self.table.schema
-        places = schema.get_all_field_indices(name)
-        if len(places) != 1:
-            found = "more than one column" if places else "no column"
-            raise DataError(
-                f"the table has {found} {name!r}, which is needed; it has {listed(schema.names)}."
-            )
-        column = self.table.column(places[0])
-        return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+def _cells(table: Any, name: str) -> Any:
+    """Return a column of an Arrow table as one array."""
+    places = table.schema.get_all_field_indices(name)
+    if len(places) != 1:
+        found = "more than one column" if places else "no column"
+        raise DataError(
+            f"the table has {found} {name!r}, which is needed; it has {listed(table.schema.names)}."
+        )
+    column = table.column(places[0])
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
