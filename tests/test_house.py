@@ -52,7 +52,6 @@ ALLOWED = {
         "runtime/resources.py",
         "models/searching.py",
         "sources/arrays.py",
-        "sources/label_columns.py",
         "sources/labelled_source.py",
         "sources/lazy.py",
         "cli/compute_place.py",

@@ -15,7 +15,7 @@ from streamkern.runtime.aligned_arrays import aligned
 from streamkern.runtime.events import passing
 from streamkern.runtime.resources import local_threads
 from streamkern.sources import Shard
-from streamkern.sources.row_names import naming_rows
+from streamkern.sources.base import naming_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -18,7 +18,7 @@ from streamkern.sources import Classes, LabelledSource, labelled_rows
 if TYPE_CHECKING:
     from streamkern._typing import Floats
     from streamkern.sources import Reader, Source
-    from streamkern.sources.base import LabelColumn, LabelReader
+    from streamkern.sources.labelled_source import LabelColumn, LabelReader
 
 _BLOCK_ROWS = 8192
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,17 +10,8 @@ import numpy as np
 from dask.base import tokenize
 
 from streamkern.errors import DataError
-from streamkern.sources.base import (
-    Block,
-    LabelColumn,
-    Reader,
-    Segment,
-    Shard,
-    Source,
-    negative_weight,
-    rounding_of,
-)
-from streamkern.sources.label_columns import ArrayLabels, chunks_of
+from streamkern.sources.base import Block, Reader, Segment, Source, negative_weight, rounding_of
+from streamkern.sources.labelled_source import ArrayLabels, tasks_of
 from streamkern.sources.lazy import (
     as_numbers,
     as_table,
@@ -34,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from streamkern._typing import Array
+    from streamkern.sources.base import Shard
+    from streamkern.sources.labelled_source import LabelColumn
 
 
 # Libraries whose tables have names.
@@ -97,11 +91,6 @@ def _check_table(name: str, array: Any, ndims: tuple[int, ...]) -> None:
         )
 
 
-def _counts(weights: Any) -> Any:
-    """Return weights as numbers, where they say which rows count."""
-    return weights.astype(float) if weights is not None and weights.dtype.kind == "b" else weights
-
-
 def _check_lengths(X: Any, y: Any, weights: Any) -> None:
     for name, array in (("y", y), ("sample_weight", weights)):
         if array is not None and len(array) != len(X):
@@ -127,30 +116,47 @@ class NamedRows:
 
 
 class _Arrays(Source):
-    """What rows of NumPy and of Dask arrays have in common."""
+    """Rows of NumPy or of Dask arrays; parameters as in `as_source`."""
 
     kind: str
-    X: Any
-    y: Any
-    weights: Any
-    described: dict[str, Any]
 
-    def _keep(self, X: Any, y: Any, weights: Any) -> None:
-        """Keep arrays that fit each other."""
-        self.X, self.y, self.weights = X, y, weights
+    def __init__(self, X: Any, y: Any = None, sample_weight: Any = None) -> None:
+        self.described: dict[str, Any] = self._description(X, y)
+        given = {"X": (X, (2,)), "y": (y, (1, 2)), "sample_weight": (sample_weight, (1,))}
+        arrays = []
+        for name, (values, ndims) in given.items():
+            array = None if values is None else self._array(name, values)
+            if array is not None:
+                is_flag = name == "sample_weight" and array.dtype.kind == "b"  # says which count
+                array = array.astype(float) if is_flag else array
+                _check_table(name, array, ndims)
+            arrays.append(array)
+        self.X, self.y, weights = self._aligned(*arrays)
+        self.weights = None if weights is None else weights.astype(float)
         self.weighted_by = None if weights is None else "sample_weight"
-        self.n_samples, self.n_features = map(int, X.shape)
-        self.n_targets = 0 if y is None else int(np.prod(y.shape[1:], dtype=int))
-        self.target_ndim = 1 if y is None else y.ndim
-        self.dtype = X.dtype
+        self.n_samples, self.n_features = map(int, self.X.shape)
+        self.n_targets = 0 if self.y is None else int(np.prod(self.y.shape[1:], dtype=int))
+        self.target_ndim = 1 if self.y is None else self.y.ndim
+        self.dtype = self.X.dtype
         self.rounding = rounding_of(self.dtype)
+
+    @abstractmethod
+    def _description(self, X: Any, y: Any) -> dict[str, Any]:
+        """Return what inputs and targets say of their columns."""
+
+    @abstractmethod
+    def _array(self, name: str, values: Any) -> Any:
+        """Return values as an array."""
+
+    @abstractmethod
+    def _aligned(self, X: Any, y: Any, weights: Any) -> tuple[Any, Any, Any]:
+        """Return arrays with numbers in the same rows, or raise DataError."""
 
     def labelled(self) -> tuple[Source, LabelColumn]:
         """Return the inputs without targets, and the targets as labels of classes."""
         if self.y is None:
             return super().labelled()
-        rows = as_source(self.X, None, self.weights)
-        return rows, ArrayLabels(_one_label(self.y))
+        return as_source(self.X, None, self.weights), ArrayLabels(_one_label(self.y))
 
     def check_unchanged(self) -> None:
         """Trust the arrays."""
@@ -169,25 +175,23 @@ class _Arrays(Source):
 
 
 class ArraySource(_Arrays):
-    """Rows of NumPy arrays; parameters as in `as_source`."""
+    """Rows of NumPy arrays."""
 
     kind = "array"
 
-    def __init__(self, X: Any, y: Any = None, sample_weight: Any = None) -> None:
-        self.described = getattr(X, "described", {})
-        X = as_table("X", X)
-        y = None if y is None else np.asarray(y)
-        weights = None if sample_weight is None else _counts(np.asarray(sample_weight))
-        _check_table("X", X, (2,))
-        if y is not None:
-            _check_table("y", y, (1, 2))
-        if weights is not None:
-            _check_table("sample_weight", weights, (1,))
+    def _description(self, X: Any, y: Any) -> dict[str, Any]:  # noqa: ARG002  targets say nothing
+        described: dict[str, Any] = getattr(X, "described", {})
+        return described
+
+    def _array(self, name: str, values: Any) -> Any:
+        return as_table(name, values) if name == "X" else np.asarray(values)
+
+    def _aligned(self, X: Any, y: Any, weights: Any) -> tuple[Any, Any, Any]:
         _check_lengths(X, y, weights)
-        self._keep(X, y, None if weights is None else weights.astype(float))
-        if weights is not None and (self.weights < 0).any():
-            place = int((self.weights < 0).argmax())
-            raise DataError(f"{self.locate(place)} {negative_weight(self.weights[place], place)}")
+        if weights is not None and (weights < 0).any():
+            place = int((weights < 0).argmax())
+            raise DataError(f"{self.locate(place)} {negative_weight(weights[place], place)}")
+        return X, y, weights
 
     def segments(self) -> list[Segment]:
         """Return one segment that may be cut anywhere."""
@@ -196,57 +200,48 @@ class ArraySource(_Arrays):
     def reader(self, shard: Shard) -> ArrayReader:
         """Return the shard's rows themselves."""
         rows = slice(shard.start, shard.stop)
-        return ArrayReader(
-            (self.X[rows],),
-            () if self.y is None else (self.y[rows],),
-            () if self.weights is None else (self.weights[rows],),
-            shard.start,
-        )
+        arrays = (self.X, self.y, self.weights)
+        return ArrayReader(*(() if a is None else (a[rows],) for a in arrays), shard.start)
 
 
 class DaskSource(_Arrays):
-    """Rows of Dask arrays, a shard being whole row chunks; parameters as in `as_source`."""
+    """Rows of Dask arrays, a shard being whole row chunks."""
 
     kind = "dask array"
     loads_whole_shards = True
 
-    def __init__(self, X: Any, y: Any = None, sample_weight: Any = None) -> None:
-        given = {"X": (X, (2,)), "y": (y, (1, 2)), "sample_weight": (sample_weight, (1,))}
-        called = {"feature_names": column_names(X), "target_names": column_names(y)}
-        self.described = {what: names for what, names in called.items() if names}
-        lazy = []
-        for name, (values, ndims) in given.items():
-            array = None if values is None else lazy_array(name, values)
-            lazy.append(_counts(array) if name == "sample_weight" else array)
-            if array is not None:
-                _check_table(name, lazy[-1], ndims)
-        X, y, weights = with_known_chunks(*lazy)
+    def _description(self, X: Any, y: Any) -> dict[str, Any]:
+        named = {"feature_names": column_names(X), "target_names": column_names(y)}
+        return {what: names for what, names in named.items() if names}
+
+    def _array(self, name: str, values: Any) -> Any:
+        return lazy_array(name, values)
+
+    def _aligned(self, X: Any, y: Any, weights: Any) -> tuple[Any, Any, Any]:
+        X, y, weights = with_known_chunks(X, y, weights)
         _check_lengths(X, y, weights)
-        rows = {0: X.chunks[0]}
-        self._keep(
-            as_numbers(X).rechunk({1: -1}),
-            y if y is None else y.rechunk(rows | ({1: -1} if y.ndim == 2 else {})),
-            weights if weights is None else weights.rechunk(rows).astype(float),
-        )
-        self.chunk_bytes = max(X.chunks[0]) * self.row_bytes
+        X, rows = as_numbers(X).rechunk({1: -1}), {0: X.chunks[0]}
+        y = y if y is None else y.rechunk(rows | ({1: -1} if y.ndim == 2 else {}))
+        return X, y, weights if weights is None else weights.rechunk(rows)
+
+    @property
+    def chunk_bytes(self) -> int:  # type: ignore[override]
+        """What the largest chunk of rows takes."""
+        return int(max(self.X.chunks[0])) * self.row_bytes
 
     def segments(self) -> list[Segment]:
         """Return one segment a row chunk, not to be cut."""
-        stops = np.cumsum(self.X.chunks[0]).tolist()
         sizes = self.X.chunks[0]
+        stops = np.cumsum(sizes).tolist()
         return [Segment(b - n, b, n) for b, n in zip(stops, sizes, strict=True) if n]
 
     def reader(self, shard: Shard) -> Any:
         """Return a Dask task that makes a reader of the shard's chunks."""
         from dask import delayed  # noqa: PLC0415  slow, and X has already imported it
 
-        chunks = chunks_of(self.X, shard)
-        # Optimised one by one they would not share what they are made of.
-        parts = [
-            [] if part is None else part.blocks[chunks].to_delayed(optimize_graph=False).ravel()
-            for part in (self.X, self.y, self.weights)
-        ]
-        return delayed(ArrayReader)(*map(list, parts), shard.start)
+        arrays = (self.X, self.y, self.weights)
+        parts = ([] if array is None else tasks_of(array, shard) for array in arrays)
+        return delayed(ArrayReader)(*parts, shard.start)
 
 
 def column_names(table: Any) -> list[str]:

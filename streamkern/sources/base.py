@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager, nullcontext
+from contextvars import copy_context
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streamkern.errors import DataError
+from streamkern.errors import DataError, OverflowedError, WorkersLostError
+from streamkern.runtime.timing import timed
 from streamkern.sources.preprocessing.column_names import bad_columns, input_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from streamkern._typing import Array, Floats
+    from streamkern.sources.labelled_source import LabelColumn
 
 # As soon as no more than so many shards are left, these become smaller.
 _LAST_SHARDS = 4
@@ -35,7 +41,7 @@ class Shard:
 
     @property
     def n_rows(self) -> int:
-        """The number of rows in the shard."""
+        """How many rows the shard has."""
         return self.stop - self.start
 
 
@@ -49,18 +55,16 @@ class Segment(NamedTuple):
 
 @dataclass(frozen=True)
 class Block:
-    """Rows held in memory at once: X (rows, p), y (rows, q) and weights (rows,), or None for all 1.
+    """Rows held in memory at once.
 
-    They start at row `start` of the source; `rows` has the place of every row where some were left
-    out.  X may be overwritten once the block after the next is asked for, so that the next can be
-    read while this one is in use.
+    X may be overwritten once the block after the next is asked for: the next is read meanwhile.
     """
 
-    X: Array
-    y: Floats
-    start: int
-    weights: Floats | None = None
-    rows: Array | None = None
+    X: Array  # (rows, p)
+    y: Floats  # (rows, q)
+    start: int  # of the source
+    weights: Floats | None = None  # (rows,), None for all 1
+    rows: Array | None = None  # (rows,), their places in the source where some were left out
 
     def __len__(self) -> int:
         return len(self.X)
@@ -115,67 +119,19 @@ class Reader(ABC):
         """Yield the shard's rows in order, in blocks of `n_rows`."""
 
 
-class LabelReader(ABC):
-    """Reads the labels of one shard; small enough to be sent to a worker, and opened there."""
-
-    @abstractmethod
-    def parts(self) -> Iterator[Array]:
-        """Yield the shard's labels in order, some at a time."""
-
-
-class LabelColumn(ABC):
-    """One label a row, of any kind."""
-
-    @abstractmethod
-    def reader(self, shard: Shard) -> Any:
-        """Return a `LabelReader` of the shard, or a Dask task that makes one."""
-
-    def tolerant(self) -> LabelColumn:
-        """Return the same labels, with None for those that are stored but cannot be read."""
-        return self
-
-    def token(self) -> str | None:
-        """Return what stands for all values, or None where reading them all takes too long."""
-        return None
-
-    def describe(self) -> dict[str, Any]:
-        """Return where the labels are, as plain JSON values."""
-        return {}
-
-
 class Source(ABC):
-    """Rows of inputs and targets, too many to hold at once.
-
-    Attributes
-    ----------
-    n_samples, n_features, n_targets : int
-        n, p and q; q is 0 where there is no target.
-    target_ndim : int
-        1 where the target is stored as (n,), else 2.
-    dtype : numpy.dtype
-        Of X in a block.
-    rounding : float
-        Relative rounding of the values of X as they are stored, 0 for integers.
-    loads_whole_shards : bool
-        Whether a shard is in memory before its first block is.
-    chunk_bytes : int
-        What a reader keeps of the storage chunks it is in the middle of.
-    weighted_by : str or None
-        The name of the weights, None where all rows count once.
-    paths : sequence of str
-        All files here that rows are read from.
-    """
+    """Rows of inputs and targets, too many to hold at once."""
 
     n_samples: int
     n_features: int
-    n_targets: int
-    target_ndim: int
-    dtype: np.dtype[Any]
-    rounding: float
-    loads_whole_shards: bool = False
-    chunk_bytes: int = 0
-    weighted_by: str | None = None
-    paths: Sequence[str] = ()
+    n_targets: int  # 0 where there is no target
+    target_ndim: int  # 1 where the target is stored as (n,), else 2
+    dtype: np.dtype[Any]  # of X in a block
+    rounding: float  # relative, of the values of X as they are stored; 0 for integers
+    loads_whole_shards: bool = False  # before their first block
+    chunk_bytes: int = 0  # that a reader keeps of the storage chunks it is in the middle of
+    weighted_by: str | None = None  # the name of the weights, None where all rows count once
+    paths: Sequence[str] = ()  # of all files here that rows are read from
 
     @property
     def is_weighted(self) -> bool:
@@ -200,7 +156,7 @@ class Source(ABC):
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """Return where the rows are, as plain JSON values, for the model file."""
+        """Return where the rows are, as plain JSON values."""
 
     def token(self) -> str | None:
         """Return what stands for all values, or None where reading them all takes too long."""
@@ -261,9 +217,8 @@ class Source(ABC):
     def shards(self, n_rows: int, fewest: int | None = None) -> tuple[Shard, ...]:
         """Cut all rows into shards of about `n_rows`, between storage chunks.
 
-        The last ones are smaller, in multiples of about `fewest` rows, so that those who work on
-        them end at about the same time.  The cuts depend on the source and these numbers alone,
-        never on who will do the work.
+        The last ones are smaller, in multiples of about `fewest` rows, so that all workers end at
+        about the same time.  The cuts depend on the source and these numbers alone.
         """
         step = n_rows if fewest is None else min(fewest, n_rows)
         shards: list[Shard] = []
@@ -284,3 +239,54 @@ class Source(ABC):
         if start < self.n_samples:
             shards.append(Shard(len(shards), start, self.n_samples))
         return tuple(shards)
+
+
+@contextmanager
+def reading_ahead(blocks: Iterable[Block]) -> Iterator[Iterator[Block]]:
+    """Give the same blocks in order, each read by another thread while the one before is in use.
+
+    The first is read at once.  What reading raises is raised where the block is asked for.
+    """
+    source, context = iter(blocks), copy_context()
+    # A generator is closed, and with it the files it reads from, however it was left.
+    end = closing(source) if isinstance(source, Generator) else nullcontext()
+
+    def read() -> Block | None:
+        with timed("reading"):
+            return next(source, None)
+
+    with end, ThreadPoolExecutor(1, "read-ahead") as reader:
+        first = reader.submit(context.run, read)
+
+        def handed_over() -> Iterator[Block]:
+            coming = first
+            while (block := coming.result()) is not None:
+                coming = reader.submit(context.run, read)
+                yield block
+
+        yield handed_over()
+
+
+@contextmanager
+def naming_rows(source: Source, shards: Sequence[Shard], name: str) -> Iterator[None]:
+    """Say where the rows are that workers died at, whose sums overflowed, or that are refused."""
+    try:
+        yield
+    except OverflowedError as error:
+        if error.rows is None:
+            raise
+        raise OverflowedError(f"{source.locate(error.rows[0])}: {error}") from error
+    except DataError as error:
+        if error.row is None:
+            raise
+        raise DataError(f"{source.locate(error.row)} {error}") from error
+    except WorkersLostError as error:
+        ours = [task for task in error.tasks if task.startswith(f"{name}-")]
+        if not ours:
+            raise
+        shard = shards[int(ours[0].rpartition("-")[2])]
+        what = (
+            f"shard {shard.index + 1} of {len(shards)}, from {source.locate(shard.start)}, to "
+            f"{source.locate(shard.stop - 1)}, or one beside it,"
+        )
+        raise WorkersLostError(error.tasks, error.times, what) from error

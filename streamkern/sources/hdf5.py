@@ -21,7 +21,7 @@ from streamkern.sources.shard_reader import HDF5Labels, HDF5Reader, Piece
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from streamkern.sources.base import LabelColumn
+    from streamkern.sources.labelled_source import LabelColumn
 
 _SINGLE_EXACT = {"b1", "f2", "f4", "i1", "u1", "i2", "u2"}
 

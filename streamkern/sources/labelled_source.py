@@ -1,35 +1,107 @@
-"""One-vs-rest targets: labels of rows as +1 and -1."""
+"""One-vs-rest targets: labels of rows, in memory or lazy, as +1 and -1."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from dask.base import is_dask_collection
+from dask.base import is_dask_collection, tokenize
 
 from streamkern.errors import DataError
 from streamkern.sources.base import Reader, Source
 from streamkern.sources.class_labels import UNKNOWN, plain_labels
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from streamkern._typing import Array, Floats
-    from streamkern.sources.base import Block, LabelColumn, LabelReader, Segment, Shard
+    from streamkern.sources.base import Block, Segment, Shard
     from streamkern.sources.class_labels import Classes
+
+# Labels that are held at a time before they are codes.
+LABELS_AT_ONCE = 1 << 15
+
+
+class LabelReader(ABC):
+    """Reads the labels of one shard, as a `Reader` reads rows."""
+
+    @abstractmethod
+    def parts(self) -> Iterator[Array]:
+        """Yield the shard's labels in order, some at a time."""
+
+
+class LabelColumn(ABC):
+    """One label a row, of any kind."""
+
+    @abstractmethod
+    def reader(self, shard: Shard) -> Any:
+        """Return a `LabelReader` of the shard, or a Dask task that makes one."""
+
+    def tolerant(self) -> LabelColumn:
+        """Return the same labels, with None for those that are stored but cannot be read."""
+        return self
+
+    def token(self) -> str | None:
+        """Return what stands for all values, or None where reading them all takes too long."""
+        return None
+
+    def describe(self) -> dict[str, Any]:
+        """Return where the labels are, as plain JSON values."""
+        return {}
+
+
+@dataclass(frozen=True)
+class LabelsInMemory(LabelReader):
+    """Labels of one shard that are already in memory."""
+
+    arrays: Sequence[Any]
+
+    def parts(self) -> Iterator[Array]:
+        """Yield them some at a time."""
+        for array in self.arrays:
+            for start in range(0, len(array), LABELS_AT_ONCE):
+                yield np.asarray(array[start : start + LABELS_AT_ONCE])
+
+
+@dataclass(frozen=True)
+class ArrayLabels(LabelColumn):
+    """Labels (n,) of a NumPy array, or of a Dask array with the chunks of its rows."""
+
+    labels: Any
+
+    def reader(self, shard: Shard) -> Any:
+        """Return the shard's labels, or a Dask task that makes a reader of its chunks."""
+        if isinstance(self.labels, np.ndarray):
+            return LabelsInMemory((self.labels[shard.start : shard.stop],))
+        from dask import delayed  # noqa: PLC0415  slow, and the array has already imported it
+
+        return delayed(LabelsInMemory)(tasks_of(self.labels, shard))
+
+    def token(self) -> str:
+        """Return a hash of all labels, or of the graph that computes them."""
+        return str(tokenize(self.labels))
+
+
+def tasks_of(array: Any, shard: Shard) -> list[Any]:
+    """Return the tasks of the chunks of a Dask array that begin in a shard."""
+    starts = np.cumsum((0, *array.chunks[0]))[:-1]
+    inside = np.flatnonzero((starts >= shard.start) & (starts < shard.stop))
+    chunks = array.blocks[int(inside[0]) : int(inside[-1]) + 1]
+    # Optimised one by one they would not share what they are made of.
+    tasks: list[Any] = chunks.to_delayed(optimize_graph=False).ravel().tolist()
+    return tasks
 
 
 class LabelledSource(Source):
     """Rows without targets, with labels turned into targets where they are read.
 
-    Targets are (n, K), +1 for the class of a row and -1 for the others; for two classes (n,), +1
-    for the second.  A row without a label has targets of NaN, and so is one that is not finite.
-    Weights of rows are multiplied by `class_weight` (K,).  `class_counts` (K,) are the rows of each
-    class, or their weight, where they were counted.
+    Targets are those of `Classes.targets`; a row without a label is one that is not finite.
+    Weights of rows are multiplied by `class_weight` (K,).
     """
 
-    class_counts: Floats | None = None
+    class_counts: Floats | None = None  # (K,), rows of each class or their weight, where counted
 
     def __init__(
         self,

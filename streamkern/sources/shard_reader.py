@@ -13,10 +13,10 @@ import numpy as np
 
 from streamkern.errors import DataError
 from streamkern.runtime.timing import timed
-from streamkern.sources.base import Block, LabelColumn, LabelReader, Reader
+from streamkern.sources.base import Block, Reader
 from streamkern.sources.dataset_checks import Tables, filters_of, is_text
 from streamkern.sources.headers import OUTAGES, opened, undamaged, with_retries
-from streamkern.sources.label_columns import LABELS_AT_ONCE
+from streamkern.sources.labelled_source import LABELS_AT_ONCE, LabelColumn, LabelReader
 from streamkern.sources.object_stores import StoredFile
 from streamkern.sources.prefetch import Prefetch
 from streamkern.sources.range_file import Fetch, RangeFile

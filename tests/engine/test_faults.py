@@ -26,7 +26,7 @@ from streamkern.errors import ClusterError, StreamkernWarning, WorkersLostError
 from streamkern.features import Identity
 from streamkern.runtime.events import observed
 from streamkern.runtime.resources import current_resources
-from streamkern.sources.row_names import naming_rows
+from streamkern.sources.base import naming_rows
 from streamkern.statistics import Moments
 from streamkern.storage import opened_checkpoint
 
