@@ -17,7 +17,7 @@ from sklearn.base import is_classifier
 import streamkern
 from streamkern import convert, read_recipe
 from streamkern.errors import DataError, ModelFileError, ParameterError, StreamkernWarning
-from streamkern.sources import open_hdf5, table_batches
+from streamkern.sources import open_hdf5, tables
 from streamkern.storage import table_conversion
 
 CITIES = ["Basel", "Zürich", "Bern", "Genève"]
@@ -88,7 +88,7 @@ def table_file(request, tmp_path):
 @pytest.fixture(params=[False, True], ids=["whole", "in pieces"])
 def pieces(request, monkeypatch):
     if request.param:
-        monkeypatch.setattr(table_batches, "_PIECE_BYTES", 4000)
+        monkeypatch.setattr(tables, "_PIECE_BYTES", 4000)
         monkeypatch.setattr(table_conversion, "_PIECE_BYTES", 8 * 14 * 100)
 
 
@@ -325,12 +325,12 @@ def test_a_recipe_that_was_tampered_with_is_told_in_a_sentence(fitted, where):
 BOUNDED = """
 import sys
 from dataclasses import replace
-from streamkern.sources import table_batches
+from streamkern.sources import tables
 from streamkern.storage import table_conversion
 from streamkern.storage.table_conversion import convert
 from streamkern.runtime.memory import peak_bytes
 
-table_batches._PIECE_BYTES = table_conversion._PIECE_BYTES = 1 << 20
+tables._PIECE_BYTES = table_conversion._PIECE_BYTES = 1 << 20
 small, large, out = sys.argv[1:]
 convert(small, out, targets=["x"])
 before = peak_bytes()

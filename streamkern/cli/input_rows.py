@@ -50,7 +50,7 @@ def opened_rows(
     from streamkern.sources.headers import matching
     from streamkern.sources.preprocessing import recipe_of
     from streamkern.sources.preprocessing.column_names import check_same_inputs
-    from streamkern.sources.table_batches import is_table
+    from streamkern.sources.tables import is_table
     from streamkern.storage import FORMATS
 
     paths, out = options["data"], options.get("out")

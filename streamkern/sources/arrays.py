@@ -201,7 +201,8 @@ class ArraySource(_Arrays):
         """Return the shard's rows themselves."""
         rows = slice(shard.start, shard.stop)
         arrays = (self.X, self.y, self.weights)
-        return ArrayReader(*(() if a is None else (a[rows],) for a in arrays), shard.start)
+        X, y, weights = (() if array is None else (array[rows],) for array in arrays)
+        return ArrayReader(X, y, weights, shard.start)
 
 
 class DaskSource(_Arrays):

@@ -34,7 +34,7 @@ class Classes:
 
     @classmethod
     def of(cls, labels: Any) -> Classes:
-        """Return the classes among labels (n,), those that are missing left out."""
+        """Return the classes among labels (n,), without missing ones."""
         values, missing = plain_labels(labels)
         return cls(_check_count(np.unique(values[~missing])))
 
@@ -62,10 +62,7 @@ class Classes:
         return Classes(_check_count(np.union1d(self.values, values)))
 
     def codes(self, labels: Any) -> Array:
-        """Return the place of every label (n,) among the classes: (n,) int32.
-
-        `MISSING` is that of a label that is not there, `UNKNOWN` that of one that is no class.
-        """
+        """Return the place of every label (n,) among the classes, or `MISSING`, or `UNKNOWN`."""
         values, missing = plain_labels(labels)
         codes = np.full(len(values), MISSING, dtype=np.int32)
         known = ~missing
@@ -77,7 +74,7 @@ class Classes:
         return codes
 
     def targets(self, codes: Array) -> Array:
-        """Return +1 for the class of every row and -1 for the others, (n, q); NaN where missing.
+        """Return +1 for the class of every row and -1 for the others, (n, K); NaN where missing.
 
         For two classes there is one column, +1 for the second of them.
         """
@@ -92,8 +89,7 @@ class Classes:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the classes as plain JSON values."""
-        kind = _KINDS[self.values.dtype.kind]
-        values = self.values.tolist()
+        kind, values = _KINDS[self.values.dtype.kind], self.values.tolist()
         if kind == "bytes":
             values = [value.decode("latin-1") for value in values]
         return {"kind": kind, "values": values}
@@ -124,10 +120,7 @@ def named(values: Iterable[Any]) -> str:
 
 
 def plain_labels(labels: Any) -> tuple[Array, Array]:
-    """Return labels (n,) in an array of a plain dtype, and which of them are missing.
-
-    NaN, None and empty texts are missing.
-    """
+    """Return labels (n,) in a plain dtype, and which are missing: NaN, None and empty texts."""
     found = np.asarray(labels)
     if found.ndim != 1:
         raise DataError(
@@ -201,8 +194,7 @@ def _as_kind_of(values: Array, classes: Array) -> Array:
         return np.char.decode(values, "utf-8", "replace")
     if kinds == ("U", "S"):
         return np.char.encode(values, "utf-8")
-    of_text = [kind in "US" for kind in kinds]
-    if of_text[0] != of_text[1]:
+    if (kinds[0] in "US") != (kinds[1] in "US"):
         raise DataError(
             f"the labels are {_KINDS[kinds[0]]}, as {named(values[:1])}, but the classes are "
             f"{_KINDS[kinds[1]]}: {named(classes)}; give labels of that kind."

@@ -55,7 +55,7 @@ class Tables:
     def numbers(self, name: str, *, with_booleans: bool = True) -> h5py.Dataset:
         """Return a dataset of numbers that are all there, or raise DataError.
 
-        Booleans are read as 0 and 1; as targets they are rather labels, and not taken for numbers.
+        Booleans are 0 and 1, but labels where they are targets.
         """
         found = self._dataset(name)
         kind = kind_of(found)
@@ -214,7 +214,7 @@ def type_of(dataset: h5py.Dataset) -> str:
 def _check_written(dataset: h5py.Dataset, name: str) -> None:
     """Refuse a dataset that was not written to its end: HDF5 would read the rest as zeros.
 
-    That also bounds what a header can claim by what is in the file.
+    That also bounds what a header can claim.
     """
     if dataset.external:
         raise DataError(
@@ -292,3 +292,9 @@ def filters_of(dataset: h5py.Dataset) -> list[tuple[int, str]]:
     properties = dataset.id.get_create_plist()
     filters = [properties.get_filter(i) for i in range(properties.get_nfilters())]
     return [(code, label.decode(errors="replace")) for code, _, _, label in filters]
+
+
+def compression(dataset: h5py.Dataset) -> str:
+    """Return the names of a dataset's filters in words."""
+    # Some filters put an address after their name.
+    return " + ".join(label.split(";")[0] for _, label in filters_of(dataset))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import h5py
 
 from streamkern.errors import DataError
-from streamkern.sources.dataset_checks import Tables, filters_of, is_text, kind_of, type_of
+from streamkern.sources.dataset_checks import Tables, compression, is_text, kind_of, type_of
 from streamkern.sources.headers import matching, opened, undamaged
 from streamkern.sources.virtual_datasets import is_unlimited
 
@@ -57,7 +57,7 @@ def _contents(dataset: h5py.Dataset, tables: Tables) -> Contents:
         shape=shape or (),
         dtype="text" if is_text(dataset) else type_of(dataset),
         chunks=dataset.chunks,
-        compression=_compression(dataset),
+        compression="virtual" if dataset.is_virtual else compression(dataset),
         bytes=0 if shape is None else math.prod(shape) * item_bytes,
         stored_bytes=dataset.id.get_storage_size(),
     )
@@ -72,10 +72,3 @@ def _shape(dataset: h5py.Dataset, tables: Tables) -> tuple[int, ...] | None:
             return None
     shape: tuple[int, ...] | None = dataset.shape
     return shape
-
-
-def _compression(dataset: h5py.Dataset) -> str:
-    if dataset.is_virtual:
-        return "virtual"
-    # Some filters put an address after their name.
-    return " + ".join(label.split(";")[0] for _, label in filters_of(dataset))

@@ -166,31 +166,20 @@ class HDF5Source(Source):
 
     def pieces_of(self, shard: Shard) -> tuple[Piece, ...]:
         """Return the places of the shard's rows in the files."""
-        return tuple(
-            Piece(
-                file.path,
-                max(shard.start, segment.start) - segment.start,
-                min(shard.stop, segment.stop) - segment.start,
-            )
-            for file, segment in zip(self.files, self.segments(), strict=True)
-            if segment.start < shard.stop and shard.start < segment.stop
-        )
+        pieces = []
+        for file, (begin, end, _) in zip(self.files, self.segments(), strict=True):
+            start, stop = max(shard.start, begin), min(shard.stop, end)
+            if start < stop:
+                pieces.append(Piece(file.path, start - begin, stop - begin))
+        return tuple(pieces)
 
     def reader(self, shard: Shard) -> HDF5Reader:
         """Return a reader of the shard's rows, where they are in the files."""
-        largest = max(file.chunk_bytes for file in self.files)
-        return HDF5Reader(
-            self.pieces_of(shard),
-            self.x,
-            self.y,
-            self.weighted_by,
-            shard.start,
-            self.dtype.str,
-            self.n_features,
-            self.n_targets,
-            max(CHUNK_CACHE_BYTES, largest),
-            self.is_tolerant,
-        )
+        names, shape = (self.x, self.y, self.weighted_by), (self.n_features, self.n_targets)
+        cache_bytes = max(CHUNK_CACHE_BYTES, *(file.chunk_bytes for file in self.files))
+        place = shard.start, self.dtype.str
+        pieces = self.pieces_of(shard)
+        return HDF5Reader(pieces, *names, *place, *shape, cache_bytes, self.is_tolerant)
 
     def locate(self, row: int) -> str:
         """Say which file a row is in, and where."""

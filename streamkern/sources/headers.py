@@ -15,7 +15,7 @@ import h5py
 
 from streamkern.errors import DataError
 from streamkern.errors.urls import is_url
-from streamkern.sources.dataset_checks import Tables, filters_of
+from streamkern.sources.dataset_checks import Tables, compression
 from streamkern.sources.external_files import check_plain_file
 from streamkern.sources.object_stores import StoredFile, files_at
 from streamkern.sources.preprocessing import RECIPE, Recipe
@@ -43,15 +43,9 @@ T = TypeVar("T")
 
 
 class FileRows(NamedTuple):
-    """The rows of one file, as its header describes them.
+    """The rows of one file, as its header describes them."""
 
-    Its path is a `StoredFile` where it is in a store, and `modified` then what the store says of
-    its content; else the time of its last change.  Its parts are the other files that rows are in,
-    behind links and virtual datasets, with size and time.  Its recipe is how a table became these
-    rows, as JSON, or empty.
-    """
-
-    path: str
+    path: str  # a `StoredFile` where it is in a store
     n_rows: int
     n_features: int
     target_shape: tuple[int, ...]
@@ -59,10 +53,10 @@ class FileRows(NamedTuple):
     chunk_rows: int
     chunk_bytes: int
     file_bytes: int
-    modified: float | str
+    modified: float | str  # the time of its last change, or what a store says of its content
     storage: str
-    parts: tuple[tuple[str, int, float], ...] = ()
-    recipe: str = ""
+    parts: tuple[tuple[str, int, float], ...] = ()  # other files that rows are in, size and time
+    recipe: str = ""  # how a table became these rows, as JSON
 
     def is_unchanged(self) -> bool:
         """Say whether the file, and all others that its rows are in, are what they were."""
@@ -114,10 +108,9 @@ def opened(
     where: str | RangeFile, cache_bytes: int = CHUNK_CACHE_BYTES, *, name: str | None = None
 ) -> Iterator[h5py.File]:
     """Open a file for reading, or raise DataError saying why it cannot be, by its name if given."""
-    if isinstance(where, StoredFile):
-        where = RangeFile(where)
-    if isinstance(where, RangeFile):
-        with where, _open_range(where, cache_bytes) as file:
+    if isinstance(where, (StoredFile, RangeFile)):
+        raw = where if isinstance(where, RangeFile) else RangeFile(where)
+        with raw, _open_range(raw, cache_bytes) as file:
             yield file
         return
     path = Path(where)
@@ -279,5 +272,5 @@ def _storage(dataset: h5py.Dataset) -> str:
         return "virtual"
     if not dataset.chunks:
         return "contiguous"
-    labels = " + ".join(label.split(";")[0] for _, label in filters_of(dataset)) or "uncompressed"
-    return f"chunks {'x'.join(map(str, dataset.chunks))}, {labels}"
+    filters = compression(dataset) or "uncompressed"
+    return f"chunks {'x'.join(map(str, dataset.chunks))}, {filters}"

@@ -151,8 +151,8 @@ class LabelledSource(Source):
     def describe(self) -> dict[str, Any]:
         """Return where the rows and the labels are, the classes and their weights."""
         weights = None if self.class_weight is None else self.class_weight.tolist()
-        described = {"classes": self.classes.as_dict(), "class_weight": weights}
-        return self.rows.describe() | self.labels.describe() | described
+        classes = {"classes": self.classes.as_dict(), "class_weight": weights}
+        return self.rows.describe() | self.labels.describe() | classes
 
     def token(self) -> str | None:
         """Return what stands for all values, or None where reading them all takes too long."""

@@ -54,10 +54,7 @@ def lazy_frame(array: Any, columns: Any, index: Any = None) -> Any:
 
 
 def once(value: Any) -> Any:
-    """Return a value as one task of Dask: a graph holds it once, however many blocks take it.
-
-    A value that is a task already stays that.
-    """
+    """Return a value as one task of Dask: a graph holds it once, however many blocks take it."""
     from dask import delayed  # noqa: PLC0415  slow
     from dask.base import is_dask_collection  # noqa: PLC0415
 
@@ -79,20 +76,13 @@ def with_known_chunks(*arrays: Any) -> list[Any]:
             )
     unknown = [array for array in given if any(math.isnan(size) for size in array.chunks[0])]
     # In one go, and as the graphs are, so that what they have in common is computed once.
-    lengths = dask.compute(*map(_lengths, unknown)) if unknown else ()
+    chunks = (a.to_delayed(optimize_graph=False).reshape(a.numblocks[0], -1)[:, 0] for a in unknown)
+    lengths = dask.compute(*([dask.delayed(len)(chunk) for chunk in each] for each in chunks))
     known = {
         id(array): da.Array(array.dask, array.name, (tuple(n), *array.chunks[1:]), array.dtype)
         for array, n in zip(unknown, lengths, strict=True)
     }
     return [known.get(id(array), array) for array in arrays]
-
-
-def _lengths(array: Any) -> list[Any]:
-    """Return tasks of the numbers of rows of all chunks."""
-    from dask import delayed  # noqa: PLC0415  slow
-
-    parts = array.to_delayed(optimize_graph=False).reshape(array.numblocks[0], -1)[:, 0]
-    return [delayed(len)(part) for part in parts]
 
 
 def as_table(name: str, values: Any) -> Array:

@@ -1,7 +1,7 @@
-"""Files in object stores and on web servers: found and read through fsspec, by ranges of bytes.
+"""Object stores and web servers: their files, found and read through fsspec, by ranges of bytes.
 
-URLs and options may hold secrets, and so may what other libraries say of them.  So their errors are
-told in words of our own, and end here.
+URLs, options and the errors of other libraries may hold secrets.  So their errors end here, in
+words of our own.
 """
 
 from __future__ import annotations
@@ -40,10 +40,7 @@ T = TypeVar("T")
 
 
 class StoreError(OSError):
-    """A store did not give what it was asked for.
-
-    Its text is the rest of a sentence that begins with the name of the file.
-    """
+    """A store failed; the text is the rest of a sentence that begins with the file's name."""
 
 
 class _CutShortError(OSError):
@@ -68,7 +65,7 @@ class StoredFile(str):
     version: str
 
     def __new__(cls, name: str, target: Target, size: int, version: str) -> StoredFile:
-        """Make the text, and keep the rest beside it."""
+        """Return the text, with the rest beside it."""
         made = super().__new__(cls, name)
         made.target, made.size, made.version = target, size, version
         return made
@@ -85,10 +82,10 @@ class StoredFile(str):
     def is_unchanged(self) -> bool:
         """Ask the store whether the file is still the same."""
         try:
-            now = _described(str(self), self.target, _request(self.target, _info))
+            now = _request(self.target, _info)
         except StoreError:
             return False
-        return (now.size, now.version) == (self.size, self.version)
+        return (int(now["size"]), _version(now)) == (self.size, self.version)
 
 
 def files_at(url: str, options: Mapping[str, Any]) -> list[StoredFile]:
@@ -138,15 +135,14 @@ def _found(name: str, target: Target, info: Mapping[str, Any]) -> StoredFile:
         raise StoreError("is a folder, not an HDF5 file; name the files in it.")
     if info.get("size") is None:
         raise StoreError("is on a server that does not say how long it is; copy it here first.")
-    file = _described(name, target, info)
-    if file.size and _protocol(target.url) in ("http", "https"):
-        read(target, file.size - 1, file.size)  # or a server says now that it serves no parts
-    return file
+    size = int(info["size"])
+    if size and _protocol(target.url) in ("http", "https"):
+        read(target, size - 1, size)  # or a server says now that it serves no parts
+    return StoredFile(name, target, size, _version(info))
 
 
-def _described(name: str, target: Target, info: Mapping[str, Any]) -> StoredFile:
-    version = next((str(info[key]) for key in _VERSIONS if info.get(key)), "")
-    return StoredFile(name, target, int(info["size"]), version)
+def _version(info: Mapping[str, Any]) -> str:
+    return next((str(info[key]) for key in _VERSIONS if info.get(key)), "")
 
 
 def _info(fs: Any, path: str) -> dict[str, Any]:

@@ -1,9 +1,8 @@
 """Range reads: HDF5 reads files in stores from bytes requested before, and from pages.
 
-HDF5 holds a lock on all files of the process while it waits for bytes.  So the stored bytes of rows
-are fetched without it, many requests side by side and well ahead of the rows in use, and HDF5 finds
-them in memory.  What else it reads is small and scattered (headers, indexes of chunks): that comes
-in pages, which the process keeps.
+HDF5 locks all files of the process while it waits for bytes.  So the bytes of rows are fetched
+without it, side by side and ahead of their use.  What else it reads (headers, indexes of chunks)
+comes in pages, which the process keeps.
 """
 
 from __future__ import annotations
@@ -62,9 +61,9 @@ class RangeFile(io.RawIOBase):
 
     def __init__(self, file: StoredFile) -> None:
         self.file = file
+        self.requested: dict[int, tuple[ByteRange, Future[bytes]]] = {}  # by their first byte
+        self._starts: list[int] = []  # of these, in order
         self._position = 0
-        self._starts: list[int] = []
-        self._futures: dict[int, Future[bytes]] = {}
         self._failure: StoreError | None = None
 
     def __repr__(self) -> str:
@@ -120,7 +119,7 @@ class RangeFile(io.RawIOBase):
         place = bisect_right(self._starts, offset)
         if place:
             start = self._starts[place - 1]
-            found = memoryview(self._futures[start].result())[offset - start :][:size]
+            found = memoryview(self.requested[start][1].result())[offset - start :][:size]
             if found:
                 return found
         if place < len(self._starts):
@@ -131,22 +130,22 @@ class RangeFile(io.RawIOBase):
         page = _page(self.file.target, self.file.size, number)
         return memoryview(page)[within : within + size]
 
-    def request(self, pool: ThreadPoolExecutor, start: int, stop: int) -> None:
-        """Begin to fetch some bytes, and keep them until they are released."""
-        stop = min(stop, self.file.size)
-        if start not in self._futures and start < stop:
-            insort(self._starts, start)
-            self._futures[start] = pool.submit(read, self.file.target, start, stop)
+    def request(self, pool: ThreadPoolExecutor, piece: ByteRange) -> int:
+        """Begin to fetch some bytes, keep them until they are released, and return how many."""
+        start, stop = piece.start, min(piece.stop, self.file.size)
+        if start in self.requested or start >= stop:
+            return 0
+        insort(self._starts, start)
+        self.requested[start] = piece, pool.submit(read, self.file.target, start, stop)
+        return stop - start
 
-    def wait(self, start: int) -> None:
-        """Wait for what was asked for from a place on, or raise StoreError."""
-        if start in self._futures:
-            self._futures[start].result()
-
-    def release(self, start: int) -> None:
-        """Forget what was asked for from a place on."""
-        if self._futures.pop(start, None) is not None:
+    def release(self, row: int) -> int:
+        """Forget the bytes of rows before this one, and return how many others are held."""
+        old = [start for start, (piece, _) in self.requested.items() if piece.last <= row]
+        for start in old:
+            del self.requested[start]
             self._starts.remove(start)
+        return sum(piece.stop - piece.start for piece, _ in self.requested.values())
 
 
 class Fetch:
@@ -166,7 +165,6 @@ class Fetch:
         row_bytes = sum(d.dtype.itemsize * math.prod(d.shape[1:]) for d in datasets)
         tall = datasets[0].chunks[0] if datasets[0].chunks else 1
         self._step: int = max(_STEP_BYTES // (tall * row_bytes), 1) * tall
-        self._held: list[ByteRange] = []
         self._pool = ThreadPoolExecutor(AT_ONCE, "fetch")
 
     def __enter__(self) -> Self:
@@ -192,19 +190,15 @@ class Fetch:
 
     def ready(self, first: int, last: int) -> None:
         """Wait until rows first to last are in memory, let go of those before, ask for more."""
-        for piece in self._held:
-            if piece.last <= first:
-                self._raw.release(piece.start)
-        self._held = [piece for piece in self._held if piece.last > first]
-        held = sum(piece.stop - piece.start for piece in self._held)
+        held = self._raw.release(first)
         while self._next < min(self._last, last) or (
             self._next < self._last and held < _AHEAD_BYTES
         ):
             held += self._request(self._next, min(self.until(self._next), self._last))
-        for piece in self._held:
+        for piece, coming in self._raw.requested.values():
             if piece.first < last:
                 try:
-                    self._raw.wait(piece.start)
+                    coming.result()
                 except StoreError as error:
                     what = f"rows {first:,} to {last:,}"
                     raise DataError(f"{self._raw.file}, {what}, {error}") from error
@@ -216,9 +210,7 @@ class Fetch:
             begin = max(first, self._requested_to[i])
             if begin < last:
                 self._requested_to[i] = table.ends(last)
-                for piece in requests(table.between(begin, last), _REQUEST_BYTES, _GAP_BYTES):
-                    self._raw.request(self._pool, piece.start, piece.stop)
-                    self._held.append(piece)
-                    requested += piece.stop - piece.start
+                pieces = requests(table.between(begin, last), _REQUEST_BYTES, _GAP_BYTES)
+                requested += sum(self._raw.request(self._pool, piece) for piece in pieces)
         self._next = last
         return requested

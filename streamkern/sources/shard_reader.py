@@ -14,11 +14,11 @@ import numpy as np
 from streamkern.errors import DataError
 from streamkern.runtime.timing import timed
 from streamkern.sources.base import Block, Reader
+from streamkern.sources.chunks import Prefetch
 from streamkern.sources.dataset_checks import Tables, filters_of, is_text
 from streamkern.sources.headers import OUTAGES, opened, undamaged, with_retries
 from streamkern.sources.labelled_source import LABELS_AT_ONCE, LabelColumn, LabelReader
 from streamkern.sources.object_stores import StoredFile
-from streamkern.sources.prefetch import Prefetch
 from streamkern.sources.range_file import Fetch, RangeFile
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     import h5py
 
-    from streamkern._typing import Array, Floats
+    from streamkern._typing import Array
     from streamkern.sources.base import Shard
 
 T = TypeVar("T")
@@ -38,24 +38,6 @@ class Piece(NamedTuple):
     path: str
     start: int
     stop: int
-
-
-class _Held(NamedTuple):
-    """Memory for the rows of a block; weights are a column."""
-
-    X: Array
-    y: Floats
-    weights: Floats | None
-
-    @property
-    def parts(self) -> list[Array]:
-        """What there is to be read."""
-        return [part for part in self if part is not None and part.shape[1]]
-
-    def block(self, n_rows: int, place: int) -> Block:
-        """Return the first rows."""
-        weights = None if self.weights is None else self.weights[:n_rows, 0]
-        return Block(self.X[:n_rows], self.y[:n_rows], place, weights)
 
 
 @dataclass(frozen=True)
@@ -76,7 +58,7 @@ class HDF5Reader(Reader):
     def blocks(self, n_rows: int) -> Iterator[Block]:
         """Yield the shard's rows in order, every other block in the same memory."""
         most = min(n_rows, sum(piece.stop - piece.start for piece in self.pieces))
-        memory = cycle([self._held(most) for _ in range(2)])
+        memory = cycle([self._memory(most) for _ in range(2)])
         place, filled = self.start, 0
         held = next(memory)
         for piece in self.pieces:
@@ -94,27 +76,33 @@ class HDF5Reader(Reader):
                     stop = min(row + n_rows - filled, coming.until(row), piece.stop)
                     part = slice(filled, filled + stop - row)
                     coming.ready(row, stop)
-                    for (dataset, activity), into in zip(datasets, held.parts, strict=True):
+                    for (dataset, activity), into in zip(datasets, self._parts(held), strict=True):
                         with timed(activity):
                             self._read(dataset, piece, slice(row, stop), into[part])
                     row, filled = stop, part.stop
                     if filled == n_rows:
                         with coming.idle():
-                            yield held.block(filled, place)
+                            yield self._block(held, filled, place)
                         place, filled = place + filled, 0
                         held = next(memory)
         if filled:
-            yield held.block(filled, place)
+            yield self._block(held, filled, place)
 
-    def _held(self, n_rows: int) -> _Held:
-        return _Held(
-            np.empty((n_rows, self.n_features), self.dtype),
-            np.empty((n_rows, self.n_targets)),
-            np.empty((n_rows, 1)) if self.weights else None,
-        )
+    def _memory(self, n_rows: int) -> Block:
+        weights = np.empty(n_rows) if self.weights else None
+        X = np.empty((n_rows, self.n_features), self.dtype)
+        return Block(X, np.empty((n_rows, self.n_targets)), 0, weights)
+
+    def _parts(self, block: Block) -> list[Any]:
+        """Return the arrays of a block that are read, as `_tables` returns their datasets."""
+        parts = (self.x, block.X), (self.y, block.y), (self.weights, block.weights)
+        return [part for name, part in parts if name]
+
+    def _block(self, held: Block, n_rows: int, place: int) -> Block:
+        weights = None if held.weights is None else held.weights[:n_rows]
+        return Block(held.X[:n_rows], held.y[:n_rows], place, weights)
 
     def _tables(self, file: h5py.File, piece: Piece) -> list[h5py.Dataset]:
-        """Return the datasets that are read, in the order of `_Held.parts`."""
         tables = Tables(file, piece.path, (piece.start, piece.stop))
         columns = (self.x, self.n_features), (self.y, self.n_targets), (self.weights, 1)
         with undamaged(piece.path):
@@ -124,7 +112,7 @@ class HDF5Reader(Reader):
         return [dataset for dataset, _ in found]
 
     def _read(self, dataset: h5py.Dataset, piece: Piece, rows: slice, out: Array) -> None:
-        out = out if dataset.ndim == 2 else out[:, 0]
+        out = out.reshape(len(out), *dataset.shape[1:])
 
         def read(part: slice) -> None:
             dataset.read_direct(out[part.start - rows.start : part.stop - rows.start], part)

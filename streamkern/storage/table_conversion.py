@@ -11,10 +11,10 @@ import numpy as np
 
 from streamkern.errors import DataError, OutputError, ParameterError
 from streamkern.errors.formatting import listed
+from streamkern.sources.numpy_tables import NotNumbersError
 from streamkern.sources.preprocessing import RECIPE, Recipe, RecipeOptions
 from streamkern.sources.preprocessing.column_encoders import Numbers, Tally
-from streamkern.sources.table_batches import NotNumbersError, is_table, open_batches
-from streamkern.sources.tables import discover_table, open_table
+from streamkern.sources.tables import discover_table, is_table, open_batches, open_table
 from streamkern.storage import RowWriter, check_format, check_output, local_path, read_recipe
 from streamkern.storage.outputs import temporary_path
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from streamkern._typing import Array, Floats
-    from streamkern.sources.tables import Table
+    from streamkern.sources.numpy_tables import Table
 
     # X, y and weights of some rows.
     Rows = tuple[Array, Array | None, Floats | None]

@@ -207,7 +207,7 @@ def test_what_a_reader_holds_is_bounded_and_in_the_plan(tmp_path, bucket, small_
 
     def ready(fetch, first, last):
         usual(fetch, first, last)
-        held = [future.result() for future in fetch._raw._futures.values()]
+        held = [coming.result() for _, coming in fetch._raw.requested.values()]
         most[0] = max(most[0], sum(map(len, held)))
 
     with pytest.MonkeyPatch.context() as patched:
