@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import dask
 import h5py
 import numpy as np
@@ -53,3 +56,11 @@ def together(source, shard_rows=10**9, block_rows=7):
         assert at == shard.stop
     assert at == source.n_samples
     return np.concatenate(X), np.concatenate(y), np.concatenate(weights) if weights else None
+
+
+def python(code, *arguments, **options):
+    """Run a program of Python in a process of its own, and return how it ended."""
+    return subprocess.run(
+        [sys.executable, "-W", "error::UserWarning", "-c", code, *map(str, arguments)],
+        capture_output=True, text=True, check=False, timeout=120, **options,
+    )  # fmt: skip

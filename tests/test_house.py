@@ -39,7 +39,6 @@ ALLOWED = {
         "sources/headers.py",
         "sources/dataset_checks.py",
         "sources/external_files.py",
-        "sources/virtual_datasets.py",
         "sources/file_contents.py",
         "storage/",
         "models/moments_files.py",

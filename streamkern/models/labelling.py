@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from numbers import Real
@@ -18,7 +18,7 @@ from streamkern.sources import Classes, LabelledSource, labelled_rows
 if TYPE_CHECKING:
     from streamkern._typing import Floats
     from streamkern.sources import Reader, Source
-    from streamkern.sources.labelled_source import LabelColumn, LabelReader
+    from streamkern.sources.labelled_source import LabelColumn
 
 _BLOCK_ROWS = 8192
 
@@ -127,10 +127,10 @@ def count_classes(rows: Source, labels: LabelColumn, *, in_full: bool = False) -
     return found
 
 
-def _counted(labels: LabelReader) -> ClassCounts:
+def _counted(labels: Iterable[Any]) -> ClassCounts:
     """Count the labels of a shard."""
     counts = ClassCounts(Classes(np.empty(0)), np.empty(0))
-    for part in labels.parts():
+    for part in labels:
         classes = Classes.of(part)
         codes = classes.codes(part)
         weights = np.bincount(codes[codes >= 0], minlength=len(classes)).astype(float)
@@ -138,12 +138,12 @@ def _counted(labels: LabelReader) -> ClassCounts:
     return counts
 
 
-def _weighed(rows: Reader, labels: LabelReader, start: int) -> ClassCounts:
+def _weighed(rows: Reader, labels: Iterable[Any], start: int) -> ClassCounts:
     """Add up the weights of the finite rows of a shard, by their labels."""
     classes = _counted(labels).classes
     if not len(classes):
         return ClassCounts(classes, np.empty(0))
-    codes = np.concatenate([classes.codes(part) for part in labels.parts()])
+    codes = np.concatenate([classes.codes(part) for part in labels])
     weights = np.zeros(len(classes))
     for block in rows.blocks(_BLOCK_ROWS):
         mine = codes[block.start - start :][: len(block)]

@@ -5,14 +5,20 @@ from __future__ import annotations
 import math
 import os
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import h5py
 import numpy as np
 
 from streamkern.errors import DataError
-from streamkern.sources.external_files import LinkedFiles
-from streamkern.sources.virtual_datasets import boxes, first_gap, is_unlimited, rows_of, volume
+from streamkern.sources.external_files import (
+    LinkedFiles,
+    boxes,
+    first_gap,
+    is_unlimited,
+    rows_of,
+    volume,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,11 +37,8 @@ _HEADER_BYTES = 4096
 _CLASSES = {h5py.h5t.INTEGER: "integers", h5py.h5t.FLOAT: "floats", h5py.h5t.TIME: "times"}
 
 
-class _Whole(NamedTuple):
-    """The shape of a dataset that is all there, and the decoded size of a row of its chunks."""
-
-    shape: tuple[int, ...]
-    chunk_bytes: int
+# The shape of a dataset that is all there, and the decoded size of a row of its chunks.
+_Whole: TypeAlias = tuple[tuple[int, ...], int]
 
 
 class Tables:
@@ -45,12 +48,8 @@ class Tables:
         self.chunk_bytes = 0
         self._file, self._path, self._rows = file, path, rows
         self._linked = LinkedFiles(path)
+        self.files = self._linked.files  # all others that values are in
         self._known: dict[tuple[str, str, str], _Whole] = {}
-
-    @property
-    def files(self) -> set[str]:
-        """All other files that their values are in."""
-        return self._linked.files
 
     def numbers(self, name: str, *, with_booleans: bool = True) -> h5py.Dataset:
         """Return a dataset of numbers that are all there, or raise DataError.
@@ -103,7 +102,7 @@ class Tables:
     def check(self, dataset: h5py.Dataset, name: str) -> None:
         """Raise DataError unless a dataset can be decoded and is all there."""
         with _prefixed(f"{self._path}:"):
-            self.chunk_bytes += self._whole(dataset, name, self._rows).chunk_bytes
+            self.chunk_bytes += self._whole(dataset, name, self._rows)[1]
 
     def _whole(
         self, dataset: h5py.Dataset, name: str, rows: tuple[int, int] | None, n_deep: int = 1
@@ -115,8 +114,7 @@ class Tables:
             _check_written(dataset, name)
         chunk_rows = dataset.chunks[0] if dataset.chunks else 0
         shape = dataset.shape or ()
-        row_bytes = math.prod(shape[1:]) * dataset.dtype.itemsize
-        return _Whole(shape, chunk_rows * row_bytes)
+        return shape, chunk_rows * math.prod(shape[1:]) * dataset.dtype.itemsize
 
     def _whole_parts(
         self, dataset: h5py.Dataset, name: str, rows: tuple[int, int] | None, n_deep: int
@@ -132,11 +130,11 @@ class Tables:
         found = [self._whole_part(holder, part, name, n_deep) for part in parts]
         shape = dataset.shape  # for which HDF5 opens files, all of which are known by now
         pieces = [boxes(part.vspace, shape) for part in parts]
-        for part, piece, whole in zip(parts, pieces, found, strict=True):
-            if volume(piece) != volume(boxes(part.src_space, whole.shape)):
+        for part, piece, (there, _) in zip(parts, pieces, found, strict=True):
+            if volume(piece) != volume(boxes(part.src_space, there)):
                 raise DataError(
                     f"{rows_of(part.vspace)} of {name} are not as many as {part.dset_name} in "
-                    f"{part.file_name} has with its shape {whole.shape}; write {name} again."
+                    f"{part.file_name} has with its shape {there}; write {name} again."
                 )
         # NaN there would be told, or skipped, as in any row.
         is_told = dataset.dtype.kind == "f" and np.isnan(dataset.fillvalue)
@@ -145,7 +143,7 @@ class Tables:
                 f"{gap} of {name} are in no part of this virtual dataset, and its fill value is no "
                 f"data; add the part, or store the other rows."
             )
-        return _Whole(shape, max((each.chunk_bytes for each in found), default=0))
+        return shape, max((chunk_bytes for _, chunk_bytes in found), default=0)
 
     def _whole_part(self, holder: h5py.File, part: Any, name: str, n_deep: int) -> _Whole:
         """Raise DataError unless a part of a virtual dataset in a file is all there."""
@@ -181,13 +179,10 @@ def _prefixed(what: str) -> Iterator[None]:
 
 def _has_rows(space: h5py.h5s.SpaceID, rows: tuple[int, int] | None) -> bool:
     """Say whether a selection takes any of some rows."""
-    if rows is None:
-        return True
-    try:
+    with suppress(RuntimeError, ValueError):  # it has no end, or takes all
         first, last = space.get_select_bounds()
-    except (RuntimeError, ValueError):  # it has no end, or takes all
-        return True
-    return bool(first[0] < rows[1] and rows[0] <= last[0])
+        return rows is None or bool(first[0] < rows[1] and rows[0] <= last[0])
+    return True
 
 
 def is_text(dataset: h5py.Dataset) -> bool:

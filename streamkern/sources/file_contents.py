@@ -10,8 +10,8 @@ import h5py
 
 from streamkern.errors import DataError
 from streamkern.sources.dataset_checks import Tables, compression, is_text, kind_of, type_of
+from streamkern.sources.external_files import is_unlimited
 from streamkern.sources.headers import matching, opened, undamaged
-from streamkern.sources.virtual_datasets import is_unlimited
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

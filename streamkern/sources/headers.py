@@ -79,8 +79,8 @@ class FileRows(NamedTuple):
     @property
     def columns(self) -> str:
         """How many columns there are, in words."""
-        target = "".join(f", {q}" for q in self.target_shape)
-        return f"{self.n_features} inputs and targets (n{target or ','})"
+        target = "".join(f", {q}" for q in self.target_shape) or ","
+        return f"{self.n_features} inputs and targets (n{target})"
 
 
 def _size_and_time(path: str | Path) -> tuple[int, float]:
@@ -191,48 +191,49 @@ def describe_rows(
     whole = path if isinstance(path, StoredFile) else os.path.realpath(path)
     with opened(whole, name=path) as file, undamaged(path):
         tables = Tables(file, path)
+
+        def require(condition: bool, otherwise: str) -> None:
+            if not condition:
+                raise DataError(f"{path}: {otherwise}")
+
         X = tables.numbers(x)
-        if X.ndim != 2:
-            raise DataError(
-                f"{path}: {x} must be 2-D (rows, columns), but has shape {X.shape}; store it as a "
-                f"table."
-            )
-        if not X.shape[1]:
-            raise DataError(f"{path}: {x} has no columns; at least one is needed.")
-        target_shape: tuple[int, ...] = (0,)
+        require(
+            X.ndim == 2,
+            f"{x} must be 2-D (rows, columns), but has shape {X.shape}; store it as a table.",
+        )
+        require(0 not in X.shape[1:], f"{x} has no columns; at least one is needed.")
+        n, target_shape = len(X), (0,)
         if y is not None:
             target = tables.numbers(y, with_booleans=False)
-            if target.ndim not in (1, 2) or 0 in target.shape[1:]:
-                raise DataError(
-                    f"{path}: {y} must have shape (n,) or (n, q), but has {target.shape}; store "
-                    f"one row of targets per row of {x}."
-                )
-            if len(target) != len(X):
-                raise DataError(
-                    f"{path}: {x} has {len(X):,} rows but {y} has {len(target):,}; they must be "
-                    f"equally long."
-                )
+            require(
+                target.ndim in (1, 2) and 0 not in target.shape[1:],
+                f"{y} must have shape (n,) or (n, q), but has {target.shape}; store one row of "
+                f"targets per row of {x}.",
+            )
+            require(
+                len(target) == n,
+                f"{x} has {n:,} rows but {y} has {target.shape[0]:,}; they must be equally long.",
+            )
             target_shape = target.shape[1:]
         if weights is not None:
-            counted = tables.numbers(weights)
-            if counted.shape != (len(X),):
-                raise DataError(
-                    f"{path}: {weights} must hold one weight a row, with shape ({len(X)},), but "
-                    f"has {counted.shape}; store one number per row of {x}."
-                )
+            shape = tables.numbers(weights).shape
+            require(
+                shape == (n,),
+                f"{weights} must hold one weight a row, with shape ({n},), but has {shape}; store "
+                f"one number per row of {x}.",
+            )
         chunk_bytes = tables.chunk_bytes
         if labels is not None:
             shape = tables.labels(labels).shape
-            if len(shape) not in (1, 2) or shape[1:] not in ((), (1,)):
-                raise DataError(
-                    f"{path}: {labels} must have shape (n,) to hold labels, but has {shape}; store "
-                    f"one label a row."
-                )
-            if shape[0] != len(X):
-                raise DataError(
-                    f"{path}: there are {len(X):,} rows but {labels} has {shape[0]:,}; they must "
-                    f"be equally long."
-                )
+            require(
+                len(shape) in (1, 2) and shape[1:] in ((), (1,)),
+                f"{labels} must have shape (n,) to hold labels, but has {shape}; store one label "
+                f"a row.",
+            )
+            require(
+                shape[0] == n,
+                f"there are {n:,} rows but {labels} has {shape[0]:,}; they must be equally long.",
+            )
         modified: float | str
         if isinstance(path, StoredFile):
             size, modified = path.size, path.version
@@ -240,7 +241,7 @@ def describe_rows(
             size, modified = _size_and_time(path)
         return FileRows(
             path=whole,
-            n_rows=len(X),
+            n_rows=n,
             n_features=X.shape[1],
             target_shape=target_shape,
             dtype=X.dtype.str[1:],

@@ -14,22 +14,15 @@ from streamkern.sources.base import Reader, Source
 from streamkern.sources.class_labels import UNKNOWN, plain_labels
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from streamkern._typing import Array, Floats
     from streamkern.sources.base import Block, Segment, Shard
     from streamkern.sources.class_labels import Classes
 
+
 # Labels that are held at a time before they are codes.
 LABELS_AT_ONCE = 1 << 15
-
-
-class LabelReader(ABC):
-    """Reads the labels of one shard, as a `Reader` reads rows."""
-
-    @abstractmethod
-    def parts(self) -> Iterator[Array]:
-        """Yield the shard's labels in order, some at a time."""
 
 
 class LabelColumn(ABC):
@@ -37,7 +30,10 @@ class LabelColumn(ABC):
 
     @abstractmethod
     def reader(self, shard: Shard) -> Any:
-        """Return a `LabelReader` of the shard, or a Dask task that makes one."""
+        """Return the labels of a shard, an iterable of arrays, or a Dask task that makes one.
+
+        It is small enough to be sent to a worker, and opened there.
+        """
 
     def tolerant(self) -> LabelColumn:
         """Return the same labels, with None for those that are stored but cannot be read."""
@@ -53,19 +49,6 @@ class LabelColumn(ABC):
 
 
 @dataclass(frozen=True)
-class LabelsInMemory(LabelReader):
-    """Labels of one shard that are already in memory."""
-
-    arrays: Sequence[Any]
-
-    def parts(self) -> Iterator[Array]:
-        """Yield them some at a time."""
-        for array in self.arrays:
-            for start in range(0, len(array), LABELS_AT_ONCE):
-                yield np.asarray(array[start : start + LABELS_AT_ONCE])
-
-
-@dataclass(frozen=True)
 class ArrayLabels(LabelColumn):
     """Labels (n,) of a NumPy array, or of a Dask array with the chunks of its rows."""
 
@@ -74,14 +57,23 @@ class ArrayLabels(LabelColumn):
     def reader(self, shard: Shard) -> Any:
         """Return the shard's labels, or a Dask task that makes a reader of its chunks."""
         if isinstance(self.labels, np.ndarray):
-            return LabelsInMemory((self.labels[shard.start : shard.stop],))
+            return in_parts([self.labels[shard.start : shard.stop]])
         from dask import delayed  # noqa: PLC0415  slow, and the array has already imported it
 
-        return delayed(LabelsInMemory)(tasks_of(self.labels, shard))
+        return delayed(in_parts)(tasks_of(self.labels, shard))
 
     def token(self) -> str:
         """Return a hash of all labels, or of the graph that computes them."""
         return str(tokenize(self.labels))
+
+
+def in_parts(arrays: Iterable[Any]) -> list[Array]:
+    """Return arrays of labels, some labels at a time."""
+    return [
+        np.asarray(array[start : start + LABELS_AT_ONCE])
+        for array in arrays
+        for start in range(0, len(array), LABELS_AT_ONCE)
+    ]
 
 
 def tasks_of(array: Any, shard: Shard) -> list[Any]:
@@ -181,7 +173,7 @@ class LabelledReader(Reader):
     """Reads rows with one reader, and their labels with another."""
 
     rows: Reader
-    labels: LabelReader
+    labels: Iterable[Any]
     classes: Classes
     class_weight: Floats | None
     start: int
@@ -201,7 +193,7 @@ class LabelledReader(Reader):
     def codes(self) -> Array:
         """Return the place of every label of the shard among the classes, (rows,)."""
         found, done = [], self.start
-        for labels in self.labels.parts():
+        for labels in self.labels:
             codes = self.classes.codes(labels)
             strange = np.flatnonzero(codes == UNKNOWN)
             if len(strange):

@@ -17,7 +17,7 @@ from streamkern.sources.base import Block, Reader
 from streamkern.sources.chunks import Prefetch
 from streamkern.sources.dataset_checks import Tables, filters_of, is_text
 from streamkern.sources.headers import OUTAGES, opened, undamaged, with_retries
-from streamkern.sources.labelled_source import LABELS_AT_ONCE, LabelColumn, LabelReader
+from streamkern.sources.labelled_source import LABELS_AT_ONCE, LabelColumn
 from streamkern.sources.object_stores import StoredFile
 from streamkern.sources.range_file import Fetch, RangeFile
 
@@ -170,14 +170,14 @@ def _read_rows(  # noqa: PLR0917
 
 
 @dataclass(frozen=True)
-class HDF5LabelReader(LabelReader):
+class HDF5LabelReader:
     """Opens the files of one shard where it runs, and reads its labels."""
 
     pieces: tuple[Piece, ...]
     name: str
     is_tolerant: bool = False
 
-    def parts(self) -> Iterator[Array]:
+    def __iter__(self) -> Iterator[Array]:
         """Yield them some at a time, None for those that are left out."""
         for piece in self.pieces:
             with opened(piece.path) as file:

@@ -234,9 +234,3 @@ def test_numpy_and_dask_arrays_go_together():
         as_source(lazy, y[y > -np.inf]),  # chunks of unknown size
     ):
         np.testing.assert_array_equal(together(source, 20)[1][:, 0], X[:, 0])
-
-
-def test_one_chunk_of_columns_is_made_of_several():
-    X = rows(40, 6)
-    read = together(as_source(da.from_array(X, chunks=(10, 2))), 20)
-    np.testing.assert_array_equal(read[0], X)

@@ -108,11 +108,6 @@ def test_times_are_read_as_iso_8601_writes_them(cells):
     np.testing.assert_array_equal(found[:, 0], [noon, noon, noon, start])
 
 
-def test_dates_are_the_starts_of_days():
-    cells = pa.array([1, None, 20_000], pa.date32())
-    np.testing.assert_array_equal(encoded(Times("t", fill=0.0), cells)[:, 0], [86_400, 0, 1.728e9])
-
-
 @pytest.mark.parametrize(
     ("column", "cells", "why"),
     [

@@ -2,14 +2,13 @@
 
 import os
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import dask
 import h5py
 import numpy as np
 import pytest
+from rows_read import python
 from tlz import partition
 
 import streamkern
@@ -180,10 +179,7 @@ def test_pipes_devices_and_sockets_are_refused_and_never_opened(tmp_path, rows, 
         file.create_dataset("X", (N, 3), "f8", external=[("odd", 0, N * 24)])
         file["y"] = y
     names = ["odd", *sorted(path.name for path in tmp_path.glob("*.h5") if path.stem != "middle")]
-    done = subprocess.run(
-        [sys.executable, "-c", READ, *names],
-        capture_output=True, text=True, check=False, timeout=20,
-    )  # fmt: skip
+    done = python(READ, *names)
     assert not done.stderr
     said = dict(zip(names, partition(3, done.stdout.splitlines()), strict=True))
     for name, (rows_refused, labels_refused, listed) in said.items():

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import gc
 import os
-import subprocess
-import sys
 import threading
 
 import h5py
 import numpy as np
 import pytest
+from rows_read import python
 from servers import web_server
 
 # The thread that answers makes objects, as any does, while there is garbage of h5py's.
@@ -50,13 +49,7 @@ def test_garbage_that_is_collected_while_hdf5_waits_stops_nothing(tmp_path):
         file.create_dataset("y", data=np.zeros(3000))
     h5py.File(tmp_path / "b.h5", "w").close()
     with web_server(tmp_path) as server:
-        done = subprocess.run(
-            [sys.executable, "-c", PROGRAM, f"http://{server}/a.h5", tmp_path / "b.h5"],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
+        done = python(PROGRAM, f"http://{server}/a.h5", tmp_path / "b.h5")
     assert done.stdout.split() == ["30", "True", "True"], done.stderr
 
 

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import streamkern
 from streamkern import Gaussian, RandomFeatureRidge, open_hdf5
 from streamkern.errors import DataError
 from streamkern.sources import as_source
@@ -52,38 +51,6 @@ def test_a_fit_to_a_data_frame_is_that_to_its_values(targets):
     expected = ridge().fit(*(frame[names].to_numpy() for names in (INPUTS, targets, "w")))
     assert found.coef_.shape == expected.coef_.shape
     np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9, atol=1e-9)
-
-
-def test_predictions_of_a_data_frame_are_a_lazy_array():
-    frame = table()
-    model = ridge().fit(frame[INPUTS], frame["y"])
-    computed = []
-
-    def look(part):
-        computed.append(len(part))
-        return part
-
-    X = lazy(frame)[INPUTS].map_partitions(look, meta=frame[INPUTS].iloc[:0])
-    computed.clear()
-    predicted, deviations = model.predict(X, return_std=True)
-    features = model.transform(X)
-    assert not computed
-    for made, expected in (
-        (predicted, model.predict(frame[INPUTS])),
-        (deviations, model.predict(frame[INPUTS], return_std=True)[1]),
-        (features, model.transform(frame[INPUTS])),
-    ):
-        assert isinstance(made, da.Array)
-        assert made.ndim == expected.ndim
-        np.testing.assert_allclose(made.compute(), expected, rtol=1e-12)
-
-
-def test_errors_on_a_data_frame_are_those_on_its_values():
-    frame = table()
-    model = ridge().fit(frame[INPUTS], frame["y"])
-    found = model.evaluate(lazy(frame)[INPUTS], lazy(frame)["y"], lazy(frame)["w"])
-    expected = model.evaluate(frame[INPUTS], frame["y"], frame["w"])
-    assert found == pytest.approx(expected, rel=1e-12)
 
 
 def columns(**values):
@@ -130,14 +97,6 @@ def test_columns_that_are_no_numbers_are_named(values, said):
         as_source(columns(**values))
     with pytest.raises(DataError, match=r"y must hold numbers only"):
         lazy_array("y", columns(**values).iloc[:, 0])
-
-
-def test_frames_that_do_not_fit_are_refused():
-    frame = table()
-    with pytest.raises(DataError, match="X has 120 rows but y has 60"):
-        as_source(lazy(frame)[INPUTS], lazy(frame.iloc[:60])["y"])
-    with pytest.raises(DataError, match="sample_weight must have 1 dimensions"):
-        as_source(lazy(frame)[INPUTS], lazy(frame)["y"], lazy(frame)[["w"]])
 
 
 def test_rows_and_targets_of_one_array_are_loaded_once_a_pass():
@@ -213,19 +172,6 @@ def test_booleans_of_files_are_inputs_and_weights_but_no_targets(tmp_path):
     np.testing.assert_allclose(weighted.coef_, kept.coef_, rtol=1e-4, atol=1e-5)
     with pytest.raises(DataError, match=r"boolean; .* if these are labels of classes"):
         open_hdf5(tmp_path / "rows.h5", y="kept")
-
-
-def test_labels_that_are_truth_values_stay_what_they_are():
-    classifier = streamkern.RandomFeatureClassifier(Gaussian(1.5), **OPTIONS, calibration=None)
-    fitted = classifier.fit(TRUTHS, Y > 1)
-    assert fitted.classes_.dtype == bool
-    assert fitted.predict(TRUTHS).dtype == bool
-
-
-def test_columns_of_words_are_named():
-    for table in (FRAME.assign(wood="oak"), FRAME.assign(wood=pd.Categorical(["oak"] * 200))):
-        with pytest.raises(DataError, match="the column wood does not; encode or leave out"):
-            as_table("X", table)
 
 
 def test_columns_may_share_a_name():

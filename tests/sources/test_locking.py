@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import h5py
 import numpy as np
 import pytest
+from rows_read import python
 
 from streamkern import open_hdf5
 from streamkern.errors import DataError
@@ -55,13 +56,7 @@ def test_a_file_that_is_written_to_is_refused_with_what_to_do(path, monkeypatch)
 @pytest.mark.parametrize("way", ["FALSE", "BEST_EFFORT"])
 def test_locking_is_what_the_environment_variable_of_hdf5_says(path, way):
     with held(path):
-        done = subprocess.run(
-            [sys.executable, "-c", READ, path],
-            env={**os.environ, "HDF5_USE_FILE_LOCKING": way},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = python(READ, path, env={**os.environ, "HDF5_USE_FILE_LOCKING": way})
     if way == "FALSE":
         assert done.stdout == "7\n"
     else:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamkern.sources import Shard, Source, as_source, open_hdf5
+from streamkern.sources import Shard, Source, open_hdf5
 from streamkern.sources.base import Segment
 
 
@@ -69,13 +69,6 @@ def test_shards_cover_every_row_once_and_are_as_large_as_chunks_allow(source, n_
                 assert shard.n_rows + segment.chunk_rows > n_rows
 
 
-@given(n=st.integers(1, 500), chunk=st.integers(1, 50), n_rows=st.integers(1, 600))
-def test_asking_for_whole_chunks_gives_exactly_those(n, chunk, n_rows):
-    whole = n_rows * chunk
-    sizes = [shard.n_rows for shard in Cuts([(n, chunk)]).shards(whole)]
-    assert sizes == [whole] * (n // whole) + [n % whole] * bool(n % whole)
-
-
 def test_the_last_shards_become_smaller_in_whole_steps():
     sizes = [shard.n_rows for shard in Cuts([(1000, 1)]).shards(200, 50)]
     assert sizes == [200, 200, 150, 100, *[50] * 7]
@@ -104,10 +97,3 @@ def test_columns_of_chunks_do_not_change_where_rows_are_cut(tmp_path):
     wide, narrow = (open_hdf5(tmp_path / f"{n}.h5", y=None) for n in ("wide", "narrow"))
     assert wide.shards(30) == narrow.shards(30)
     assert wide.chunk_bytes == narrow.chunk_bytes == 8 * 6 * 8
-
-
-@given(n=st.integers(1, 100), n_rows=st.integers(1, 120))
-def test_arrays_may_be_cut_anywhere(n, n_rows):
-    shards = as_source(np.zeros((n, 1))).shards(n_rows)
-    assert {shard.n_rows for shard in shards[:-1]} <= {n_rows}
-    assert len(shards) == -(-n // n_rows)
