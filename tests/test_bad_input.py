@@ -195,25 +195,15 @@ OPTIONS = {
     "an alpha missing": (["--alpha", "1,,2"], ["numbers with commas between", "'1,,2'"]),
     "alpha zero in a grid": (["--alpha", "1,0"], ["positive numbers only", "leave out the 0"]),
     "negative alpha in a grid": (["--alpha", "1,-2"], ["number of at least 0", "-2.0"]),
-    "alpha twice in a grid": (["--alpha", "1,2,1.0"], ["alpha 1 is in the grid twice"]),
     "one fold": (["--folds", "1"], ["at least 2 folds, not 1"]),
     "negative folds": (["--folds", "-3"], ["n_folds must be a whole number", "not -3"]),
-    "more folds than rows": (["--folds", "201"], ["201 folds need as many rows", "200"]),
     "more folds than shards": (
         ["--fold-by", "shards"],
         ["5 folds need as many shards, but there are 1", "--fold-by rows"],
     ),
-    "a standard error of no folds": (
-        ["--alpha", "gcv", "--one-standard-error"],
-        ["the one-standard-error rule needs folds", "gcv"],
-    ),
     "negative length scale": (["--length-scale", "-2"], ["length_scale must be positive", "-2.0"]),
     "length scale that is a word": (["--length-scale", "mean"], ["--length-scale", "'mean'"]),
     "too few length scales": (["--length-scale", "1,2"], ["one per input, 3 here, not 2"]),
-    "length scale of a linear kernel": (
-        ["--kernel", "linear", "--length-scale", "1"],
-        ["linear kernel has no length scale"],
-    ),
 }
 
 

@@ -131,6 +131,7 @@ class Source(ABC):
     loads_whole_shards: bool = False  # before their first block
     chunk_bytes: int = 0  # that a reader keeps of the storage chunks it is in the middle of
     weighted_by: str | None = None  # the name of the weights, None where all rows count once
+    missing_labels: str = ""  # what bad rows are where targets stand for labels
     paths: Sequence[str] = ()  # of all files here that rows are read from
 
     @property
@@ -181,19 +182,16 @@ class Source(ABC):
     def bad_rows_error(self, n_bad: int, first: int, counts: Any = ()) -> DataError:
         """Return the error that says which rows are not finite, and which columns (p + q,)."""
         held = "values" if self.weighted_by is None else "values or weights"
-        return DataError(
-            f"{n_bad:,} of {self.n_samples:,} rows hold NaN or infinite {held}"
-            f"{self._bad_rows_end(first, counts)}"
-        )
-
-    def _bad_rows_end(self, first: int, counts: Any) -> str:
+        bad = self.missing_labels or f"hold NaN or infinite {held}"
         names, p = input_names({"data": self.describe()}), self.n_features
-        inputs, n_targets = bad_columns(names, counts[:p]), int(sum(counts[p:]))
-        said = [*filter(None, [inputs]), *[f"the targets ({n_targets:,})"] * (n_targets > 0)]
+        inputs = bad_columns(names, counts[:p])
+        n_targets = 0 if self.missing_labels else int(sum(counts[p:]))
+        places = [*filter(None, [inputs]), *[f"the targets ({n_targets:,})"] * (n_targets > 0)]
         fill = ", or convert the table with --impute, which fills missing cells" * bool(inputs)
-        return (
-            f"{', in ' * bool(said)}{' and '.join(said)}, the first at {self.locate(first)}; give "
-            f"on_bad_rows 'skip' (--on-bad-rows skip) to leave them out{fill}."
+        return DataError(
+            f"{n_bad:,} of {self.n_samples:,} rows {bad}{', in ' * bool(places)}"
+            f"{' and '.join(places)}, the first at {self.locate(first)}; give on_bad_rows 'skip' "
+            f"(--on-bad-rows skip) to leave them out{fill}."
         )
 
     def none_left_error(self, n_skipped: int, n_weightless: int) -> DataError:

@@ -108,6 +108,7 @@ class LabelledSource(Source):
         self.labels = labels
         self.classes = classes
         self.class_weight = class_weight
+        self.missing_labels = "have no label, or hold NaN or infinite values"
         self.n_targets = classes.n_targets
         self.target_ndim = 1 if classes.n_targets == 1 else 2
         if class_weight is not None:
@@ -150,13 +151,6 @@ class LabelledSource(Source):
         """Return what stands for all values, or None where reading them all takes too long."""
         tokens = self.rows.token(), self.labels.token()
         return None if None in tokens else " ".join(map(str, tokens))
-
-    def bad_rows_error(self, n_bad: int, first: int, counts: Any = ()) -> DataError:
-        """Return the error that says which rows are not finite, or have no label."""
-        return DataError(
-            f"{n_bad:,} of {self.n_samples:,} rows have no label, or hold NaN or infinite values"
-            f"{self._bad_rows_end(first, counts[: self.n_features])}"
-        )
 
     def constant_targets_error(self, targets: Floats) -> DataError:
         """Return the error that says that every row that weighs anything is of one class."""

@@ -87,7 +87,8 @@ PIECES = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 90)), min_size=1,
 def test_requests_ask_for_every_byte_once(gaps_and_sizes, most, gap):
     pieces, at = [], 0
     for row, (space, size) in enumerate(gaps_and_sizes):
-        pieces.append(ByteRange(row, row + 1, at + space, at + space + size))
+        first = 5 * row % 12  # chunks are stored in any order
+        pieces.append(ByteRange(first, first + 1, at + space, at + space + size))
         at += space + size
     asked = list(requests(iter(reversed(pieces)), most, gap))
     wanted = [byte for piece in pieces for byte in range(piece.start, piece.stop)]
@@ -100,3 +101,11 @@ def test_requests_ask_for_every_byte_once(gaps_and_sizes, most, gap):
         inside = [p for p in pieces if p.start < request.stop and request.start < p.stop]
         assert request.first == min(piece.first for piece in inside)
         assert request.last == max(piece.last for piece in inside)
+
+
+def test_chunks_beside_each_other_are_one_request(tmp_path):
+    with h5py.File(write(tmp_path / "a.h5", chunks=(100, P))) as file:
+        table = StoredRows.of(file["X"])
+    whole = sum(piece.stop - piece.start for piece in table.between(0, N))
+    assert len(list(requests(table.between(0, N), 1 << 20, 16 << 10))) == 1
+    assert len(list(requests(table.between(0, N), 1 << 14, 0))) >= whole >> 14

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import tempfile
 from pathlib import Path
@@ -154,19 +153,6 @@ def test_blocks_put_together_are_the_data(sizes, chunk_rows, shard_rows, block_r
         read = together(open_hdf5(paths), shard_rows, block_rows)
     np.testing.assert_array_equal(read[0], X)
     np.testing.assert_array_equal(read[1][:, 0], y)
-
-
-def test_missing_values_reach_the_blocks_and_are_found_there(tmp_path):
-    X = table(dtype="f4")
-    X[3, 1], X[8, 0] = np.nan, np.inf
-    y = np.zeros(61)
-    y[5] = np.nan
-    source = open_hdf5(store(tmp_path / "a.h5", X, y))
-    (block,) = source.reader(source.shards(100)[0]).blocks(100)
-    assert np.flatnonzero(~block.finite()).tolist() == [3, 5, 8]
-    assert block.where(block.finite()).places().tolist() == [
-        i for i in range(61) if i not in (3, 5, 8)
-    ]
 
 
 def test_a_row_is_located_in_its_file(tmp_path):
@@ -330,18 +316,6 @@ def test_named_integers_are_read_as_integers(tmp_path):
     codes = np.arange(12, dtype="i4").reshape(6, 2) % 2
     path = store(tmp_path / "a.h5", codes.astype(colours))
     np.testing.assert_array_equal(together(open_hdf5(path, y=None))[0], codes)
-
-
-def test_a_file_that_was_rewritten_meanwhile_is_found_out(tmp_path):
-    path = store(tmp_path / "a.h5", np.zeros((6, 2)), np.zeros(6))
-    source = open_hdf5(path)
-    source.check_unchanged()
-    os.utime(path, (1, 1))
-    with pytest.raises(DataError, match=r"a\.h5 changed while it was in use"):
-        source.check_unchanged()
-    path.unlink()
-    with pytest.raises(DataError, match=r"a\.h5 changed while it was in use"):
-        source.check_unchanged()
 
 
 def test_a_filter_that_nobody_has_is_named(tmp_path):
