@@ -127,8 +127,6 @@ class _Arrays(Source):
         for name, (values, ndims) in given.items():
             array = None if values is None else self._array(name, values)
             if array is not None:
-                is_flag = name == "sample_weight" and array.dtype.kind == "b"  # says which count
-                array = array.astype(float) if is_flag else array
                 _check_table(name, array, ndims)
             arrays.append(array)
         self.X, self.y, weights = self._aligned(*arrays)

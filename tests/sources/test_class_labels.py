@@ -11,7 +11,7 @@ import pytest
 from rows_read import together
 
 from streamkern.errors import DataError
-from streamkern.sources import LabelledSource, labelled_rows
+from streamkern.sources import LabelledSource, Shard, labelled_rows, labelled_source
 from streamkern.sources.class_labels import MISSING, MOST_CLASSES, UNKNOWN, Classes
 
 LABELS = {
@@ -113,3 +113,12 @@ def test_a_row_without_a_label_weighs_one_whatever_the_classes_do():
     _, y, weights = together(LabelledSource(rows, labels, classes, np.array([2.0, 0.0])))
     np.testing.assert_array_equal(y[:, 0], [-1, 1, np.nan])
     np.testing.assert_array_equal(weights, [2, 0, 1])
+
+
+@pytest.mark.parametrize("n", [1, 4, 5])
+def test_labels_in_memory_are_all_there_some_at_a_time(monkeypatch, n):
+    monkeypatch.setattr(labelled_source, "LABELS_AT_ONCE", 4)
+    _, labels = labelled_rows(np.zeros((9, 1)), np.arange(9))
+    parts = labels.reader(Shard(0, 9 - n, 9))
+    assert [len(part) for part in parts] == [4] * (n // 4) + [1] * (n % 4 > 0)
+    np.testing.assert_array_equal(np.concatenate(parts), np.arange(9 - n, 9))
