@@ -55,7 +55,7 @@ class ArrayLabels(LabelColumn):
     labels: Any
 
     def reader(self, shard: Shard) -> Any:
-        """Return the shard's labels, or a Dask task that makes a reader of its chunks."""
+        """Return the shard's labels, or a Dask task of them."""
         if isinstance(self.labels, np.ndarray):
             return in_parts([self.labels[shard.start : shard.stop]])
         from dask import delayed  # noqa: PLC0415  slow, and the array has already imported it

@@ -32,7 +32,10 @@ def test_blocks_put_together_are_the_data(n, shard_rows, block_rows, q):
     X = rows(n)
     y = None if q is None else np.arange(n * max(q, 1)).reshape((n, q) if q else (n,))
     weights = np.arange(n) / 7
-    read = together(as_source(X, y, weights), shard_rows, block_rows)
+    source = as_source(X, y, weights)
+    assert source.n_targets == (0 if q is None else max(q, 1))
+    assert source.target_ndim == (2 if q else 1)
+    read = together(source, shard_rows, block_rows)
     np.testing.assert_array_equal(read[0], X)
     np.testing.assert_array_equal(read[1], np.empty((n, 0)) if y is None else y.reshape(n, -1))
     np.testing.assert_array_equal(read[2], weights)
@@ -56,18 +59,6 @@ def test_numpy_rows_are_not_copied(order):
     source = as_source(X)
     block = next(source.reader(source.shards(20)[1]).blocks(5))
     assert np.shares_memory(block.X, X)
-
-
-@pytest.mark.parametrize(
-    ("shape", "n_targets", "ndim"), [((50,), 1, 1), ((50, 1), 1, 2), ((50, 4), 4, 2)]
-)
-@pytest.mark.parametrize("kind", ["numpy", "dask"])
-def test_the_form_of_the_targets_is_known(shape, n_targets, ndim, kind):
-    X, y = rows(), np.zeros(shape)
-    if kind == "dask":
-        X, y = da.from_array(X, chunks=(20, 3)), da.from_array(y, chunks=20)
-    source = as_source(X, y)
-    assert (source.n_targets, source.target_ndim) == (n_targets, ndim)
 
 
 def test_a_source_is_taken_as_it_is():
@@ -153,6 +144,7 @@ def test_dask_blocks_put_together_are_the_data_in_whole_chunks(
         da.from_array(y, chunks=(y_chunk, 1)),
         da.from_array(weights, chunks=weight_chunk),
     )
+    assert (source.n_targets, source.target_ndim) == (2, 2)
     read = together(source, shard_rows, block_rows)
     for found, expected in zip(read, (X, y, weights), strict=True):
         np.testing.assert_array_equal(found, expected)
@@ -233,4 +225,5 @@ def test_numpy_and_dask_arrays_go_together():
         as_source(X, y),
         as_source(lazy, y[y > -np.inf]),  # chunks of unknown size
     ):
+        assert (source.n_targets, source.target_ndim) == (1, 1)
         np.testing.assert_array_equal(together(source, 20)[1][:, 0], X[:, 0])
