@@ -197,7 +197,9 @@ def test_a_part_that_a_worker_does_not_find_is_an_error_there(folder):
         list(source.reader(Shard(1, 30, 50)).blocks(10))
 
 
-def test_chunks_of_parts_count_in_the_plan(folder, rows):
-    store(folder / "all.h5", *rows, chunks=(N, 3))
-    path = virtual(folder / "v.h5", ("all.h5", "X", (N, 3), np.s_[:]))
-    assert streamkern.open_hdf5(path).chunk_bytes == N * 3 * 8
+def test_the_largest_chunk_of_parts_counts_in_the_plan(folder, rows):
+    for name, part, n_rows in (("a", slice(0, 40), 10), ("b", slice(40, N), 20)):
+        store(folder / f"{name}.h5", rows[0][part], rows[1][part], chunks=(n_rows, 3))
+    for parts in ((A, B), (B, A)):
+        path = virtual(folder / "v.h5", *parts)
+        assert streamkern.open_hdf5(path).chunk_bytes == 20 * 3 * 8
