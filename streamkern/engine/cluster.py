@@ -18,16 +18,20 @@ import dask
 from dask.utils import parse_bytes, parse_timedelta
 from distributed import Client, LocalCluster, Security, rpc
 
-from streamkern.engine.cluster_defaults import NO_WORKERS, configuration, local_options
 from streamkern.engine.cluster_file import (
     ClusterFile,
     checked_address,
     read_cluster_file,
     read_scheduler_file,
 )
-from streamkern.engine.cluster_start import start_cluster
-from streamkern.engine.heartbeat import heartbeat_of
-from streamkern.engine.worker_restart import restart_missing_workers
+from streamkern.engine.cluster_start import (
+    NO_WORKERS,
+    configuration,
+    local_options,
+    start_cluster,
+)
+from streamkern.engine.futures import heartbeat_of
+from streamkern.engine.worker_lifetime import restart_missing_workers
 from streamkern.errors import ClusterError, ParameterError, first_line
 from streamkern.monitor.scheduler_plugin import Watch
 from streamkern.runtime.memory import usable_cores

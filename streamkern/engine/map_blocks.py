@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from dask import delayed
 
-from streamkern.engine.compute_slots import ComputeSlots
 from streamkern.engine.scheduler import is_task, kept, stream
-from streamkern.engine.shard_task import at_shard, pass_facts
+from streamkern.engine.shard_task import ComputeSlots, at_shard, pass_facts
 from streamkern.runtime.aligned_arrays import aligned
 from streamkern.runtime.events import passing
 from streamkern.runtime.resources import local_threads
@@ -48,19 +47,13 @@ def map_shards(
     slots = ComputeSlots(local_threads())
     slots = kept(delayed(slots, traverse=False, name=f"slots-{label}-{job}"))
     applying = delayed(_apply, traverse=False)
-    tasks = (
-        applying(
-            sent,
-            source.reader(shard),
-            shard,
-            (block_rows, job),
-            slots,
-            dask_key_name=f"{label}-{job}-{shard.index}",
-        )
-        for shard in shards
-    )
+
+    def task_of(shard: Shard) -> Any:
+        reader, key = source.reader(shard), f"{label}-{job}-{shard.index}"
+        return applying(sent, reader, shard, (block_rows, job), slots, dask_key_name=key)
+
     with passing(job, label, **pass_facts(source, shards)):
-        results = stream(tasks)
+        results = stream(map(task_of, shards))
         for shard in shards:
             with naming_rows(source, shards, f"{label}-{job}"):
                 result = next(results)

@@ -22,8 +22,14 @@ from dask.base import named_schedulers
 from dask.delayed import Delayed
 from tlz import partition_all
 
-from streamkern.engine.futures import ForgottenError, Patience, result_of, submitted, submitting
-from streamkern.engine.heartbeat import heartbeat_of
+from streamkern.engine.futures import (
+    ForgottenError,
+    Patience,
+    heartbeat_of,
+    result_of,
+    submitted,
+    submitting,
+)
 from streamkern.errors import ClusterError
 from streamkern.runtime.aligned_arrays import aligned
 from streamkern.runtime.resources import (
@@ -184,7 +190,7 @@ def _sent_again(client: Any, root: Any) -> bool:
 
 
 def _is_held(future: Any) -> bool:
-    with reaching(), suppress(CancelledError):
+    with reaching(future.client), suppress(CancelledError):
         return any(future.client.who_has([future]).values())
     return False
 
@@ -196,7 +202,7 @@ def stream(tasks: Iterator[Any]) -> Iterator[Any]:
     """
     client = current_client()
     if client is not None:
-        with reaching():
+        with reaching(client):
             window = 2 * max(sum(client.nthreads().values()), 1)
         yield from _in_window(tasks, window, partial(submitted, client), result_of, client.cancel)
         return

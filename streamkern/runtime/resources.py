@@ -36,7 +36,7 @@ def current_resources() -> Resources:
     client = current_client()
     if client is None:
         return Resources(0, local_threads(), _local_bytes())
-    with reaching():
+    with reaching(client):
         info = client.scheduler_info(n_workers=-1)
     if "workers" not in info:  # the client has lost its scheduler
         raise ClusterError(LOST)
@@ -114,18 +114,18 @@ def local_threads() -> int:
 
 
 @contextmanager
-def reaching() -> Iterator[None]:
-    """Say in one sentence that the scheduler does not answer, or that the client gave it up."""
+def reaching(client: Any) -> Iterator[None]:
+    """Say in one sentence that a client's scheduler does not answer, or that the client is closed.
+
+    A client that is closed has no scheduler any more, so its methods fail in any way.
+    """
     try:
         yield
     except StreamkernError:
         raise
     except Exception as error:
-        from distributed.client import ClosedClientError  # noqa: PLC0415  where a client is
-
         check_installed(error)
-        # A client that is closed has no scheduler, whose attributes would be asked for.
-        if isinstance(error, (AttributeError, OSError, RuntimeError, ClosedClientError)):
+        if client.status != "running" or isinstance(error, (OSError, RuntimeError)):
             raise ClusterError(LOST) from error
         raise
 

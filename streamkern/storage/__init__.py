@@ -14,6 +14,7 @@ from streamkern.storage.codec import (
     holds_ensemble,
     holds_moments,
 )
+from streamkern.storage.hdf5_files import RowWriter, texts_of
 from streamkern.storage.outputs import (
     check_format,
     check_output,
@@ -22,7 +23,6 @@ from streamkern.storage.outputs import (
     replacing,
 )
 from streamkern.storage.recipe_files import read_recipe
-from streamkern.storage.row_writer import RowWriter, texts_of
 from streamkern.storage.table_export import FORMATS, exported
 
 __all__ = [

@@ -11,6 +11,7 @@ import hashlib
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from streamkern.errors import CheckpointError, ModelFileError, first_line
 from streamkern.errors.formatting import json_text
 from streamkern.features import MAPS
 from streamkern.statistics.triangle import Triangle
-from streamkern.storage.disk import new_hdf5
+from streamkern.storage.hdf5_files import new_hdf5
 from streamkern.storage.outputs import local_path
 from streamkern.storage.untrusted import (
     DAMAGE,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from streamkern.features import FeatureMap
-    from streamkern.storage.disk import Disk
+    from streamkern.storage.hdf5_files import Disk
 
 
 @dataclass(frozen=True)
@@ -191,23 +192,18 @@ def write_plain(path: str | Path, value: Any) -> None:
     """
     with new_hdf5(path, force=True) as (file, disk):
         _write(file, disk, _described("value", value))
-        file.attrs["format"] = fixed(_SUMS)
-        file.attrs["checksum"] = fixed(_checksum(value))
+        places = sorted(_described("value", value), key=itemgetter(0))
+        file.attrs["format"], file.attrs["checksum"] = fixed(_SUMS), fixed(_hash_of(places))
 
 
 def read_plain(path: str | Path) -> Any:
     """Return the value that `write_plain` wrote, or raise CheckpointError if it is not whole."""
     try:
         with opened(path) as file:
-            if mark(file, "format") != _SUMS:
-                raise ValueError(f"format {mark(file, 'format')}")
-            check_contents(file)
-            value = _value_of(file["value"])
-            if mark(file, "checksum") != _checksum(value):
-                raise ValueError("wrong checksum")
+            _check_sums(file)
+            return _value_of(file["value"])
     except DAMAGE as error:
         raise _unreadable(path, error) from error
-    return value
 
 
 def is_whole(path: str | Path) -> bool:
@@ -217,14 +213,30 @@ def is_whole(path: str | Path) -> bool:
     """
     try:
         with opened(path) as file:
-            check_contents(file)
-            return mark(file, "format") == _SUMS and mark(file, "checksum") == _checksum_in(file)
+            _check_sums(file)
     except OSError as error:
         if error.errno:
             raise _unreadable(path, error) from error
         return False  # HDF5 has found it cut short
     except DAMAGE:
         return False
+    return True
+
+
+def _check_sums(file: h5py.File) -> None:
+    """Raise ValueError unless a file has the format, the contents and the checksum of sums."""
+    if mark(file, "format") != _SUMS:
+        raise ValueError(f"format {mark(file, 'format')}")
+    check_contents(file)
+    places = ["value"]
+    if isinstance(file["value"], h5py.Group):
+        file["value"].visit(lambda name: places.append(f"value/{name}"))
+    items = ((place, file[place]) for place in sorted(places))
+    if mark(file, "checksum") != _hash_of(
+        (place, array(item, _DTYPES) if isinstance(item, h5py.Dataset) else str(mark(item, "kind")))
+        for place, item in items
+    ):
+        raise ValueError("wrong checksum")
 
 
 def _unreadable(path: str | Path, error: Exception) -> CheckpointError:
@@ -268,21 +280,6 @@ def _value_of(item: h5py.Group | h5py.Dataset) -> Any:
     if kind == "list":
         return [values[str(i)] for i in range(len(values))]
     return {int(name): value for name, value in values.items()} if kind == "numbered" else values
-
-
-def _checksum(value: Any) -> str:
-    return _hash_of(sorted(_described("value", value), key=lambda pair: pair[0]))
-
-
-def _checksum_in(file: h5py.File) -> str:
-    places = ["value"]
-    if isinstance(file["value"], h5py.Group):
-        file["value"].visit(lambda name: places.append(f"value/{name}"))
-    items = ((place, file[place]) for place in sorted(places))
-    return _hash_of(
-        (place, array(item, _DTYPES) if isinstance(item, h5py.Dataset) else str(mark(item, "kind")))
-        for place, item in items
-    )
 
 
 def _hash_of(items: Iterable[tuple[str, Any]]) -> str:

@@ -15,7 +15,7 @@ from places import adjusted, bits, fit_started, report_of
 from troubles import SHARD_ROWS, SHARDS, P, Troubled
 
 import streamkern
-from streamkern.engine import adaptive_workers
+from streamkern.engine import worker_lifetime
 from streamkern.engine.reduction import accumulate
 from streamkern.features import Identity
 from streamkern.runtime.events import observed
@@ -86,7 +86,7 @@ def test_workers_stay_that_hold_sums_which_wait_to_be_merged(cluster):
 
 
 def test_dask_alone_would_take_them_away(cluster, monkeypatch):
-    monkeypatch.setattr(adaptive_workers, "_at_work", lambda _: False)
+    monkeypatch.setattr(worker_lifetime, "_at_work", lambda _: False)
     with streamkern.connect(cluster=cluster) as client:
         assert while_others_wait_for_one_shard(client, until_a_worker_is_gone)[2] < 3
 

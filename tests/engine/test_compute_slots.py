@@ -11,9 +11,9 @@ import pytest
 from distributed import Client, LocalCluster
 
 import streamkern
-from streamkern.engine.compute_slots import ComputeSlots
 from streamkern.engine.map_blocks import map_shards
 from streamkern.engine.reduction import accumulate
+from streamkern.engine.shard_task import ComputeSlots
 from streamkern.sources import ArraySource, Block, Reader
 from streamkern.statistics import Statistic, merged_by, total
 

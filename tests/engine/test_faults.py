@@ -18,7 +18,7 @@ from hearing import Passes
 from troubles import SHARD_ROWS, SHARDS, P, Troubled, die, fill_memory, hang, once, segfault, stop
 
 import streamkern
-from streamkern.engine import worker_restart
+from streamkern.engine import worker_lifetime
 from streamkern.engine.futures import _awaited
 from streamkern.engine.reduction import accumulate
 from streamkern.engine.scheduler import run, shared, task
@@ -110,7 +110,7 @@ def test_what_happens_to_a_worker_once_is_survived(workers, expected, tmp_path, 
 @pytest.mark.slow
 @pytest.mark.parametrize("trouble", [lose_network, leave], ids=["network", "graceful"])
 def test_a_worker_that_goes_is_survived_and_replaced(workers, expected, trouble, monkeypatch):
-    monkeypatch.setattr(worker_restart, "_PATIENCE", 1.0)
+    monkeypatch.setattr(worker_lifetime, "_PATIENCE", 1.0)
     begun = time.monotonic()
     victim = min(workers.nthreads())
     ask = partial(workers.run, trouble, workers=[victim], on_error="ignore")

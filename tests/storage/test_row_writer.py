@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from streamkern.sources import open_hdf5
 from streamkern.storage import RowWriter
-from streamkern.storage import row_writer as module
+from streamkern.storage import hdf5_files as module
 
 
 @settings(max_examples=30, deadline=None)

@@ -1,4 +1,9 @@
-"""Restart of local workers that are gone for good.
+"""Lifetime of workers: those of adaptive clusters stay at work, local ones that are lost come back.
+
+Dask takes idle workers of an adaptive cluster away, after moving what they hold to the others.
+While sums are merged most workers are idle, and hold sums that wait for those of another shard: all
+of these would gather where no plan foresaw them.  And a worker that is idle at one look may be busy
+when it is closed, so that its task begins anew elsewhere.
 
 Dask's nanny starts a worker again that died at work.  It gives up when the worker died while it was
 being started, when it had been asked to leave, or when it lost its scheduler.
@@ -10,13 +15,42 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from distributed import SchedulerPlugin
 from tornado.ioloop import PeriodicCallback
 
 if TYPE_CHECKING:
-    from distributed import LocalCluster
+    from distributed import LocalCluster, Scheduler
+    from distributed.scheduler import WorkerState
 
 # Milliseconds between two looks, and seconds that a nanny has to bring its worker back.
 _LOOK, _PATIENCE = 1000.0, 10.0
+
+
+class WorkersAtWork(SchedulerPlugin):  # type: ignore[misc]
+    """Keeps workers that compute, or hold what others wait for, as long as a client is there."""
+
+    idempotent = True
+
+    def __init__(self, client: str) -> None:
+        self.client = client
+        self.name = f"streamkern-workers-at-work-{client}"
+
+    def valid_workers_downscaling(
+        self,
+        scheduler: Scheduler,  # noqa: ARG002  as schedulers call it
+        workers: list[WorkerState],
+    ) -> list[WorkerState]:
+        """Return the workers that may be closed."""
+        return [worker for worker in workers if not _at_work(worker)]
+
+    def remove_client(self, scheduler: Scheduler, client: str) -> None:
+        """Go with the client."""
+        if client == self.client:
+            scheduler.remove_plugin(self.name)
+
+
+def _at_work(worker: WorkerState) -> bool:
+    return bool(worker.processing) or any(task.waiters for task in worker.has_what)
 
 
 def restart_missing_workers(cluster: LocalCluster) -> None:
