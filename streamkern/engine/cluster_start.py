@@ -96,7 +96,10 @@ def start_cluster(stack: ExitStack, start: partial[Any]) -> Client:
     names = {*_BLAS, *(dask.config.get(_SPAWN) or {}), "PYTHONHASHSEED"}
     before = {name: os.environ.pop(name, None) for name in names}
     stack.callback(_restore, before)
-    with held(), _ctrl_c_blocked():
+    # A terminal sends Ctrl-C to all; what starts meanwhile leaves it to this thread for ever.
+    with held(), ExitStack() as blocked:
+        usual = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        blocked.callback(signal.pthread_sigmask, signal.SIG_SETMASK, usual)
         cluster = _started(start)
         stack.enter_context(_closing_uninterrupted(closing(cluster)))
         stack.callback(_end_submissions, cluster)
@@ -122,19 +125,6 @@ def _closing_uninterrupted(running: Any) -> Iterator[Any]:
         finally:
             with held():
                 stack.close()
-
-
-@contextmanager
-def _ctrl_c_blocked() -> Iterator[None]:
-    """Let Ctrl-C wait; processes and threads that start meanwhile leave it to this one for ever.
-
-    A terminal sends it to all of them.
-    """
-    usual = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, usual)
 
 
 def _started(start: partial[Any]) -> Any:

@@ -32,11 +32,7 @@ def map_shards(
     label: str,
     most_rows: int | None = None,
 ) -> Iterator[tuple[Shard, Any]]:
-    """Yield every shard with what `function` makes of its rows, in order, few at a time.
-
-    The function, or a task of one, takes the blocks of a shard, the number of its rows, and memory
-    to work in.  Chunks of more than `most_rows` are cut where they can be read in parts.
-    """
+    """Yield every shard with what `function` makes of its rows, in order, few at a time."""
     job = uuid.uuid4().hex
     shards = source.shards(shard_rows)
     if most_rows is not None and not source.loads_whole_shards:

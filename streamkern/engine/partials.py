@@ -22,12 +22,9 @@ if TYPE_CHECKING:
 
 
 class Partial(NamedTuple):
-    """The sums of some shards, with what it takes to check that none is missing or double.
+    """The sums of some shards, with what it takes to check that none is missing or double."""
 
-    The statistic is `detached`, or None where the sums are to be found in the checkpoint.
-    """
-
-    statistic: Any
+    statistic: Any  # detached, or None where the sums are to be found in the checkpoint
     n_rows: int
     n_skipped: int
     shards: tuple[int, ...]

@@ -183,23 +183,19 @@ def _scattered(client: Any, key: str, value: Any) -> Any:
 def _sent_again(client: Any, root: Any) -> bool:
     """Send what a task needs and no worker has any more; say whether there was something."""
     needed = {key for node in root.dask.values() for key in getattr(node, "dependencies", ())}
-    lost = [each for each in list(_sent) if each.key in needed and not _is_held(each)]
+    lost = []
+    for future in [each for each in list(_sent) if each.key in needed]:
+        with reaching(client), suppress(CancelledError):
+            if any(client.who_has([future]).values()):
+                continue
+        lost.append(future)
     for future in lost:
         _scattered(client, future.key, _sent[future])
     return bool(lost)
 
 
-def _is_held(future: Any) -> bool:
-    with reaching(future.client), suppress(CancelledError):
-        return any(future.client.who_has([future]).values())
-    return False
-
-
 def stream(tasks: Iterator[Any]) -> Iterator[Any]:
-    """Yield the results of tasks in order, with no more under way than keep everyone busy.
-
-    On threads and workers, tasks go on while whoever asks works with a result.
-    """
+    """Yield the results of tasks in order, with no more under way than keep everyone busy."""
     client = current_client()
     if client is not None:
         with reaching(client):

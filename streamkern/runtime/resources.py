@@ -35,7 +35,11 @@ def current_resources() -> Resources:
     """Return what the current scheduler offers, as a plan needs to know it."""
     client = current_client()
     if client is None:
-        return Resources(0, local_threads(), _local_bytes())
+        # The task of a worker has its share of what that may take.
+        worker, free = current_worker(), available_bytes()
+        limit = getattr(worker, "memory_manager", None) and worker.memory_manager.memory_limit
+        mine = min(free, limit // worker.state.nthreads) if limit else free
+        return Resources(0, local_threads(), mine)
     with reaching(client):
         info = client.scheduler_info(n_workers=-1)
     if "workers" not in info:  # the client has lost its scheduler
@@ -45,13 +49,6 @@ def current_resources() -> Resources:
         return Resources(1, 1, available_bytes())
     limits = [worker["memory_limit"] or available_bytes() for worker in workers]
     return Resources(len(workers), max(worker["nthreads"] for worker in workers), min(limits))
-
-
-def _local_bytes() -> int:
-    """Return what tasks in this process may use, in the task of a worker its share of the limit."""
-    worker, free = current_worker(), available_bytes()
-    limit = getattr(worker, "memory_manager", None) and worker.memory_manager.memory_limit
-    return min(free, limit // worker.state.nthreads) if limit else free
 
 
 def current_client() -> Any:

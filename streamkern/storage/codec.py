@@ -107,11 +107,7 @@ def plain(value: Any) -> Any:
 
 @contextmanager
 def opened_card(path: str | Path, kind: Kind) -> Iterator[tuple[h5py.File, dict[str, Any]]]:
-    """Open a file of a kind, with its card; what its reader then stumbles over is damage.
-
-    Raises ModelFileError if there is none, or it is of another kind, or damaged, or from a newer
-    format.
-    """
+    """Open a file of a kind, with its card; what its reader then stumbles over is damage."""
     where = local_path(path)
     try:
         if not where.is_file():
@@ -186,10 +182,7 @@ def restored_map(group: h5py.Group, card: dict[str, Any]) -> FeatureMap:
 
 
 def write_plain(path: str | Path, value: Any) -> None:
-    """Write nested arrays, numbers, lists and dictionaries in the place of a file before them.
-
-    Raises OutputError if they cannot be written, and TypeError if something is not plain.
-    """
+    """Write nested arrays, numbers, lists and dictionaries in the place of a file before them."""
     with new_hdf5(path, force=True) as (file, disk):
         _write(file, disk, _described("value", value))
         places = sorted(_described("value", value), key=itemgetter(0))

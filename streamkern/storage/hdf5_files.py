@@ -67,10 +67,7 @@ class Disk(FileIO):
 
 @contextmanager
 def new_hdf5(path: str | Path, *, force: bool = False) -> Iterator[tuple[h5py.File, Disk]]:
-    """Give a new HDF5 file and its disk; the file takes its name when everything is in it.
-
-    Who writes much calls `Disk.check` between, to learn early that the disk is full.
-    """
+    """Give a new HDF5 file and its disk; the file takes its name when everything is in it."""
     check_format(path, "HDF5")
     with replacing(path, force=force) as temporary, Disk(temporary, "w+") as disk:
         try:
@@ -105,10 +102,7 @@ class RowWriter:
             yield cls(file, disk, release)
 
     def append(self, name: str, rows: Array) -> None:
-        """Append rows (n, ...) to the dataset `name`, which the first rows make.
-
-        Bytes are those of UTF-8 texts, and stay of fixed length.
-        """
+        """Append rows (n, ...) to the dataset `name`, which the first rows make."""
         if name not in self.file:
             is_text = rows.dtype.kind == "S"
             row_bytes = max(int(np.prod(rows.shape[1:])) * rows.dtype.itemsize, 1)

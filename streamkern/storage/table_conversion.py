@@ -15,8 +15,8 @@ from streamkern.sources.preprocessing import RECIPE, Recipe, RecipeOptions
 from streamkern.sources.preprocessing.column_encoders import Numbers, Tally
 from streamkern.sources.table_batches import NotNumbersError, is_table, open_batches
 from streamkern.sources.tables import discover_table, open_table
-from streamkern.storage import RowWriter, check_format, check_output, local_path, read_recipe
-from streamkern.storage.outputs import temporary_path
+from streamkern.storage import RowWriter, check_output, local_path, read_recipe
+from streamkern.storage.outputs import check_format, temporary_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

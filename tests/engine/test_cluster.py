@@ -335,37 +335,35 @@ def test_ctrl_c_is_heard_while_a_scheduler_that_stands_still_is_called():
     assert time.monotonic() - begun < 10
 
 
+class Watched:
+    """A client, and its scheduler, that is closed after some looks at its status."""
+
+    scheduler_comm, address = None, "tcp://here"
+
+    def __init__(self, n_looks, silence):
+        self.n_looks, self.silence, self.scheduler = n_looks, silence, self
+
+    @property
+    def status(self):
+        self.n_looks -= 1
+        return "running" if self.n_looks > 0 else "closed"
+
+    async def echo(self, **_):
+        await asyncio.sleep(self.silence)
+
+
 def test_a_client_that_was_left_stays_open_while_its_scheduler_answers():
-    class Client:
-        status, scheduler_comm = "running", None
-
-        async def echo(self, **_):
-            self.status = "closed"  # of which the next look hears
-
-    client, heartbeat = Client(), Heartbeat()
-    client.scheduler, client.address = client, "tcp://here"
+    heartbeat = Heartbeat()
     heartbeat.is_left, heartbeat.n_waiting = True, 1
-    asyncio.run(heartbeat.watch(client))
+    asyncio.run(heartbeat.watch(Watched(n_looks=2, silence=0)))
     assert not heartbeat.is_left
     assert heartbeat.given_up is None
 
 
 def test_a_client_for_which_nobody_waits_stays_open_whatever_its_scheduler_does():
-    class Client:
-        n_looks, address = 0, "tcp://here"
-
-        @property
-        def status(self):
-            self.n_looks += 1
-            return "running" if self.n_looks < 20 else "closed"
-
-        async def echo(self, **_):
-            await asyncio.sleep(60)
-
-    client, heartbeat = Client(), Heartbeat()
-    client.scheduler = client
+    heartbeat = Heartbeat()
     with dask.config.set({"streamkern.scheduler-timeout": "0.1 s"}):
-        asyncio.run(heartbeat.watch(client))
+        asyncio.run(heartbeat.watch(Watched(n_looks=20, silence=60)))
     assert heartbeat.given_up is None
 
 

@@ -7,6 +7,7 @@ import threading
 import time
 from contextlib import ExitStack
 from functools import partial
+from types import SimpleNamespace
 
 import dask
 import distributed
@@ -25,7 +26,7 @@ from streamkern.engine.scheduler import run, shared, task
 from streamkern.errors import ClusterError, StreamkernWarning, WorkersLostError
 from streamkern.features import Identity
 from streamkern.runtime.events import observed
-from streamkern.runtime.resources import current_resources
+from streamkern.runtime.resources import current_resources, reaching
 from streamkern.sources.row_names import naming_rows
 from streamkern.statistics import Moments
 from streamkern.storage import opened_checkpoint
@@ -394,6 +395,22 @@ class Disconnected:
 
     def get(self, *_):
         raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "expected"),
+    [
+        ("running", AttributeError("a mistake"), AttributeError),
+        ("closed", AttributeError("no scheduler"), ClusterError),
+        ("running", OSError("a connection that was cut"), ClusterError),
+    ],
+)
+def test_a_lost_scheduler_is_known_by_its_client_and_no_mistake_is_taken_for_it(
+    status, error, expected
+):
+    client = SimpleNamespace(status=status)
+    with pytest.raises(expected, match=r"lost its|a mistake"), reaching(client):
+        raise error
 
 
 def test_a_client_without_a_scheduler_is_told_in_one_sentence():

@@ -24,9 +24,7 @@ from places import (
     bits,
     check_it_goes_on,
     check_the_jobs_run,
-    fit_started,
     output_of,
-    report_of,
     started,
     stopped_fit,
 )
@@ -140,14 +138,6 @@ def cluster_file(folder, **changes):
         "scheduler_options": {"dashboard_address": "127.0.0.1:0"},
     }
     return adjusted("slurm.yaml", folder, kwargs | changes, adapt={"minimum": 2, "maximum": 2})
-
-
-def test_a_fit_on_slurm_jobs_gives_the_same_bits_and_leaves_no_job(tmp_path, rows, expected, slurm):
-    place = ("--cluster", cluster_file(tmp_path), "--trust-cluster-file")
-    report_of(fit_started(tmp_path, rows, *place, env=slurm))
-    assert bits(tmp_path / "model.h5") == expected
-    assert len(list(tmp_path.glob("logs/dask-worker-*.err"))) == 2
-    wait_until(lambda: not jobs(slurm), "the end of the jobs", 30)
 
 
 class Cancelling(Passes):

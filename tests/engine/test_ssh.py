@@ -110,14 +110,6 @@ def remote_processes():
     ]
 
 
-def test_a_fit_over_ssh_gives_the_same_bits_and_leaves_nothing_behind(
-    tmp_path, rows, expected, login
-):
-    report_of(fit_started(tmp_path, rows, *place_of(tmp_path, login)))
-    assert bits(tmp_path / "model.h5") == expected
-    wait_until(lambda: not remote_processes(), "the end of what ran over SSH")
-
-
 def test_the_jobs_run_over_ssh(tmp_path, rows, login):
     check_the_jobs_run(tmp_path, rows, *place_of(tmp_path, login))
 
