@@ -95,10 +95,9 @@ def connect(
 
     Raises
     ------
-    ParameterError
-        If an option, or the content of a file, is not what it must be.
-    ClusterError
-        If a cluster cannot be started, nobody answers, or there are no workers.
+    ParameterError, ClusterError
+        If an option or a file is not what it must be; if a cluster cannot be started, nobody
+        answers, or there are no workers.
 
     Examples
     --------

@@ -122,16 +122,9 @@ def accumulate(
 
     Raises
     ------
-    DataError
-        If rows cannot be read, or have a negative weight.
-    OverflowedError
-        If sums are not finite.
-    IncompletePassError
-        If shards or rows are missing from the result, or twice in it.
-    ClusterError
-        If the cluster lost the tasks for good.
-    CheckpointError
-        If sums that were saved cannot be read.
+    DataError, OverflowedError, IncompletePassError, ClusterError, CheckpointError
+        If rows cannot be read, sums are not finite, rows are missing or there twice, the cluster
+        lost the tasks for good, or sums that were saved cannot be read.
     """
     source = source.tolerant() if skip_bad_rows else source
     shards = source.shards(shard_rows, block_rows)

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import hashlib
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import h5py
 import numpy as np
@@ -43,19 +42,13 @@ if TYPE_CHECKING:
     from streamkern.storage.hdf5_files import Disk
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(NamedTuple):
     """A kind of file with a card."""
 
     name: str
     format: str  # the attribute by which a file says what it is
     version: int  # the newest that this program reads
     command: str  # what writes such files
-
-    @property
-    def remedy(self) -> str:
-        """What an error asks for."""
-        return f"give a file that `{self.command}` wrote."
 
 
 MODEL = Kind("model", "streamkern-model", 1, "streamkern fit")
@@ -117,7 +110,10 @@ def opened_card(path: str | Path, kind: Kind) -> Iterator[tuple[h5py.File, dict[
         if "truncated" in str(error):
             why = "was cut short: it is smaller than its header says; copy it again."
         else:
-            why = f"is not a streamkern {kind.name} ({first_line(error)}); {kind.remedy}"
+            why = (
+                f"is not a streamkern {kind.name} ({first_line(error)}); give a file that "
+                f"`{kind.command}` wrote."
+            )
         raise ModelFileError(f"{where} {why}") from error
     with file:
         try:
@@ -135,7 +131,9 @@ def _check_kind(where: Path, file: h5py.File, kind: Kind) -> None:
     if found_format != kind.format:
         other = KINDS.get(str(found_format))
         found = f"a streamkern {other.name}, not a" if other else "HDF5 but not a streamkern"
-        raise ModelFileError(f"{where} is {found} {kind.name}; {kind.remedy}")
+        raise ModelFileError(
+            f"{where} is {found} {kind.name}; give a file that `{kind.command}` wrote."
+        )
     if not isinstance(version, int) or version < 1:
         raise ValueError(f"format version {version}")
     if version > kind.version:
