@@ -15,7 +15,7 @@ import numpy as np
 import psutil
 import pytest
 from conftest import running_scheduler, running_worker
-from hearing import Passes
+from hearing import When
 from troubles import SHARD_ROWS, SHARDS, P, Troubled, die, fill_memory, hang, once, segfault, stop
 
 import streamkern
@@ -50,20 +50,6 @@ def sums(result):
 def expected():
     with dask.config.set(scheduler="synchronous"):
         return sums(moments())
-
-
-class When(Passes):
-    """Does something when so many shards are reported."""
-
-    def __init__(self, what, after=1):
-        super().__init__()
-        self.what = what
-        self.left = after
-
-    def advanced(self, n_rows):  # noqa: ARG002  the listener's signature
-        self.left -= 1
-        if not self.left:
-            self.what()
 
 
 def lose_network(dask_worker):

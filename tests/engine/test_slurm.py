@@ -9,13 +9,14 @@ import signal
 import socket
 import subprocess
 from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import dask
 import pytest
 from conftest import wait_until
-from hearing import Passes
+from hearing import When
 from places import (
     FILES,
     N_COMPONENTS,
@@ -140,23 +141,6 @@ def cluster_file(folder, **changes):
     return adjusted("slurm.yaml", folder, kwargs | changes, adapt={"minimum": 2, "maximum": 2})
 
 
-class Cancelling(Passes):
-    """Cancels a job when the first rows of the main pass are reported."""
-
-    def __init__(self, job):
-        super().__init__()
-        self.job = job
-        self.passes = []
-
-    def started(self, label, n_rows):  # noqa: ARG002  the listener's signature
-        self.passes.append(label)
-
-    def advanced(self, n_rows):  # noqa: ARG002
-        if self.job and self.passes[-1] == "moments":
-            subprocess.run(["scancel", self.job], check=True)
-            self.job = None
-
-
 def test_a_job_that_is_cancelled_is_submitted_anew(tmp_path, rows, expected, slurm, monkeypatch):
     for name in ("SLURM_CONF", "PATH"):
         monkeypatch.setenv(name, slurm[name])
@@ -168,10 +152,9 @@ def test_a_job_that_is_cancelled_is_submitted_anew(tmp_path, rows, expected, slu
     ):
         wait_until(lambda: len(jobs(slurm, "--states=RUNNING")) == 2, "two jobs that run")
         first = jobs(slurm)
-        cancelling = Cancelling(min(first))
-        with observed(cancelling):
+        cancel = partial(subprocess.run, ["scancel", min(first)], check=True)
+        with observed(When(cancel, label="moments")):
             model.fit(streamkern.open_hdf5(str(rows)))
-        assert cancelling.job is None
         assert model.coef_.tobytes() == expected
         wait_until(lambda: len(jobs(slurm, "--states=RUNNING") - {min(first)}) == 2, "a new job")
     wait_until(lambda: not jobs(slurm), "the end of the jobs", 30)
