@@ -24,7 +24,6 @@ from places import (
     adjusted,
     bits,
     check_it_goes_on,
-    check_the_jobs_run,
     output_of,
     started,
     stopped_fit,
@@ -165,11 +164,6 @@ def test_a_fit_on_slurm_jobs_that_was_stopped_goes_on(tmp_path, rows, expected, 
     assert stopped_fit(tmp_path, rows, *place, number=signal.SIGTERM, env=slurm) == 143
     wait_until(lambda: not jobs(slurm), "the end of the jobs", 30)
     check_it_goes_on(tmp_path, rows, expected, *place, env=slurm)
-
-
-def test_the_jobs_run_on_slurm(tmp_path, rows, slurm):
-    place = ("--cluster", cluster_file(tmp_path), "--trust-cluster-file")
-    check_the_jobs_run(tmp_path, rows, *place, env=slurm)
 
 
 def test_one_job_holds_scheduler_workers_and_the_fit(tmp_path, rows, expected, slurm):
