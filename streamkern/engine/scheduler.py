@@ -144,12 +144,11 @@ def _locally(compute: Callable[..., Any], root: Any, n_threads: int | None) -> A
 
 def run_all(tasks: Sequence[Any], n_threads: int | None = None) -> list[Any]:
     """Return the values of Dask tasks that may run side by side."""
-    values: list[Any] = run(task(_listed, *tasks, name="gather"), n_threads)
+    return list(run(task(_together, *tasks, name="gather"), n_threads))
+
+
+def _together(*values: Any) -> tuple[Any, ...]:
     return values
-
-
-def _listed(*values: Any) -> list[Any]:
-    return list(values)
 
 
 def shared(value: Any) -> Any:

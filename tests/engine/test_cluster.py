@@ -256,16 +256,6 @@ def test_a_missing_package_is_named_as_pip_names_it(cluster_file):
         enter(cluster=cluster_file(module="dask_gateway", class_="GatewayCluster"))
 
 
-def test_a_cluster_that_lacks_a_package_is_refused_and_logs_nothing(
-    cluster_file, capfd, monkeypatch
-):
-    monkeypatch.setitem(sys.modules, "asyncssh", None)
-    path = cluster_file(class_="SSHCluster", args=[["localhost", "localhost"]])
-    with pytest.raises(ClusterError, match=r"could not be started .*asyncssh"):
-        enter(cluster=path, trust_cluster_file=True)
-    assert capfd.readouterr().err == ""
-
-
 @pytest.mark.cluster
 def test_a_cluster_that_fails_to_start_is_refused(cluster_file, monkeypatch):
     # What the scheduler logs about its failed start is its own affair.
