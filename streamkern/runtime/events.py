@@ -134,15 +134,16 @@ def passing(number: str, label: str, hear: Listener | None = None, **facts: Any)
 
 @contextmanager
 def _ending(kind: str, **facts: Any) -> Iterator[None]:
+    error = None
     try:
         yield
     except GeneratorExit:  # nobody wants the rest
-        tell(kind, **facts, error=None)
         raise
-    except BaseException as error:
-        tell(kind, **facts, error=first_line(error))
+    except BaseException as raised:
+        error = first_line(raised)
         raise
-    tell(kind, **facts, error=None)
+    finally:
+        tell(kind, **facts, error=error)
 
 
 def tell(kind: str, **facts: Any) -> None:
