@@ -1,8 +1,7 @@
 """Cluster files and scheduler files, checked before anything in them is used.
 
-A cluster file is shared and copied, so it may start clusters but not run code.  It is read with a
-safe loader, its module must be in a known package, and its options must be among those that anybody
-may choose (`cluster_options.py`), unless the user trusts whoever wrote it.
+A cluster file is shared and copied, so it may start clusters but not run code: its module must be
+in a known package, its options in `cluster_options.py`, unless the user trusts whoever wrote it.
 """
 
 from __future__ import annotations

@@ -88,11 +88,9 @@ class Attempts:
 def restarting_stragglers(client: Any, job: str, attempts: Attempts) -> Iterator[None]:
     """Start workers anew that are late with a shard of a job, so that another one takes it over.
 
-    That is a worker whose reader hangs, or whose machine is far slower than the others, and that is
-    at nothing but this job, which is part of the keys of its tasks.  One that has no nanny to start
-    it is removed where there are others, as is one without a nanny that stands still.  The Dask
-    configuration `streamkern.straggler-timeout`, by default a minute, is the least time that a
-    shard is given; it doubles with every restart.
+    Only those that are at nothing else; the job is part of the keys of its tasks.  One without a
+    nanny, late or silent, is removed where there are others.  The Dask configuration
+    `streamkern.straggler-timeout`, a minute, is the least time for a shard; restarts double it.
     """
     if client is None:
         yield

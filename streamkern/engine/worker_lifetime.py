@@ -1,12 +1,8 @@
 """Lifetime of workers: those of adaptive clusters stay at work, local ones that are lost come back.
 
-Dask takes idle workers of an adaptive cluster away, after moving what they hold to the others.
-While sums are merged most workers are idle, and hold sums that wait for those of another shard: all
-of these would gather where no plan foresaw them.  And a worker that is idle at one look may be busy
-when it is closed, so that its task begins anew elsewhere.
-
-Dask's nanny starts a worker again that died at work.  It gives up when the worker died while it was
-being started, when it had been asked to leave, or when it lost its scheduler.
+Dask takes idle workers of an adaptive cluster away.  While sums are merged most workers are idle,
+and hold sums that would gather on the others, where no plan foresaw them.  Dask's nanny gives up a
+worker that died while it was being started, had been asked to leave, or lost its scheduler.
 """
 
 from __future__ import annotations

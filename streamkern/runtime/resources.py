@@ -54,9 +54,8 @@ def current_resources() -> Resources:
 def current_client() -> Any:
     """Return the distributed client that `dask.compute` would use now, or None.
 
-    There is none in the task of a worker, where a search may fit many models side by side: tasks
-    that wait for others would hold all threads that these need.  One that has left its thread to
-    others, by `distributed.worker_client`, does have one.
+    There is none in the task of a worker, unless it has left its thread to others: tasks that wait
+    for others would hold all threads that these need.
     """
     if "distributed" not in sys.modules or _holds_thread():
         return None  # Dask would import it to find out, which takes longer than a small fit

@@ -120,10 +120,9 @@ def local_path(path: str | Path) -> Path:
 def replacing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
     """Give a temporary path beside `path`, which takes its place when all is written.
 
-    Until the last moment `path` stays as it was; after an error or an interruption the temporary
-    file is gone.  A file that is replaced passes on its mode, and its owner and group where this
-    user may set them.  Without `force` a file that another job made meanwhile is kept.  An OSError
-    of the writer becomes an OutputError.
+    A file that is replaced passes on its mode, and its owner and group where this user may set
+    them.  Without `force` a file that another job made meanwhile is kept.  An OSError of the writer
+    becomes an OutputError.
     """
     target = check_output(path, force=force)
     try:
