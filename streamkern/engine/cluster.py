@@ -12,22 +12,26 @@ import time
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import dask
 from dask.utils import parse_bytes, parse_timedelta
 from distributed import Client, LocalCluster, Security, rpc
 
-from streamkern.engine.cluster_defaults import NO_WORKERS, configuration, local_options
 from streamkern.engine.cluster_file import (
     ClusterFile,
     checked_address,
     read_cluster_file,
     read_scheduler_file,
 )
-from streamkern.engine.cluster_start import start_cluster
-from streamkern.engine.heartbeat import heartbeat_of
-from streamkern.engine.worker_restart import restart_missing_workers
+from streamkern.engine.cluster_start import (
+    NO_WORKERS,
+    configuration,
+    local_options,
+    start_cluster,
+)
+from streamkern.engine.futures import heartbeat_of
+from streamkern.engine.worker_lifetime import restart_missing_workers
 from streamkern.errors import ClusterError, ParameterError, first_line
 from streamkern.monitor.scheduler_plugin import Watch
 from streamkern.runtime.memory import usable_cores
@@ -35,10 +39,8 @@ from streamkern.runtime.resources import LOST
 from streamkern.storage import local_path
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
-
-T = TypeVar("T")
 
 _LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
 
@@ -91,10 +93,9 @@ def connect(
 
     Raises
     ------
-    ParameterError
-        If an option, or the content of a file, is not what it must be.
-    ClusterError
-        If a cluster cannot be started, nobody answers, or there are no workers.
+    ParameterError, ClusterError
+        If an option or a file is not what it must be; if a cluster cannot be started, nobody
+        answers, or there are no workers.
 
     Examples
     --------
@@ -153,7 +154,7 @@ def _reached(stack: ExitStack, address: str, deadline: float, timeout: float) ->
         )
     try:
         socket.getaddrinfo(host, port)
-        kind = _beside(_kind_at(address, _left(deadline)))
+        kind = _kind_at(address, _left(deadline))
         client = Client(address, timeout=_left(deadline)) if kind == "Scheduler" else None
     except socket.gaierror as error:
         raise ClusterError(
@@ -181,25 +182,25 @@ def _watch(client: Client) -> None:
             client.register_plugin(Watch())
 
 
-def _beside(asking: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine in a thread, since this one may have a loop, and nobody waits for its end."""
-    answer: Future[T] = Future()
+def _kind_at(address: str, seconds: float) -> str:
+    """Return what serves at an address; a client would wait without end for a silent one."""
+
+    async def identity() -> str:
+        arguments = Security().get_connection_args("client")
+        async with asyncio.timeout(seconds), rpc(address, connection_args=arguments) as server:
+            return str((await server.identity())["type"])
+
+    answer: Future[str] = Future()
 
     def ask() -> None:
         try:
-            answer.set_result(asyncio.run(asking))
+            answer.set_result(asyncio.run(identity()))
         except BaseException as error:  # noqa: BLE001  it is raised where it is waited for
             answer.set_exception(error)
 
+    # In a thread, since this one may have a loop, and nobody waits for the thread's end.
     threading.Thread(target=ask, name="ask", daemon=True).start()
     return answer.result()
-
-
-async def _kind_at(address: str, seconds: float) -> str:
-    """Return what serves at an address; a client would wait without end for a silent one."""
-    arguments = Security().get_connection_args("client")
-    async with asyncio.timeout(seconds), rpc(address, connection_args=arguments) as server:
-        return str((await server.identity())["type"])
 
 
 def _left(deadline: float) -> float:

@@ -1,8 +1,7 @@
 """Cluster files and scheduler files, checked before anything in them is used.
 
-A cluster file is shared and copied, so it may start clusters but not run code.  It is read with a
-safe loader, its module must be in a known package, and its options must be among those that anybody
-may choose (`cluster_options.py`), unless the user trusts whoever wrote it.
+A cluster file is shared and copied, so it may start clusters but not run code: its module must be
+in a known package, its options in `cluster_options.py`, unless the user trusts whoever wrote it.
 """
 
 from __future__ import annotations
@@ -160,9 +159,21 @@ def read_cluster_file(path: Path, *, trusted: bool = False) -> ClusterFile:
             continue
         if not isinstance(value, kind) or isinstance(value, bool):
             raise ParameterError(f"{path}: {key} must be {form}, not {value!r}; correct it.")
-    scale = content.get("scale")
+    scale, adapt = content.get("scale"), content.get("adapt")
     if scale is not None and scale < 1:
         raise ParameterError(f"{path}: scale must be 1 or more, not {scale}; correct it.")
+    if scale is not None and adapt is not None:
+        raise ParameterError(f"{path} has both scale and adapt; keep one of them.")
+    if adapt is not None:
+        limits = {"minimum": 0, "maximum": 0} | adapt
+        low, high = limits["minimum"], limits["maximum"]
+        whole = all(isinstance(number, int) and number is not True for number in (low, high))
+        if len(limits) > 2 or not whole or not 0 <= low <= high or not high:
+            raise ParameterError(
+                f"{path}: adapt must be {{minimum: 0 or more, maximum: at least that}}, not "
+                f"{adapt}; correct it."
+            )
+        adapt = limits
     module, name = content["module"], content["class"]
     package, *inner = module.removeprefix("dask.").split(".")
     if package not in _PACKAGES or not all(part.isidentifier() for part in inner):
@@ -179,7 +190,7 @@ def read_cluster_file(path: Path, *, trusted: bool = False) -> ClusterFile:
         content.get("args") or [],
         content.get("kwargs") or {},
         scale,
-        _limits(path, content.get("adapt"), scale),
+        adapt,
         dict(_dotted(content.get("config") or {})),
         trusted,
     )
@@ -254,21 +265,6 @@ def _mapping_in(path: Path) -> dict[Any, Any]:
             f"{type(content).__name__}; write it as in the example cluster.yaml."
         )
     return content
-
-
-def _limits(path: Path, adapt: dict[str, Any] | None, scale: int | None) -> dict[str, int] | None:
-    if adapt is None:
-        return None
-    if scale is not None:
-        raise ParameterError(f"{path} has both scale and adapt; keep one of them.")
-    low, high = adapt.get("minimum", 0), adapt.get("maximum")
-    whole = all(isinstance(number, int) and number is not True for number in (low, high))
-    if set(adapt) - {"minimum", "maximum"} or not whole or not 0 <= low <= high or not high:
-        raise ParameterError(
-            f"{path}: adapt must be {{minimum: 0 or more, maximum: at least that}}, not {adapt}; "
-            f"correct it."
-        )
-    return {"minimum": low, "maximum": high}
 
 
 def _dotted(config: dict[Any, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from dask import delayed
 
-from streamkern.engine.compute_slots import ComputeSlots
 from streamkern.engine.scheduler import is_task, kept, stream
-from streamkern.engine.shard_task import at_shard, pass_facts
+from streamkern.engine.shard_task import ComputeSlots, at_shard, pass_facts
 from streamkern.runtime.aligned_arrays import aligned
 from streamkern.runtime.events import passing
 from streamkern.runtime.resources import local_threads
@@ -33,11 +32,7 @@ def map_shards(
     label: str,
     most_rows: int | None = None,
 ) -> Iterator[tuple[Shard, Any]]:
-    """Yield every shard with what `function` makes of its rows, in order, few at a time.
-
-    The function, or a task of one, takes the blocks of a shard, the number of its rows, and memory
-    to work in.  Chunks of more than `most_rows` are cut where they can be read in parts.
-    """
+    """Yield every shard with what `function` makes of its rows, in order, few at a time."""
     job = uuid.uuid4().hex
     shards = source.shards(shard_rows)
     if most_rows is not None and not source.loads_whole_shards:
@@ -48,19 +43,13 @@ def map_shards(
     slots = ComputeSlots(local_threads())
     slots = kept(delayed(slots, traverse=False, name=f"slots-{label}-{job}"))
     applying = delayed(_apply, traverse=False)
-    tasks = (
-        applying(
-            sent,
-            source.reader(shard),
-            shard,
-            (block_rows, job),
-            slots,
-            dask_key_name=f"{label}-{job}-{shard.index}",
-        )
-        for shard in shards
-    )
+
+    def task_of(shard: Shard) -> Any:
+        reader, key = source.reader(shard), f"{label}-{job}-{shard.index}"
+        return applying(sent, reader, shard, (block_rows, job), slots, dask_key_name=key)
+
     with passing(job, label, **pass_facts(source, shards)):
-        results = stream(tasks)
+        results = stream(map(task_of, shards))
         for shard in shards:
             with naming_rows(source, shards, f"{label}-{job}"):
                 result = next(results)

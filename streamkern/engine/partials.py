@@ -15,19 +15,16 @@ from streamkern.runtime.resources import metered
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from streamkern.engine.compute_slots import ComputeSlots
+    from streamkern.engine.shard_task import ComputeSlots
     from streamkern.sources import Block, Reader, Shard
     from streamkern.statistics import Statistic
     from streamkern.storage import SavedPass
 
 
 class Partial(NamedTuple):
-    """The sums of some shards, with what it takes to check that none is missing or double.
+    """The sums of some shards, with what it takes to check that none is missing or double."""
 
-    The statistic is `detached`, or None where the sums are to be found in the checkpoint.
-    """
-
-    statistic: Any
+    statistic: Any  # detached, or None where the sums are to be found in the checkpoint
     n_rows: int
     n_skipped: int
     shards: tuple[int, ...]
@@ -39,24 +36,28 @@ class Partial(NamedTuple):
         """Whether the sums are to be found in the checkpoint."""
         return self.statistic is None
 
+    def counts(self) -> Partial:
+        """Return all but the sums."""
+        return self._replace(statistic=None)
+
+    def whole(self, zero: Statistic) -> Any:
+        """Return the statistic, with the parameters of another."""
+        return zero.attached(self.statistic)
+
 
 SAVED = Partial(None, 0, 0, (), 0)
 
 
 class PassOptions(NamedTuple):
-    """What all tasks of a pass have in common.
-
-    `monitored` tasks measure what the processor can attain; `validate` takes a total and the sums
-    of the next group, and returns what to tell of an error; sums are saved where `saved` says.
-    """
+    """What all tasks of a pass have in common."""
 
     block_rows: int
     skip_bad_rows: bool
     threads: int
     job: str
-    monitored: bool
-    validate: Callable[[Any, Any], dict[str, Any] | None] | None
-    saved: SavedPass | None
+    monitored: bool  # tasks measure what the processor can attain
+    validate: Callable[[Any, Any], dict[str, Any] | None] | None  # as `accumulate` has it
+    saved: SavedPass | None  # where sums are saved
 
 
 def accumulate_shard(
@@ -96,23 +97,12 @@ def accumulate_shard(
     return Partial(sums, n_kept, n_skipped, shards, peak_bytes(), n_weightless)
 
 
-def merge_totals(zero: Statistic, options: PassOptions, before: Partial, group: Partial) -> Partial:
-    """Return the partial of all groups so far, and tell how well those before foretold the last."""
-    if options.validate is not None and not (before.is_saved or group.is_saved):
-        with suppress(Exception):  # it is a look on the way, and no part of the result
-            both = zero.attached(before.statistic), zero.attached(group.statistic)
-            found = options.validate(*both)
-            if found is not None:
-                tell_from_task(options.job, "validated", rows=before.n_rows, **found)
-    return merge_partials(zero, options, before, group)
-
-
 def merge_partials(zero: Statistic, options: PassOptions, left: Partial, right: Partial) -> Partial:
     """Return the partial of all shards that the two cover."""
     if left.is_saved or right.is_saved:
         return SAVED
     begun = time.perf_counter()
-    merged = zero.attached(left.statistic).merge(zero.attached(right.statistic))
+    merged = left.whole(zero).merge(right.whole(zero))
     seconds = time.perf_counter() - begun
     metered({"merging": seconds})
     tell_from_task(options.job, "merged", seconds=seconds)
@@ -126,32 +116,36 @@ def merge_partials(zero: Statistic, options: PassOptions, left: Partial, right: 
     )
 
 
-def save_group(saved: SavedPass, number: int, partial: Partial) -> Partial:
+def save_group(options: PassOptions, number: int, partial: Partial) -> Partial:
     """Save the sums of a group, and return them."""
-    if not partial.is_saved:
-        saved.write_group(number, partial._asdict())
+    if options.saved is not None and not partial.is_saved:
+        options.saved.write_group(number, partial._asdict())
     return partial
 
 
-def save_total(
-    saved: SavedPass,
-    zero: Statistic,
-    options: PassOptions,
-    number: int,
-    *,
-    before: Partial | None,
-    group: Partial,
+def add_group(
+    zero: Statistic, options: PassOptions, number: int, before: Partial | None, group: Partial
 ) -> Partial:
-    """Save the sums of all groups up to one, and return them; `before` is of those before it."""
-    last = saved.last_total()
-    if last > number:
-        return SAVED
-    if last == number:
-        return Partial(**saved.read_total(number))
-    if group.is_saved:
-        group = Partial(**saved.read_group(number))
-    if before is not None and before.is_saved:
-        before = Partial(**saved.read_total(number - 1))
-    total = group if before is None else merge_totals(zero, options, before, group)
-    saved.write_total(number, total._asdict())
+    """Return the sums of all groups up to one, which are saved if any are; none is before 0."""
+    saved = options.saved
+    if saved is not None:
+        last = saved.last_total()
+        if last > number:
+            return SAVED
+        if last == number:
+            return Partial(**saved.read_total(number))
+        if group.is_saved:
+            group = Partial(**saved.read_group(number))
+        if before is not None and before.is_saved:
+            before = Partial(**saved.read_total(number - 1))
+    total = group
+    if before is not None:
+        if options.validate is not None:
+            with suppress(Exception):  # it is a look on the way, and no part of the result
+                found = options.validate(before.whole(zero), group.whole(zero))
+                if found is not None:
+                    tell_from_task(options.job, "validated", rows=before.n_rows, **found)
+        total = merge_partials(zero, options, before, group)
+    if saved is not None:
+        saved.write_total(number, total._asdict())
     return total

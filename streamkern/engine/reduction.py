@@ -24,20 +24,18 @@ from dask import delayed
 from dask.base import tokenize
 from tlz import partition_all
 
-from streamkern.engine.compute_slots import ComputeSlots
 from streamkern.engine.partials import (
     SAVED,
     Partial,
     PassOptions,
     accumulate_shard,
+    add_group,
     merge_partials,
-    merge_totals,
     save_group,
-    save_total,
 )
 from streamkern.engine.retries import Attempts, restarting_stragglers
 from streamkern.engine.scheduler import is_task, kept, run, task
-from streamkern.engine.shard_task import pass_facts
+from streamkern.engine.shard_task import ComputeSlots, pass_facts
 from streamkern.errors import IncompletePassError
 from streamkern.runtime.events import passing, tell
 from streamkern.runtime.memory import reset_peak
@@ -124,16 +122,9 @@ def accumulate(
 
     Raises
     ------
-    DataError
-        If rows cannot be read, or have a negative weight.
-    OverflowedError
-        If sums are not finite.
-    IncompletePassError
-        If shards or rows are missing from the result, or twice in it.
-    ClusterError
-        If the cluster lost the tasks for good.
-    CheckpointError
-        If sums that were saved cannot be read.
+    DataError, OverflowedError, IncompletePassError, ClusterError, CheckpointError
+        If rows cannot be read, sums are not finite, rows are missing or there twice, the cluster
+        lost the tasks for good, or sums that were saved cannot be read.
     """
     source = source.tolerant() if skip_bad_rows else source
     shards = source.shards(shard_rows, block_rows)
@@ -153,7 +144,9 @@ def accumulate(
     n_slots = n_threads or local_threads()
     slots = delayed(ComputeSlots(n_slots), traverse=False, name=f"slots-{label}-{job}")
     accumulating = delayed(accumulate_shard, traverse=False)
-    groups = _groups(shards, group)
+    # As many shards a group as groups.
+    ordered = shards if group is None else sorted(shards, key=group)
+    groups = list(partition_all(math.isqrt(len(shards) - 1) + 1, ordered))
     found = set() if saved is None else {i for i in range(len(groups)) if saved.holds(i)}
     resumed = [shard for i in found for shard in groups[i]]
 
@@ -182,8 +175,8 @@ def accumulate(
             tell("resumed", **{"pass": job}, rows=n_resumed, shards=len(resumed))
         if keep:
             root = kept(root, pool)
-            merged = run(task(_without_statistic, root, name=f"rows-{label}"), check=check)
-            whole = task(_attached, zero, root, name=f"whole-{label}")
+            merged = run(task(Partial.counts, root, name=f"rows-{label}"), check=check)
+            whole = task(Partial.whole, root, zero, name=f"whole-{label}")
             merged = merged._replace(statistic=whole)
         else:
             merged = run(root, pool, check=check)
@@ -204,22 +197,6 @@ def accumulate(
     )
 
 
-def _without_statistic(partial: Partial) -> Partial:
-    return partial._replace(statistic=None)
-
-
-def _attached(zero: Statistic, partial: Partial) -> Statistic:
-    return zero.attached(partial.statistic)
-
-
-def _groups(
-    shards: Sequence[Shard], group: Callable[[Shard], int] | None
-) -> list[tuple[Shard, ...]]:
-    """Return the shards that are merged with each other first: as many a group as groups."""
-    ordered = shards if group is None else sorted(shards, key=group)
-    return list(partition_all(math.isqrt(len(shards) - 1) + 1, ordered))
-
-
 def _merged(zero: Any, groups: Sequence[Sequence[Any]], label: str, options: PassOptions) -> Any:
     """Merge shards into groups, and groups into the whole, one after the other.
 
@@ -227,33 +204,25 @@ def _merged(zero: Any, groups: Sequence[Sequence[Any]], label: str, options: Pas
     are; in a balanced tree it would be one a level.
     """
     name, saved = f"{label}-{options.job}", options.saved
-    merge, add = delayed(merge_partials, traverse=False), delayed(merge_totals, traverse=False)
-    totals = []
+    merge, save, add = (delayed(f, traverse=False) for f in (merge_partials, save_group, add_group))
+    whole = None
     for i, (first, *rest) in enumerate(groups):
         total = first
         for j, part in enumerate(rest):
             total = merge(zero, options, total, part, dask_key_name=f"merge-{name}-group-{i}-{j}")
         if saved is not None:
-            key = f"save-{name}-group-{i}"
-            total = delayed(save_group, traverse=False)(saved, i, total, dask_key_name=key)
-        totals.append(total)
-    if saved is None:
-        whole, *rest = totals
-        for i, part in enumerate(rest):
-            whole = add(zero, options, whole, part, dask_key_name=f"merge-{name}-all-{i}")
-        return whole
-    save, whole = delayed(save_total, traverse=False), None
-    for i, part in enumerate(totals):
-        key = f"save-{name}-all-{i}"
-        whole = save(saved, zero, options, i, before=whole, group=part, dask_key_name=key)
+            total = save(options, i, total, dask_key_name=f"save-{name}-group-{i}")
+        if saved is None and whole is None:
+            whole = total
+        else:
+            whole = add(zero, options, i, whole, total, dask_key_name=f"merge-{name}-all-{i}")
     return whole
 
 
 def _check_complete(merged: Partial, shards: tuple[Shard, ...], n_samples: int) -> None:
-    expected = list(range(len(shards)))
-    if sorted(merged.shards) != expected:
+    if sorted(merged.shards) != list(range(len(shards))):
         raise IncompletePassError(
-            f"the pass must hold each of {len(expected):,} shards once, but holds "
+            f"the pass must hold each of {len(shards):,} shards once, but holds "
             f"{len(merged.shards):,}; run it again."
         )
     n_found = merged.n_rows + merged.n_skipped + merged.n_weightless

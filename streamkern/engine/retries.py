@@ -16,7 +16,7 @@ from dask.utils import parse_timedelta
 from streamkern.errors import ClusterError, StreamkernWarning
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from streamkern.runtime.events import Event
 
@@ -33,9 +33,8 @@ class Attempts:
 
     def __init__(self) -> None:
         self._counts: Counter[int] = Counter()
-        self._done: set[int] = set()
         self._begun: dict[int, tuple[float, str]] = {}
-        self._slowest = 0.0
+        self._slowest: float | None = None  # of the shards that are done
         self._last_heard = time.monotonic()
 
     @property
@@ -51,8 +50,7 @@ class Attempts:
             self._begun[event["shard"]] = now, event["worker"]
         elif event["kind"] == "shard done":
             begun, _ = self._begun.pop(event["shard"], (now, ""))
-            self._slowest = max(self._slowest, now - begun)
-            self._done.add(event["shard"])
+            self._slowest = max(self._slowest or 0.0, now - begun)
 
     def check(self, remedy: str) -> None:
         """Raise ClusterError if sums are lost, with the workers that hold them, faster than made.
@@ -71,7 +69,7 @@ class Attempts:
 
     def late(self, seconds: float) -> set[str]:
         """Return workers that are at a shard for some seconds, and for far longer than usual."""
-        usual = _TIMES * self._slowest if self._done else _FIRST
+        usual = _FIRST if self._slowest is None else _TIMES * self._slowest
         limit = time.monotonic() - max(seconds, usual)
         return {worker for begun, worker in list(self._begun.values()) if begun < limit}
 
@@ -79,10 +77,10 @@ class Attempts:
         """Say whether nothing was heard for some seconds."""
         return time.monotonic() - self._last_heard > seconds
 
-    def forget(self, worker: str) -> None:
-        """Forget what was begun on a worker that is gone."""
-        for shard, (_, where) in list(self._begun.items()):
-            if where == worker:
+    def forget(self, workers: Iterable[str]) -> None:
+        """Forget what was begun on workers that are gone."""
+        for shard, (_, worker) in list(self._begun.items()):
+            if worker in workers:
                 self._begun.pop(shard, None)
 
 
@@ -90,19 +88,24 @@ class Attempts:
 def restarting_stragglers(client: Any, job: str, attempts: Attempts) -> Iterator[None]:
     """Start workers anew that are late with a shard of a job, so that another one takes it over.
 
-    That is a worker whose reader hangs, or whose machine is far slower than the others, and that is
-    at nothing but this job, which is part of the keys of its tasks.  One that has no nanny to start
-    it is removed where there are others, as is one without a nanny that stands still.  The Dask
-    configuration `streamkern.straggler-timeout`, by default a minute, is the least time that a
-    shard is given; it doubles with every restart.
+    Only those that are at nothing else; the job is part of the keys of its tasks.  One without a
+    nanny, late or silent, is removed where there are others.  The Dask configuration
+    `streamkern.straggler-timeout`, a minute, is the least time for a shard; restarts double it.
     """
     if client is None:
         yield
         return
     over = threading.Event()
-    watching = threading.Thread(
-        target=_watch, args=(client, job, attempts, over), name="stragglers", daemon=True
-    )
+
+    def watch() -> None:
+        patience = parse_timedelta(dask.config.get(_PATIENCE, "60s"))
+        silent: set[str] = set()
+        while not over.wait(min(patience / 5, 5.0)):
+            with suppress(Exception):  # whoever waits for the pass learns of it too
+                silent, restarted = _look_after(client, job, attempts, silent, patience)
+                patience *= 1 + restarted
+
+    watching = threading.Thread(target=watch, name="stragglers", daemon=True)
     watching.start()
     try:
         yield
@@ -111,45 +114,36 @@ def restarting_stragglers(client: Any, job: str, attempts: Attempts) -> Iterator
         watching.join(_END)
 
 
-def _watch(client: Any, job: str, attempts: Attempts, over: threading.Event) -> None:
-    patience = parse_timedelta(dask.config.get(_PATIENCE, "60s"))
-    silent: set[str] = set()
-    while not over.wait(min(patience / 5, 5.0)):
-        try:
-            silent = _removed(client, job, attempts, silent, patience)
-            if _restarted(client, job, attempts, patience):
-                patience *= 2
-        except Exception:  # noqa: BLE001, S112  whoever waits for the pass learns of it too
-            continue
-
-
-def _removed(
+def _look_after(
     client: Any, job: str, attempts: Attempts, before: set[str], seconds: float
-) -> set[str]:
-    """Remove the workers without nannies that are late, or silent at two looks, if others stay.
+) -> tuple[set[str], bool]:
+    """Remove or restart workers that are late, or silent at two looks and without a nanny.
 
-    Returns those that are silent now: after one look it may be the scheduler that stood still.
+    Returns those that are silent now, since after one look it may be the scheduler that stood
+    still, and whether any was restarted.
     """
     late = attempts.late(seconds)
     if not late and not attempts.stands_still(seconds):
-        return set()
+        return set(), False
 
-    async def remove(dask_scheduler: Any) -> tuple[list[str], list[str]]:
-        alone = {each.address: each for each in dask_scheduler.workers.values() if not each.nanny}
-        silent = [name for name, each in alone.items() if time.time() - each.last_seen > seconds]
-        found = [
+    async def look(dask_scheduler: Any) -> tuple[set[str], set[str], set[str], set[str]]:
+        workers = dask_scheduler.workers
+        alone = {name for name, each in workers.items() if not each.nanny}
+        silent = {name for name in alone if time.time() - workers[name].last_seen > seconds}
+        ours = {
             name
-            for name in sorted(late & alone.keys() | before.intersection(silent))
-            if all(job in str(task.key) for task in alone[name].processing)
-        ]
-        if len(found) < len(dask_scheduler.workers):
-            for name in found:
+            for name, each in workers.items()
+            if all(job in str(task.key) for task in each.processing)
+        }
+        removed = ours & (late & alone | before & silent)
+        if len(removed) < len(workers):
+            for name in sorted(removed):
                 await dask_scheduler.remove_worker(name, stimulus_id=f"streamkern-{job}")
-        return found, silent
+        return silent, removed, ours & late - alone, late - workers.keys()
 
-    found, silent = client.run_on_scheduler(remove)
-    for worker in found:
-        attempts.forget(worker)
+    silent, removed, slow, gone = client.run_on_scheduler(look)
+    attempts.forget(removed | gone)
+    for worker in sorted(removed):
         with suppress(StreamkernWarning):  # where warnings are errors
             warnings.warn(
                 f"the worker at {worker} stands still, and has no nanny to start it anew; others "
@@ -157,22 +151,6 @@ def _removed(
                 StreamkernWarning,
                 stacklevel=1,
             )
-    return set(silent)
-
-
-def _restarted(client: Any, job: str, attempts: Attempts, patience: float) -> bool:
-    """Start the workers anew that are late, and say whether there were any."""
-    late = attempts.late(patience)
-    if not late:
-        return False
-    workers, processing = client.scheduler_info(n_workers=-1)["workers"], client.processing()
-    for worker in late - workers.keys():
-        attempts.forget(worker)
-    found = [
-        worker
-        for worker in late & workers.keys()
-        if workers[worker]["nanny"] and all(job in str(key) for key in processing[worker])
-    ]
-    if found:
-        client.restart_workers(found, timeout=_END, raise_for_error=False)
-    return bool(found)
+    if slow:
+        client.restart_workers(sorted(slow), timeout=_END, raise_for_error=False)
+    return silent, bool(slow)

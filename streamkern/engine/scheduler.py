@@ -22,8 +22,14 @@ from dask.base import named_schedulers
 from dask.delayed import Delayed
 from tlz import partition_all
 
-from streamkern.engine.futures import ForgottenError, Patience, result_of, submitted, submitting
-from streamkern.engine.heartbeat import heartbeat_of
+from streamkern.engine.futures import (
+    ForgottenError,
+    Patience,
+    heartbeat_of,
+    result_of,
+    submitted,
+    submitting,
+)
 from streamkern.errors import ClusterError
 from streamkern.runtime.aligned_arrays import aligned
 from streamkern.runtime.resources import (
@@ -138,12 +144,11 @@ def _locally(compute: Callable[..., Any], root: Any, n_threads: int | None) -> A
 
 def run_all(tasks: Sequence[Any], n_threads: int | None = None) -> list[Any]:
     """Return the values of Dask tasks that may run side by side."""
-    values: list[Any] = run(task(_listed, *tasks, name="gather"), n_threads)
+    return list(run(task(_together, *tasks, name="gather"), n_threads))
+
+
+def _together(*values: Any) -> tuple[Any, ...]:
     return values
-
-
-def _listed(*values: Any) -> list[Any]:
-    return list(values)
 
 
 def shared(value: Any) -> Any:
@@ -177,26 +182,22 @@ def _scattered(client: Any, key: str, value: Any) -> Any:
 def _sent_again(client: Any, root: Any) -> bool:
     """Send what a task needs and no worker has any more; say whether there was something."""
     needed = {key for node in root.dask.values() for key in getattr(node, "dependencies", ())}
-    lost = [each for each in list(_sent) if each.key in needed and not _is_held(each)]
+    lost = []
+    for future in [each for each in list(_sent) if each.key in needed]:
+        with reaching(client), suppress(CancelledError):
+            if any(client.who_has([future]).values()):
+                continue
+        lost.append(future)
     for future in lost:
         _scattered(client, future.key, _sent[future])
     return bool(lost)
 
 
-def _is_held(future: Any) -> bool:
-    with reaching(), suppress(CancelledError):
-        return any(future.client.who_has([future]).values())
-    return False
-
-
 def stream(tasks: Iterator[Any]) -> Iterator[Any]:
-    """Yield the results of tasks in order, with no more under way than keep everyone busy.
-
-    On threads and workers, tasks go on while whoever asks works with a result.
-    """
+    """Yield the results of tasks in order, with no more under way than keep everyone busy."""
     client = current_client()
     if client is not None:
-        with reaching():
+        with reaching(client):
             window = 2 * max(sum(client.nthreads().values()), 1)
         yield from _in_window(tasks, window, partial(submitted, client), result_of, client.cancel)
         return

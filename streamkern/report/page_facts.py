@@ -15,8 +15,8 @@ from streamkern.report.numbers import counted, number, percent, seconds
 from streamkern.report.prediction_figures import LEVELS, chance, coverage
 from streamkern.report.report_rows import Row, fit_rows
 from streamkern.report.validation_pass import target_spread
-from streamkern.runtime.machine import blas_libraries, processor
 from streamkern.runtime.memory import in_words
+from streamkern.runtime.threads import blas_libraries, processor
 from streamkern.solve.penalty_curve import CRITERIA
 from streamkern.sources.preprocessing.column_names import named_inputs
 

@@ -10,11 +10,9 @@ import numpy as np
 def aligned(value: Any) -> Any:
     """Return a value with arrays that are aligned in memory, as those of NumPy itself are.
 
-    An array of another process, or of a worker's disk, may begin at any byte.  NumPy copies an
-    unaligned array for every product, by rows even where the array is by columns, so that sums are
-    in another order: the last bits of a result would depend on where tasks ran.
-
-    Lists, dictionaries and objects of this package are changed in place; tuples are replaced.
+    NumPy copies an unaligned array for every product, by rows even where it is by columns, so the
+    last bits of a result would depend on where tasks ran.  Lists, dictionaries and objects of this
+    package are changed in place; tuples are replaced.
     """
     return _aligned(value, set())
 

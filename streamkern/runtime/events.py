@@ -14,7 +14,7 @@ import uuid
 from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import first_line
 from streamkern.runtime.resources import current_client, current_worker, reaching
@@ -55,15 +55,9 @@ _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 _job: ContextVar[str | None] = ContextVar("job", default=None)
 
 
-class _Heard(NamedTuple):
-    """Who hears what tasks of a pass tell, and whether the tasks are in another process."""
-
-    hear: Listener
-    is_remote: bool
-
-
-# By pass, in the process where it was started.
-_passes: dict[str, _Heard] = {}
+# By pass, in the process where it was started: who hears what its tasks tell, and whether these
+# are in another process.
+_passes: dict[str, tuple[Listener, bool]] = {}
 
 
 @contextmanager
@@ -123,32 +117,33 @@ def passing(number: str, label: str, hear: Listener | None = None, **facts: Any)
 
     with _part_of_job(label) as whole:
         tell("pass begun", **{"job": whole, "pass": number, "label": label, **facts})
-        _passes[number] = _Heard(heard, client is not None)
+        _passes[number] = heard, client is not None
         if client is not None:
             # One topic for all, because a scheduler keeps every topic as long as it lives.
-            with reaching():
+            with reaching(client):
                 client.subscribe_topic(TOPIC, _pass_on)
         try:
             with _ending("pass ended", **{"pass": number}):
                 yield
         finally:
             del _passes[number]
-            if client is not None and not any(each.is_remote for each in _passes.values()):
+            if client is not None and not any(is_remote for _, is_remote in _passes.values()):
                 with suppress(Exception):  # of a client that is closed
                     client.unsubscribe_topic(TOPIC)
 
 
 @contextmanager
 def _ending(kind: str, **facts: Any) -> Iterator[None]:
+    error = None
     try:
         yield
     except GeneratorExit:  # nobody wants the rest
-        tell(kind, **facts, error=None)
         raise
-    except BaseException as error:
-        tell(kind, **facts, error=first_line(error))
+    except BaseException as raised:
+        error = first_line(raised)
         raise
-    tell(kind, **facts, error=None)
+    finally:
+        tell(kind, **facts, error=error)
 
 
 def tell(kind: str, **facts: Any) -> None:
@@ -192,15 +187,15 @@ def tell_of_job(kind: str, **facts: Any) -> None:
 def tell_from_task(number: str, kind: str, **facts: Any) -> None:
     """Tell from a task of a pass."""
     event = {"kind": kind, "pass": number, **facts}
-    heard, worker = _passes.get(number), current_worker()
-    if heard is not None and not (heard.is_remote and worker is not None):
-        heard.hear(event | {"worker": ""})
+    (hear, is_remote), worker = _passes.get(number, (None, False)), current_worker()
+    if hear is not None and not (is_remote and worker is not None):
+        hear(event | {"worker": ""})
     elif worker is not None:  # else nobody can be told from here
         worker.log_event(TOPIC, event | {"worker": worker.address})
 
 
 def _pass_on(logged: tuple[Any, Event]) -> None:
     event = logged[1]
-    heard = _passes.get(event.get("pass", ""))
-    if heard is not None and event.get("worker"):  # all else was told here
-        heard.hear(event)
+    hear, _ = _passes.get(event.get("pass", ""), (None, False))
+    if hear is not None and event.get("worker"):  # all else was told here
+        hear(event)

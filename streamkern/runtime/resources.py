@@ -35,8 +35,12 @@ def current_resources() -> Resources:
     """Return what the current scheduler offers, as a plan needs to know it."""
     client = current_client()
     if client is None:
-        return Resources(0, local_threads(), _local_bytes())
-    with reaching():
+        # The task of a worker has its share of what that may take.
+        worker, free = current_worker(), available_bytes()
+        limit = getattr(worker, "memory_manager", None) and worker.memory_manager.memory_limit
+        mine = min(free, limit // worker.state.nthreads) if limit else free
+        return Resources(0, local_threads(), mine)
+    with reaching(client):
         info = client.scheduler_info(n_workers=-1)
     if "workers" not in info:  # the client has lost its scheduler
         raise ClusterError(LOST)
@@ -47,19 +51,11 @@ def current_resources() -> Resources:
     return Resources(len(workers), max(worker["nthreads"] for worker in workers), min(limits))
 
 
-def _local_bytes() -> int:
-    """Return what tasks in this process may use, in the task of a worker its share of the limit."""
-    worker, free = current_worker(), available_bytes()
-    limit = getattr(worker, "memory_manager", None) and worker.memory_manager.memory_limit
-    return min(free, limit // worker.state.nthreads) if limit else free
-
-
 def current_client() -> Any:
     """Return the distributed client that `dask.compute` would use now, or None.
 
-    There is none in the task of a worker, where a search may fit many models side by side: tasks
-    that wait for others would hold all threads that these need.  One that has left its thread to
-    others, by `distributed.worker_client`, does have one.
+    There is none in the task of a worker, unless it has left its thread to others: tasks that wait
+    for others would hold all threads that these need.
     """
     if "distributed" not in sys.modules or _holds_thread():
         return None  # Dask would import it to find out, which takes longer than a small fit
@@ -114,18 +110,18 @@ def local_threads() -> int:
 
 
 @contextmanager
-def reaching() -> Iterator[None]:
-    """Say in one sentence that the scheduler does not answer, or that the client gave it up."""
+def reaching(client: Any) -> Iterator[None]:
+    """Say in one sentence that a client's scheduler does not answer, or that the client is closed.
+
+    A client that is closed has no scheduler any more, so its methods fail in any way.
+    """
     try:
         yield
     except StreamkernError:
         raise
     except Exception as error:
-        from distributed.client import ClosedClientError  # noqa: PLC0415  where a client is
-
         check_installed(error)
-        # A client that is closed has no scheduler, whose attributes would be asked for.
-        if isinstance(error, (AttributeError, OSError, RuntimeError, ClosedClientError)):
+        if client.status != "running" or isinstance(error, (OSError, RuntimeError)):
             raise ClusterError(LOST) from error
         raise
 

@@ -3,7 +3,6 @@
 from streamkern.storage.checkpoints import (
     Checkpoint,
     SavedPass,
-    locked,
     opened_checkpoint,
     remove_checkpoint,
 )
@@ -14,15 +13,14 @@ from streamkern.storage.codec import (
     holds_ensemble,
     holds_moments,
 )
+from streamkern.storage.hdf5_files import RowWriter, texts_of
 from streamkern.storage.outputs import (
-    check_format,
     check_output,
     local_path,
     make_folder,
     replacing,
 )
 from streamkern.storage.recipe_files import read_recipe
-from streamkern.storage.row_writer import RowWriter, texts_of
 from streamkern.storage.table_export import FORMATS, exported
 
 __all__ = [
@@ -31,7 +29,6 @@ __all__ = [
     "Checkpoint",
     "RowWriter",
     "SavedPass",
-    "check_format",
     "check_output",
     "damaged",
     "exported",
@@ -39,7 +36,6 @@ __all__ = [
     "holds_ensemble",
     "holds_moments",
     "local_path",
-    "locked",
     "make_folder",
     "opened_checkpoint",
     "read_recipe",

@@ -105,11 +105,17 @@ def opened_checkpoint(folder: str | Path, job: dict[str, Any]) -> Iterator[Check
     folder is in use, holds something else, or belongs to another job.
     """
     where = make_folder(folder)
-    with locked(where) as alone:
+    with _locked(where) as alone:
         text = json.dumps(job, indent=1, sort_keys=True, default=plain)
         manifest = where / _JOB
         if manifest.exists():
-            _check_same(where, _read_job(manifest), json.loads(text))
+            differences = list(_differences("", _read_job(manifest), json.loads(text)))
+            if differences:
+                more = f", and {len(differences) - 3} more" if len(differences) > 3 else ""
+                raise CheckpointError(
+                    f"the folder {where} is of another job: {'; '.join(differences[:3])}{more}; "
+                    f"name another folder, or remove this one."
+                )
         else:
             # Workers of a job that has gone may have written what nobody reads any more.
             own = {where / _LOCK, *_files(where, _GROUP, _TOTAL)}
@@ -153,14 +159,11 @@ def _remove_damaged(where: Path) -> None:
 
 
 def remove_checkpoint(folder: str | Path) -> None:
-    """Remove the files of a checkpoint, and the folder if nothing else is in it.
-
-    Another job that has taken the folder meanwhile keeps it.
-    """
+    """Remove the files of a checkpoint, and the folder if nothing else is in it."""
     where = Path(folder)
     if not where.is_dir():
         return
-    with suppress(CheckpointError), locked(where):
+    with suppress(CheckpointError), _locked(where):
         _remove_temporary(where)
         for path in (*_files(where, _GROUP, _TOTAL), where / _JOB, where / _LOCK):
             path.unlink(missing_ok=True)
@@ -169,11 +172,8 @@ def remove_checkpoint(folder: str | Path) -> None:
 
 
 @contextmanager
-def locked(where: Path, *, passing: bool = False) -> Iterator[bool]:
-    """Hold the lock of a folder, and say whether that keeps others out: not on all file systems.
-
-    Where it is `passing`, its file goes with it.
-    """
+def _locked(where: Path) -> Iterator[bool]:
+    """Hold the lock of a folder, and say whether that keeps others out: not on all file systems."""
     alone, lock = True, where / _LOCK
     try:
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
@@ -196,11 +196,7 @@ def locked(where: Path, *, passing: bool = False) -> Iterator[bool]:
             raise CheckpointError(
                 f"the folder {where} was just given up by another job; try again."
             )
-        try:
-            yield alone
-        finally:
-            if passing:
-                lock.unlink(missing_ok=True)
+        yield alone
     finally:
         os.close(descriptor)
 
@@ -227,16 +223,6 @@ def _read_job(manifest: Path) -> dict[str, Any]:
     return job
 
 
-def _check_same(where: Path, saved: dict[str, Any], job: dict[str, Any]) -> None:
-    differences = list(_differences("", saved, job))
-    if differences:
-        more = f", and {len(differences) - 3} more" if len(differences) > 3 else ""
-        raise CheckpointError(
-            f"the folder {where} is of another job: {'; '.join(differences[:3])}{more}; name "
-            f"another folder, or remove this one."
-        )
-
-
 def _differences(name: str, saved: Any, found: Any) -> Iterator[str]:
     if isinstance(saved, dict) and isinstance(found, dict):
         for key in sorted(saved.keys() | found.keys()):
@@ -245,9 +231,6 @@ def _differences(name: str, saved: Any, found: Any) -> Iterator[str]:
         for i, pair in enumerate(zip(saved, found, strict=True)):
             yield from _differences(f"{name} {i + 1}".strip(), *pair)
     elif saved != found:
-        yield f"{name} was {_short(saved)}, now {_short(found)}"
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."
+        texts = [json.dumps(value) for value in (saved, found)]
+        before, now = (text if len(text) <= 40 else f"{text[:37]}..." for text in texts)
+        yield f"{name} was {before}, now {now}"

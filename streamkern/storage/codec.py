@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import hashlib
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import h5py
 import numpy as np
@@ -21,7 +21,7 @@ from streamkern.errors import CheckpointError, ModelFileError, first_line
 from streamkern.errors.formatting import json_text
 from streamkern.features import MAPS
 from streamkern.statistics.triangle import Triangle
-from streamkern.storage.disk import new_hdf5
+from streamkern.storage.hdf5_files import new_hdf5
 from streamkern.storage.outputs import local_path
 from streamkern.storage.untrusted import (
     DAMAGE,
@@ -39,22 +39,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from streamkern.features import FeatureMap
-    from streamkern.storage.disk import Disk
+    from streamkern.storage.hdf5_files import Disk
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(NamedTuple):
     """A kind of file with a card."""
 
     name: str
     format: str  # the attribute by which a file says what it is
     version: int  # the newest that this program reads
     command: str  # what writes such files
-
-    @property
-    def remedy(self) -> str:
-        """What an error asks for."""
-        return f"give a file that `{self.command}` wrote."
 
 
 MODEL = Kind("model", "streamkern-model", 1, "streamkern fit")
@@ -106,11 +100,7 @@ def plain(value: Any) -> Any:
 
 @contextmanager
 def opened_card(path: str | Path, kind: Kind) -> Iterator[tuple[h5py.File, dict[str, Any]]]:
-    """Open a file of a kind, with its card; what its reader then stumbles over is damage.
-
-    Raises ModelFileError if there is none, or it is of another kind, or damaged, or from a newer
-    format.
-    """
+    """Open a file of a kind, with its card; what its reader then stumbles over is damage."""
     where = local_path(path)
     try:
         if not where.is_file():
@@ -120,7 +110,10 @@ def opened_card(path: str | Path, kind: Kind) -> Iterator[tuple[h5py.File, dict[
         if "truncated" in str(error):
             why = "was cut short: it is smaller than its header says; copy it again."
         else:
-            why = f"is not a streamkern {kind.name} ({first_line(error)}); {kind.remedy}"
+            why = (
+                f"is not a streamkern {kind.name} ({first_line(error)}); give a file that "
+                f"`{kind.command}` wrote."
+            )
         raise ModelFileError(f"{where} {why}") from error
     with file:
         try:
@@ -138,7 +131,9 @@ def _check_kind(where: Path, file: h5py.File, kind: Kind) -> None:
     if found_format != kind.format:
         other = KINDS.get(str(found_format))
         found = f"a streamkern {other.name}, not a" if other else "HDF5 but not a streamkern"
-        raise ModelFileError(f"{where} is {found} {kind.name}; {kind.remedy}")
+        raise ModelFileError(
+            f"{where} is {found} {kind.name}; give a file that `{kind.command}` wrote."
+        )
     if not isinstance(version, int) or version < 1:
         raise ValueError(f"format version {version}")
     if version > kind.version:
@@ -185,29 +180,21 @@ def restored_map(group: h5py.Group, card: dict[str, Any]) -> FeatureMap:
 
 
 def write_plain(path: str | Path, value: Any) -> None:
-    """Write nested arrays, numbers, lists and dictionaries in the place of a file before them.
-
-    Raises OutputError if they cannot be written, and TypeError if something is not plain.
-    """
+    """Write nested arrays, numbers, lists and dictionaries in the place of a file before them."""
     with new_hdf5(path, force=True) as (file, disk):
         _write(file, disk, _described("value", value))
-        file.attrs["format"] = fixed(_SUMS)
-        file.attrs["checksum"] = fixed(_checksum(value))
+        places = sorted(_described("value", value), key=itemgetter(0))
+        file.attrs["format"], file.attrs["checksum"] = fixed(_SUMS), fixed(_hash_of(places))
 
 
 def read_plain(path: str | Path) -> Any:
     """Return the value that `write_plain` wrote, or raise CheckpointError if it is not whole."""
     try:
         with opened(path) as file:
-            if mark(file, "format") != _SUMS:
-                raise ValueError(f"format {mark(file, 'format')}")
-            check_contents(file)
-            value = _value_of(file["value"])
-            if mark(file, "checksum") != _checksum(value):
-                raise ValueError("wrong checksum")
+            _check_sums(file)
+            return _value_of(file["value"])
     except DAMAGE as error:
         raise _unreadable(path, error) from error
-    return value
 
 
 def is_whole(path: str | Path) -> bool:
@@ -217,14 +204,30 @@ def is_whole(path: str | Path) -> bool:
     """
     try:
         with opened(path) as file:
-            check_contents(file)
-            return mark(file, "format") == _SUMS and mark(file, "checksum") == _checksum_in(file)
+            _check_sums(file)
     except OSError as error:
         if error.errno:
             raise _unreadable(path, error) from error
         return False  # HDF5 has found it cut short
     except DAMAGE:
         return False
+    return True
+
+
+def _check_sums(file: h5py.File) -> None:
+    """Raise ValueError unless a file has the format, the contents and the checksum of sums."""
+    if mark(file, "format") != _SUMS:
+        raise ValueError(f"format {mark(file, 'format')}")
+    check_contents(file)
+    places = ["value"]
+    if isinstance(file["value"], h5py.Group):
+        file["value"].visit(lambda name: places.append(f"value/{name}"))
+    items = ((place, file[place]) for place in sorted(places))
+    if mark(file, "checksum") != _hash_of(
+        (place, array(item, _DTYPES) if isinstance(item, h5py.Dataset) else str(mark(item, "kind")))
+        for place, item in items
+    ):
+        raise ValueError("wrong checksum")
 
 
 def _unreadable(path: str | Path, error: Exception) -> CheckpointError:
@@ -268,21 +271,6 @@ def _value_of(item: h5py.Group | h5py.Dataset) -> Any:
     if kind == "list":
         return [values[str(i)] for i in range(len(values))]
     return {int(name): value for name, value in values.items()} if kind == "numbered" else values
-
-
-def _checksum(value: Any) -> str:
-    return _hash_of(sorted(_described("value", value), key=lambda pair: pair[0]))
-
-
-def _checksum_in(file: h5py.File) -> str:
-    places = ["value"]
-    if isinstance(file["value"], h5py.Group):
-        file["value"].visit(lambda name: places.append(f"value/{name}"))
-    items = ((place, file[place]) for place in sorted(places))
-    return _hash_of(
-        (place, array(item, _DTYPES) if isinstance(item, h5py.Dataset) else str(mark(item, "kind")))
-        for place, item in items
-    )
 
 
 def _hash_of(items: Iterable[tuple[str, Any]]) -> str:

@@ -50,11 +50,7 @@ def check_output(
     inputs: Iterable[str | Path] = (),
     formats: Sequence[str] = (),
 ) -> Path:
-    """Raise OutputError unless `path` can be written, before the work that fills it is done.
-
-    With `force` an existing file may be replaced, but none of the inputs, whatever leads to it.
-    Formats are those of `check_format`.
-    """
+    """Raise OutputError unless `path` can be written, before the work that fills it is done."""
     if formats:
         check_format(path, *formats)
     _need_path(path)
@@ -124,10 +120,9 @@ def local_path(path: str | Path) -> Path:
 def replacing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
     """Give a temporary path beside `path`, which takes its place when all is written.
 
-    Until the last moment `path` stays as it was; after an error or an interruption the temporary
-    file is gone.  A file that is replaced passes on its mode, and its owner and group where this
-    user may set them.  Without `force` a file that another job made meanwhile is kept.  An OSError
-    of the writer becomes an OutputError.
+    A file that is replaced passes on its mode, and its owner and group where this user may set
+    them.  Without `force` a file that another job made meanwhile is kept.  An OSError of the writer
+    becomes an OutputError.
     """
     target = check_output(path, force=force)
     try:
@@ -139,7 +134,10 @@ def replacing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
             os.utime(descriptor, (0, 0))  # until something is written
             os.close(descriptor)
             yield temporary
-            _to_disk(temporary)
+            with temporary.open("rb+") as file:
+                os.fsync(file.fileno())
+                if not os.fstat(file.fileno()).st_mtime:
+                    raise OSError(errno.ENODATA, "nothing was written")  # noqa: TRY301
             if old is not None:
                 _pass_on(old, temporary)
             if force:
@@ -165,19 +163,19 @@ def temporary_path(folder: Path) -> Iterator[Path]:
         # All of the name, because that of another machine may begin with that of this one.
         if lock.stem[:-32] == ours or _is_old(lock):
             remove_abandoned(lock)
+
+    @held()
+    def remove() -> None:
+        _remove(path)
+        if descriptor is not None:
+            path.with_suffix(".lock").unlink(missing_ok=True)
+            os.close(descriptor)
+
     with ExitStack() as stack:
         with held():
             path, descriptor = _new_path(folder, ours)
-            stack.callback(_remove_own, path, descriptor)
+            stack.callback(remove)
         yield path
-
-
-@held()
-def _remove_own(path: Path, descriptor: int | None) -> None:
-    _remove(path)
-    if descriptor is not None:
-        path.with_suffix(".lock").unlink(missing_ok=True)
-        os.close(descriptor)
 
 
 def _new_path(folder: Path, beginning: str) -> tuple[Path, int | None]:
@@ -223,14 +221,6 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
-
-
-def _to_disk(path: Path) -> None:
-    """Have all of a file on the disk, or raise OSError if nothing was written to it."""
-    with path.open("rb+") as file:
-        os.fsync(file.fileno())
-        if not os.fstat(file.fileno()).st_mtime:
-            raise OSError(errno.ENODATA, "nothing was written")
 
 
 def _pass_on(old: os.stat_result, path: Path) -> None:

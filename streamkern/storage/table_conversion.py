@@ -15,8 +15,8 @@ from streamkern.sources.numpy_tables import NotNumbersError
 from streamkern.sources.preprocessing import RECIPE, Recipe, RecipeOptions
 from streamkern.sources.preprocessing.column_encoders import Numbers, Tally
 from streamkern.sources.tables import discover_table, is_table, open_batches, open_table
-from streamkern.storage import RowWriter, check_format, check_output, local_path, read_recipe
-from streamkern.storage.outputs import temporary_path
+from streamkern.storage import RowWriter, check_output, local_path, read_recipe
+from streamkern.storage.outputs import check_format, temporary_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -64,11 +64,9 @@ def convert(
     - columns with one value, and text that differs in more than half of the rows, are left out.
     - a target of text is written as labels, UTF-8 of fixed length; rows without one are left out.
 
-    What became of every column is a recipe, which is stored in the file as a JSON text,
-    copied into models that are fitted to it, and applied again to other tables by `like` and
-    by `predict`.  Names of columns are written as the JSON texts `feature_names` and
-    `target_names`, the name of the file as `source`.  Tables are read a piece at a time, mixed ones
-    twice, except the arrays of an `.npz`, which are read whole.
+    What became of every column is a recipe, stored in the file and in models that are fitted to
+    it, and applied to other tables by `like` and by `predict`.  Tables are read a piece at a time,
+    mixed ones twice, except the arrays of an `.npz`, which are read whole.
 
     Parameters
     ----------
@@ -82,11 +80,9 @@ def convert(
     categorical : sequence of str
         Columns that are categories, though they hold numbers.
     ordinal : mapping of str to sequence of str, optional
-        Columns whose categories have an order, and that order from the least.  Parquet files may
-        say so themselves.
+        Columns whose categories have an order, and that order from the least.
     missing : sequence of str, optional
-        Texts that mean missing, in place of '?', 'NA', 'NaN', 'null' and their like; an empty one
-        always does.
+        Texts that mean missing, beside the empty one, in place of '?', 'NA', 'NaN', 'null', ...
     drop : sequence of str
         Columns to leave out.
     weights : str, optional
@@ -112,12 +108,9 @@ def convert(
 
     Raises
     ------
-    DataError
-        If `src` cannot be read, is empty, or has columns that have no rule or are not there.
-    ParameterError
-        If options do not go together.
-    OutputError
-        If `dst` exists and `force` is not given, or cannot be written.
+    DataError, ParameterError, OutputError
+        If `src` cannot be read or has columns without a rule, options do not go together, or `dst`
+        cannot be written or exists and `force` is not given.
     """
     source = local_path(src)
     if source != Path(dst):

@@ -11,7 +11,7 @@ import h5py
 from streamkern.storage.outputs import check_output, replacing, temporary_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
 _ROWS = 65_536
 FORMATS = ("HDF5", "CSV", "Parquet")
@@ -26,9 +26,8 @@ def exported(path: str | Path, *, force: bool = False) -> Iterator[Path]:
     dataset `classes` names as many.
     """
     target = Path(path)
-    write = {".csv": _csv, ".parquet": _parquet}.get(target.suffix.lower())
     folder = check_output(target, force=force, formats=FORMATS).parent
-    if write is None:
+    if target.suffix.lower() not in (".csv", ".parquet"):
         yield target
         return
     with temporary_path(folder) as made:
@@ -36,24 +35,14 @@ def exported(path: str | Path, *, force: bool = False) -> Iterator[Path]:
         written = made / "rows.h5"
         yield written
         with replacing(target, force=force) as temporary, h5py.File(written) as file:
-            _write_table(file, temporary, write)
+            _write_table(file, temporary, target.suffix.lower())
 
 
-def _csv(path: Path, schema: Any) -> Any:
-    from pyarrow import csv  # noqa: PLC0415  slow
-
-    return csv.CSVWriter(path, schema)
-
-
-def _parquet(path: Path, schema: Any) -> Any:
-    from pyarrow import parquet  # noqa: PLC0415  slow
-
-    return parquet.ParquetWriter(path, schema)
-
-
-def _write_table(file: h5py.File, path: Path, opened: Callable[[Path, Any], Any]) -> None:
+def _write_table(file: h5py.File, path: Path, ending: str) -> None:
     import pyarrow as pa  # noqa: PLC0415  slow
+    from pyarrow import csv, parquet  # noqa: PLC0415  slow
 
+    opened = csv.CSVWriter if ending == ".csv" else parquet.ParquetWriter
     names = [name for name in file if name == "X" or name.startswith("y_")]
     n_rows = len(file[names[0]])
     classes = _decoded(file["classes"][:]) if "classes" in file else []

@@ -24,7 +24,7 @@ from conftest import wait_until
 from streamkern.cli import main
 from streamkern.cli.common_options import common
 from streamkern.runtime.signals import Stopped, end_at_once, stoppable, stopping
-from streamkern.storage import disk
+from streamkern.storage import hdf5_files
 
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}
 N = 400_000
@@ -307,13 +307,13 @@ def while_hdf5_writes(monkeypatch):
             return memoryview(data)
 
         calls = count()
-        monkeypatch.setattr(disk, "memoryview", called, raising=False)
+        monkeypatch.setattr(hdf5_files, "memoryview", called, raising=False)
 
     return send
 
 
 def write_and_wait(folder):
-    with disk.new_hdf5(folder / "new.h5") as (file, _):
+    with hdf5_files.new_hdf5(folder / "new.h5") as (file, _):
         file["x"] = np.zeros(1000)
         file.flush()
         time.sleep(20)

@@ -9,13 +9,11 @@ import dask
 import numpy as np
 import pytest
 from conftest import wait_until
-from distributed import get_client
 from hearing import Passes
-from places import adjusted, bits, fit_started, report_of
+from places import adjusted
 from troubles import SHARD_ROWS, SHARDS, P, Troubled
 
 import streamkern
-from streamkern.engine import adaptive_workers
 from streamkern.engine.reduction import accumulate
 from streamkern.features import Identity
 from streamkern.runtime.events import observed
@@ -50,12 +48,6 @@ def moments(*trouble):
     return sums, result.retried_shards
 
 
-def until_a_worker_is_gone():
-    """Wait in a task, a minute at most."""
-    there = get_client()
-    wait_until(lambda: len(there.nthreads()) < 3, "scaling down", seconds=60)
-
-
 def while_others_wait_for_one_shard(client, wait=FOR_LONG):
     """The same, and how many workers there were when the last shard of a pass was done."""
     workers = Workers(client.cluster.scheduler)
@@ -85,12 +77,6 @@ def test_workers_stay_that_hold_sums_which_wait_to_be_merged(cluster):
         wait_until(lambda: len(client.nthreads()) == 1, "scaling down after the work")
 
 
-def test_dask_alone_would_take_them_away(cluster, monkeypatch):
-    monkeypatch.setattr(adaptive_workers, "_at_work", lambda _: False)
-    with streamkern.connect(cluster=cluster) as client:
-        assert while_others_wait_for_one_shard(client, until_a_worker_is_gone)[2] < 3
-
-
 def test_the_rule_goes_with_the_client_that_brought_it(external_scheduler):
     def rules(dask_scheduler):
         return [name for name in dask_scheduler.plugins if "workers-at-work" in name]
@@ -102,9 +88,3 @@ def test_the_rule_goes_with_the_client_that_brought_it(external_scheduler):
             moments()
             assert len(first.run_on_scheduler(rules)) == len(before) + 1
         wait_until(lambda: first.run_on_scheduler(rules) == before, "its end")
-
-
-def test_a_fit_on_an_adaptive_cluster_gives_the_same_bits(tmp_path, rows, expected, cluster):
-    report = report_of(fit_started(tmp_path, rows, "--cluster", cluster))
-    assert report["retried_shards"] == 0
-    assert bits(tmp_path / "model.h5") == expected

@@ -7,6 +7,7 @@ import threading
 import time
 from contextlib import ExitStack
 from functools import partial
+from types import SimpleNamespace
 
 import dask
 import distributed
@@ -14,18 +15,18 @@ import numpy as np
 import psutil
 import pytest
 from conftest import running_scheduler, running_worker
-from hearing import Passes
+from hearing import When
 from troubles import SHARD_ROWS, SHARDS, P, Troubled, die, fill_memory, hang, once, segfault, stop
 
 import streamkern
-from streamkern.engine import worker_restart
+from streamkern.engine import worker_lifetime
 from streamkern.engine.futures import _awaited
 from streamkern.engine.reduction import accumulate
 from streamkern.engine.scheduler import run, shared, task
 from streamkern.errors import ClusterError, StreamkernWarning, WorkersLostError
 from streamkern.features import Identity
 from streamkern.runtime.events import observed
-from streamkern.runtime.resources import current_resources
+from streamkern.runtime.resources import current_resources, reaching
 from streamkern.sources.base import naming_rows
 from streamkern.statistics import Moments
 from streamkern.storage import opened_checkpoint
@@ -49,20 +50,6 @@ def sums(result):
 def expected():
     with dask.config.set(scheduler="synchronous"):
         return sums(moments())
-
-
-class When(Passes):
-    """Does something when so many shards are reported."""
-
-    def __init__(self, what, after=1):
-        super().__init__()
-        self.what = what
-        self.left = after
-
-    def advanced(self, n_rows):  # noqa: ARG002  the listener's signature
-        self.left -= 1
-        if not self.left:
-            self.what()
 
 
 def lose_network(dask_worker):
@@ -110,7 +97,7 @@ def test_what_happens_to_a_worker_once_is_survived(workers, expected, tmp_path, 
 @pytest.mark.slow
 @pytest.mark.parametrize("trouble", [lose_network, leave], ids=["network", "graceful"])
 def test_a_worker_that_goes_is_survived_and_replaced(workers, expected, trouble, monkeypatch):
-    monkeypatch.setattr(worker_restart, "_PATIENCE", 1.0)
+    monkeypatch.setattr(worker_lifetime, "_PATIENCE", 1.0)
     begun = time.monotonic()
     victim = min(workers.nthreads())
     ask = partial(workers.run, trouble, workers=[victim], on_error="ignore")
@@ -394,6 +381,22 @@ class Disconnected:
 
     def get(self, *_):
         raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "expected"),
+    [
+        ("running", AttributeError("a mistake"), AttributeError),
+        ("closed", AttributeError("no scheduler"), ClusterError),
+        ("running", OSError("a connection that was cut"), ClusterError),
+    ],
+)
+def test_a_lost_scheduler_is_known_by_its_client_and_no_mistake_is_taken_for_it(
+    status, error, expected
+):
+    client = SimpleNamespace(status=status)
+    with pytest.raises(expected, match=r"lost its|a mistake"), reaching(client):
+        raise error
 
 
 def test_a_client_without_a_scheduler_is_told_in_one_sentence():

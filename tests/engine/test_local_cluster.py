@@ -42,11 +42,6 @@ def by_hand(tmp_path):
         yield file
 
 
-def test_processes_started_by_hand_give_the_same_bits(tmp_path, rows, expected, by_hand):
-    report_of(fit_started(tmp_path, rows, "--scheduler-file", by_hand))
-    assert bits(tmp_path / "model.h5") == expected
-
-
 def test_the_jobs_run_on_a_scheduler_file(tmp_path, rows, by_hand):
     check_the_jobs_run(tmp_path, rows, "--scheduler-file", by_hand)
 

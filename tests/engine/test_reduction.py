@@ -136,9 +136,12 @@ def test_a_pass_adds_what_a_plain_loop_adds(scheduler, n, shard_rows, block_rows
     total = [0.0, 0.0, 0.0]
     for row in X.tolist():
         total = [a + b for a, b in zip(total, row, strict=True)]
+    used = Sums()
+    used.n_rows = 1000  # which do not count
     with dask.config.set(scheduler=scheduler):
-        result = accumulate(ArraySource(X, y), Sums(), shard_rows=shard_rows, block_rows=block_rows)
+        result = accumulate(ArraySource(X, y), used, shard_rows=shard_rows, block_rows=block_rows)
     assert result.statistic.summed.tolist() == total
+    assert used.n_rows == 1000
     assert result.statistic.n_rows == result.n_rows == n
     assert result.n_skipped == result.retried_shards == 0
     assert result.n_shards == len(ArraySource(X, y).shards(shard_rows, block_rows))
@@ -150,13 +153,6 @@ def test_blocks_are_as_tall_as_asked_and_end_with_their_shard():
     result = accumulate(ArraySource(*rows(60)), Sizes(), shard_rows=9, block_rows=4)
     # Shards of 9, 9, 8 and 8 rows, then of 4 rows each.
     assert result.statistic.sizes == [4, 4, 1, 4, 4, 1, 4, 4, *[4] * 8, 2]
-
-
-def test_sums_that_the_statistic_brings_along_do_not_count():
-    used = Sums()
-    used.n_rows = 1000
-    assert accumulate(ArraySource(*rows()), used, shard_rows=20).statistic.n_rows == 50
-    assert used.n_rows == 1000
 
 
 def lost_block(blocks, shard):
@@ -300,14 +296,18 @@ def test_an_observer_hears_every_row_once_and_nothing_outside_its_context(schedu
     assert recorder.rows == sorted(shard.n_rows for shard in source.shards(10, 4))
 
 
-def test_an_observer_hears_the_end_of_a_pass_that_failed():
+def test_an_observer_hears_the_end_of_a_pass_that_failed_or_that_nobody_wants_any_more():
     def broken(blocks, shard):
         raise DataError("no such row.")
 
-    recorder = Recorder()
-    with observed(recorder), pytest.raises(DataError, match="no such row"):
-        accumulate(ReadBy(*rows(), broken), Sums())
-    assert recorder.events == [("sums", 50), "finished"]
+    recorder, cut = Recorder(), {"shard_rows": 5, "block_rows": 5}
+    with observed(recorder):
+        with pytest.raises(DataError, match="no such row"):
+            accumulate(ReadBy(*rows(), broken), Sums())
+        results = map_shards(ArraySource(*rows()), Doubled(), **cut, label="double")
+        next(results)
+        results.close()
+    assert recorder.events == [("sums", 50), "finished", ("double", 50), "finished"]
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
@@ -380,14 +380,3 @@ def test_shards_are_mapped_only_when_they_are_asked_for(scheduler, ahead):
     # A window of two more than there are threads is begun, in any order, and no more.
     assert 0 in function.calls
     assert set(function.calls) <= set(range(0, 5 * ahead, 5))
-
-
-def test_the_end_is_heard_by_observers_of_shards_that_nobody_wants_any_more():
-    recorder = Recorder()
-    with observed(recorder):
-        results = map_shards(
-            ArraySource(*rows()), Doubled(), shard_rows=5, block_rows=5, label="double"
-        )
-        next(results)
-        results.close()
-    assert recorder.events[-1] == "finished"

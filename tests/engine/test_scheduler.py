@@ -72,15 +72,6 @@ def test_results_come_in_the_order_of_their_tasks(scheduler, n):
         assert list(stream(counting.tasks())) == list(range(n))
 
 
-@pytest.mark.parametrize(("scheduler", "window"), [("synchronous", 1), ("threads", 5)])
-def test_no_more_tasks_are_begun_than_are_in_the_window(scheduler, window):
-    counting = Counting(30)
-    with dask.config.set(scheduler=scheduler, num_workers=3):
-        for n_taken, _ in enumerate(stream(counting.tasks())):
-            time.sleep(0.005)
-            assert len(counting.begun) <= n_taken + window
-
-
 def test_results_that_were_taken_are_not_held():
     kept = weakref.WeakSet()
 

@@ -9,13 +9,14 @@ import signal
 import socket
 import subprocess
 from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import dask
 import pytest
 from conftest import wait_until
-from hearing import Passes
+from hearing import When
 from places import (
     FILES,
     N_COMPONENTS,
@@ -23,10 +24,7 @@ from places import (
     adjusted,
     bits,
     check_it_goes_on,
-    check_the_jobs_run,
-    fit_started,
     output_of,
-    report_of,
     started,
     stopped_fit,
 )
@@ -142,31 +140,6 @@ def cluster_file(folder, **changes):
     return adjusted("slurm.yaml", folder, kwargs | changes, adapt={"minimum": 2, "maximum": 2})
 
 
-def test_a_fit_on_slurm_jobs_gives_the_same_bits_and_leaves_no_job(tmp_path, rows, expected, slurm):
-    place = ("--cluster", cluster_file(tmp_path), "--trust-cluster-file")
-    report_of(fit_started(tmp_path, rows, *place, env=slurm))
-    assert bits(tmp_path / "model.h5") == expected
-    assert len(list(tmp_path.glob("logs/dask-worker-*.err"))) == 2
-    wait_until(lambda: not jobs(slurm), "the end of the jobs", 30)
-
-
-class Cancelling(Passes):
-    """Cancels a job when the first rows of the main pass are reported."""
-
-    def __init__(self, job):
-        super().__init__()
-        self.job = job
-        self.passes = []
-
-    def started(self, label, n_rows):  # noqa: ARG002  the listener's signature
-        self.passes.append(label)
-
-    def advanced(self, n_rows):  # noqa: ARG002
-        if self.job and self.passes[-1] == "moments":
-            subprocess.run(["scancel", self.job], check=True)
-            self.job = None
-
-
 def test_a_job_that_is_cancelled_is_submitted_anew(tmp_path, rows, expected, slurm, monkeypatch):
     for name in ("SLURM_CONF", "PATH"):
         monkeypatch.setenv(name, slurm[name])
@@ -178,10 +151,9 @@ def test_a_job_that_is_cancelled_is_submitted_anew(tmp_path, rows, expected, slu
     ):
         wait_until(lambda: len(jobs(slurm, "--states=RUNNING")) == 2, "two jobs that run")
         first = jobs(slurm)
-        cancelling = Cancelling(min(first))
-        with observed(cancelling):
+        cancel = partial(subprocess.run, ["scancel", min(first)], check=True)
+        with observed(When(cancel, label="moments")):
             model.fit(streamkern.open_hdf5(str(rows)))
-        assert cancelling.job is None
         assert model.coef_.tobytes() == expected
         wait_until(lambda: len(jobs(slurm, "--states=RUNNING") - {min(first)}) == 2, "a new job")
     wait_until(lambda: not jobs(slurm), "the end of the jobs", 30)
@@ -192,11 +164,6 @@ def test_a_fit_on_slurm_jobs_that_was_stopped_goes_on(tmp_path, rows, expected, 
     assert stopped_fit(tmp_path, rows, *place, number=signal.SIGTERM, env=slurm) == 143
     wait_until(lambda: not jobs(slurm), "the end of the jobs", 30)
     check_it_goes_on(tmp_path, rows, expected, *place, env=slurm)
-
-
-def test_the_jobs_run_on_slurm(tmp_path, rows, slurm):
-    place = ("--cluster", cluster_file(tmp_path), "--trust-cluster-file")
-    check_the_jobs_run(tmp_path, rows, *place, env=slurm)
 
 
 def test_one_job_holds_scheduler_workers_and_the_fit(tmp_path, rows, expected, slurm):

@@ -20,8 +20,6 @@ from conftest import wait_until
 from places import (
     adjusted,
     bits,
-    check_it_goes_on,
-    check_the_jobs_run,
     fit_started,
     report_of,
     stopped_fit,
@@ -110,25 +108,6 @@ def remote_processes():
     ]
 
 
-def test_a_fit_over_ssh_gives_the_same_bits_and_leaves_nothing_behind(
-    tmp_path, rows, expected, login
-):
-    report_of(fit_started(tmp_path, rows, *place_of(tmp_path, login)))
-    assert bits(tmp_path / "model.h5") == expected
-    wait_until(lambda: not remote_processes(), "the end of what ran over SSH")
-
-
-def test_the_jobs_run_over_ssh(tmp_path, rows, login):
-    check_the_jobs_run(tmp_path, rows, *place_of(tmp_path, login))
-
-
-def test_a_fit_over_ssh_that_was_stopped_goes_on(tmp_path, rows, expected, login):
-    place = place_of(tmp_path, login)
-    assert stopped_fit(tmp_path, rows, *place, number=signal.SIGTERM) == 143
-    wait_until(lambda: not remote_processes(), "the end of what ran over SSH")
-    check_it_goes_on(tmp_path, rows, expected, *place)
-
-
 def test_what_a_program_leaves_that_is_killed_ends_when_it_is_idle(tmp_path, rows, login):
     soon = {"distributed.scheduler.idle-timeout": "20s"}
     stopped_fit(tmp_path, rows, *place_of(tmp_path, login, config=soon), number=signal.SIGKILL)
@@ -159,3 +138,4 @@ def test_the_users_own_configuration_may_name_the_python_of_other_machines(
     report_of(fit_started(tmp_path, rows, *place, env=environment))
     assert (tmp_path / "used").exists()
     assert bits(tmp_path / "model.h5") == expected
+    wait_until(lambda: not remote_processes(), "the end of what ran over SSH")

@@ -1,4 +1,4 @@
-"""Bits do not depend on where in memory an array lies that came from elsewhere."""
+"""Arrays' memory: bits do not depend on where one lies, and what is worked in is taken once."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from streamkern import Gaussian, RandomFeatureRidge
 from streamkern.runtime.aligned_arrays import aligned
+from streamkern.runtime.scratch import Scratch
 from streamkern.solve import Eigenbasis, Spectrum
 
 rng = np.random.default_rng(0)
@@ -107,3 +108,12 @@ def test_bits_are_the_same_where_workers_put_all_on_disk():
     (metrics,) = spilled.values()
     assert metrics["disk-read", "count"] > 0
     assert np.array_equal(there, here)
+
+
+def test_scratch_gives_the_same_memory_for_the_same_name():
+    scratch = Scratch()
+    first = scratch.array("a", (3, 4), np.float32)
+    assert np.shares_memory(first, scratch.array("a", (2, 5), np.float32))
+    assert not np.shares_memory(first, scratch.array("b", (3, 4), np.float32))
+    assert scratch.array("a", (30, 4), np.float32).shape == (30, 4)
+    assert scratch.array("a", (3,), np.float64).dtype == np.float64

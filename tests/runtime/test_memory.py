@@ -101,7 +101,6 @@ def machine(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("line", "mount", "root", "limit"),
     [
-        ("0::/jobs/1", V2, "/", ("jobs/1", "memory__max")),
         ("0::/jobs/1", V2, "/", ("jobs", "memory__max")),
         ("0::/jobs/1", V2, "/", (".", "memory__high")),
         ("0::/", V2, "/", (".", "memory__max")),
@@ -109,7 +108,6 @@ def machine(monkeypatch, tmp_path):
         ("4:memory:/slurm/job_1", V1, "/", ("slurm/job_1", "memory__limit_in_bytes")),
         ("4:cpuset,memory:/slurm/job_1", V1, "/", ("slurm", "memory__limit_in_bytes")),
         ("4:memory:/docker/1/inner", V1, "/docker/1", ("inner", "memory__limit_in_bytes")),
-        ("4:memory:/docker/1", V1, "/docker/1", (".", "memory__limit_in_bytes")),
         ("4:memory:/docker/1", V1, "/elsewhere", (".", "memory__limit_in_bytes")),
     ],
 )

@@ -107,15 +107,3 @@ def test_the_number_holds_on_one_thread_after_another_that_still_lives(before):
             assert pool.submit(task).result() == held(before)
             assert in_use() == before
     assert task() == held(before)
-
-
-def test_many_short_tasks_leave_the_number_as_it_was(before):
-    def task(_: int) -> list[int]:
-        with blas_threads(another(before)):
-            return in_use()
-
-    with ThreadPoolExecutor(8) as pool:
-        seen = list(pool.map(task, range(60)))
-        after = in_use()
-    assert seen == [held(before)] * 60
-    assert after == before

@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamkern.sources import open_hdf5
 from streamkern.storage import RowWriter
-from streamkern.storage import row_writer as module
+from streamkern.storage import hdf5_files as module
 
 
 @settings(max_examples=30, deadline=None)
@@ -35,17 +34,6 @@ def test_pieces_put_together_are_the_dataset(sizes, columns, dtype):
     np.testing.assert_array_equal(written, rows)
 
 
-def test_datasets_grow_side_by_side(tmp_path):
-    with RowWriter.create(tmp_path / "a.h5") as writer:
-        for start in range(0, 30, 10):
-            writer.append("X", np.full((10, 2), start))
-            writer.append("y", np.arange(start, start + 10))
-    source = open_hdf5(tmp_path / "a.h5")
-    (block,) = source.reader(source.shards(100)[0]).blocks(100)
-    np.testing.assert_array_equal(block.X[:, 1], np.repeat([0, 10, 20], 10))
-    np.testing.assert_array_equal(block.y[:, 0], np.arange(30))
-
-
 @pytest.mark.parametrize("columns", [(), (90,), (400_000,)])
 def test_a_chunk_is_whole_rows_of_about_a_mebibyte_without_compression(tmp_path, columns):
     row_bytes = int(np.prod(columns))
@@ -57,14 +45,6 @@ def test_a_chunk_is_whole_rows_of_about_a_mebibyte_without_compression(tmp_path,
         assert file["rows"].maxshape == (None, *columns)
         assert file["rows"].compression is None
         assert file["few"].chunks == (10, 3)
-
-
-def test_the_first_rows_may_be_none(tmp_path):
-    with RowWriter.create(tmp_path / "a.h5") as writer:
-        writer.append("rows", np.zeros((0, 3), "f4"))
-        writer.append("rows", np.ones((2, 3), "f4"))
-    with h5py.File(tmp_path / "a.h5") as file:
-        np.testing.assert_array_equal(file["rows"][:], np.ones((2, 3)))
 
 
 @pytest.mark.parametrize("length", [4, 60_000, 60_002, 1_000_000])

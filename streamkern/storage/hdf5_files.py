@@ -1,31 +1,81 @@
-"""Tables of rows, written to HDF5 a piece at a time by one writer."""
+"""New HDF5 files on a disk that may be full, and tables of rows written to them in pieces."""
 
 from __future__ import annotations
 
 import os
 from contextlib import contextmanager
+from io import FileIO
 from typing import TYPE_CHECKING
 
+import h5py
 import numpy as np
-from h5py import string_dtype
 
-from streamkern.storage.disk import new_hdf5
+from streamkern.runtime.signals import between_callbacks, not_interrupted
+from streamkern.storage.outputs import check_format, replacing
 from streamkern.storage.untrusted import fixed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    import h5py
+    from typing_extensions import Buffer
 
     from streamkern._typing import Array
-    from streamkern.storage.disk import Disk
 
 _CHUNK_BYTES = 1 << 20
 # HDF5 refuses an attribute of 64 KiB.
 _ATTRIBUTE_BYTES = 60_000
 # After so many bytes a writer lets go of what it wrote.
 _RELEASED_BYTES = 32 << 20
+
+
+class Disk(FileIO):
+    """A file that remembers its first error instead of raising it.
+
+    HDF5 cannot close a file that it cannot write, and takes the process down with it.  So it is
+    left to think that all is well, and the error is raised when it has let go.
+    """
+
+    error: OSError | None = None
+
+    @not_interrupted
+    def write(self, data: Buffer) -> int:
+        """Write all of `data`, or remember why not."""
+        view = memoryview(data).cast("B")
+        done = 0
+        try:
+            while done < len(view):
+                done += super().write(view[done:])
+        except OSError as error:
+            self.error = self.error or error
+        return len(view)
+
+    @not_interrupted
+    def truncate(self, size: int | None = None) -> int:
+        """Set the size, or remember why not."""
+        try:
+            return super().truncate(size)
+        except OSError as error:
+            self.error = self.error or error
+            return size or 0
+
+    def check(self) -> None:
+        """Raise the error that was met, if any."""
+        if self.error:
+            raise self.error
+
+
+@contextmanager
+def new_hdf5(path: str | Path, *, force: bool = False) -> Iterator[tuple[h5py.File, Disk]]:
+    """Give a new HDF5 file and its disk; the file takes its name when everything is in it."""
+    check_format(path, "HDF5")
+    with replacing(path, force=force) as temporary, Disk(temporary, "w+") as disk:
+        try:
+            with between_callbacks(), h5py.File(disk, "w") as file:
+                yield file, disk
+        finally:
+            # Of a disk that is full HDF5 may complain in words of its own.
+            disk.check()
 
 
 class RowWriter:
@@ -52,10 +102,7 @@ class RowWriter:
             yield cls(file, disk, release)
 
     def append(self, name: str, rows: Array) -> None:
-        """Append rows (n, ...) to the dataset `name`, which the first rows make.
-
-        Bytes are those of UTF-8 texts, and stay of fixed length.
-        """
+        """Append rows (n, ...) to the dataset `name`, which the first rows make."""
         if name not in self.file:
             is_text = rows.dtype.kind == "S"
             row_bytes = max(int(np.prod(rows.shape[1:])) * rows.dtype.itemsize, 1)
@@ -64,7 +111,7 @@ class RowWriter:
                 shape=(0, *rows.shape[1:]),
                 maxshape=(None, *rows.shape[1:]),
                 chunks=(max(min(_CHUNK_BYTES // row_bytes, len(rows)), 1), *rows.shape[1:]),
-                dtype=string_dtype("utf-8", rows.dtype.itemsize) if is_text else rows.dtype,
+                dtype=h5py.string_dtype("utf-8", rows.dtype.itemsize) if is_text else rows.dtype,
             )
         dataset = self.file[name]
         start = len(dataset)
@@ -93,4 +140,4 @@ def texts_of(texts: Sequence[str | bytes]) -> Array:
     """Return texts as `RowWriter` writes them: of fixed length, in UTF-8."""
     encoded = [text.encode() if isinstance(text, str) else text for text in texts]
     longest = max(map(len, encoded), default=1)
-    return np.array(encoded, string_dtype("utf-8", max(longest, 1)))
+    return np.array(encoded, h5py.string_dtype("utf-8", max(longest, 1)))
