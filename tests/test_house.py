@@ -50,7 +50,6 @@ ALLOWED = {
     "dask": (
         "engine/",
         "runtime/resources.py",
-        "models/searching.py",
         "sources/arrays.py",
         "sources/label_columns.py",
         "sources/labelled_source.py",
@@ -60,7 +59,6 @@ ALLOWED = {
     "distributed": (
         "engine/",
         "runtime/resources.py",
-        "models/searching.py",
         "monitor/",
     ),
     "bokeh": ("monitor/dashboard_page.py",),

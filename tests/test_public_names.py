@@ -43,7 +43,6 @@ PUBLIC = {
     "convert",
     "load",
     "load_moments",
-    "mended_searches",
     "open_hdf5",
     "progress",
     "read_recipe",
