@@ -42,10 +42,6 @@ ALLOWED = {
         "sources/virtual_datasets.py",
         "sources/file_contents.py",
         "storage/",
-        "models/moments_files.py",
-        "models/model_files.py",
-        "models/ensemble_files.py",
-        "models/component_files.py",
     ),
     "dask": (
         "engine/",

@@ -5,28 +5,30 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
 from streamkern.engine.scheduler import is_task, run, shared, task
-from streamkern.errors import DataError, ModelFileError, ParameterError, StreamkernWarning
-from streamkern.kernels import Kernel, as_kernel, kernel_from, length_scale_of
-from streamkern.models.component_files import write_components
-from streamkern.models.fitted_model import FittedModel, columns_of, versions
+from streamkern.errors import DataError, ParameterError, StreamkernWarning
+from streamkern.kernels import Kernel, as_kernel, length_scale_of
+from streamkern.models.fitted_model import FittedModel
+from streamkern.models.model_files import described_kernel, restored_kernel
 from streamkern.models.moments_fit import fit_moments
 from streamkern.models.prediction import predict_to_hdf5, predicted_rows
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.parameters import DEFAULT_KERNEL
 from streamkern.predict.principal_components import PrincipalComponents, checked_number
 from streamkern.solve import Eigenbasis
-from streamkern.storage.untrusted import WRONG_VALUES
+from streamkern.storage.codec import COMPONENTS, map_card, restored_map
+from streamkern.storage.untrusted import finite_array, finite_arrays
 from streamkern.tune.fold_solution import total_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    import h5py
 
     from streamkern._typing import Floats
     from streamkern.models.data_moments import DataMoments
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
 # Of a fit, what those of principal components take too, by the same names.
 _OPTIONS = ("feature_map", "paired", "standardize", "precision", "on_bad_rows", "random_state")
+_ARRAYS = ("components", "mean", "explained_variance", "total_variance", "weight")
 # What rows become is itself the X of a data set.
 DATASET = "X"
 
@@ -77,16 +80,10 @@ class ComponentOptions:
 
 @dataclass(frozen=True)
 class FittedComponents(FittedModel):
-    """Principal components of features, with the report of their fit.
+    """Principal components of features, with the report of their fit."""
 
-    Parameters
-    ----------
-    options : ComponentOptions
-    components : PrincipalComponents
-    report : dict
-    names : sequence of str, optional
-        Of the inputs, where the report has none.
-    """
+    file_kind = COMPONENTS
+    estimator = "RandomFeaturePCA"
 
     options: ComponentOptions
     components: PrincipalComponents
@@ -116,33 +113,33 @@ class FittedComponents(FittedModel):
         options: Any = {"skip_bad_rows": skip_bad_rows, "force": force, "dataset": DATASET}
         return predict_to_hdf5(self.predictor, source, path, **options)
 
-    def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write the components to a file, with the options that they were made by."""
-        options, kernel = self.options, as_kernel(self.options.kernel)
-        names = (*_OPTIONS, "n_components", "n_random_features")
-        card = {
-            "kind": "RandomFeaturePCA",
-            "options": {name: getattr(options, name) for name in names},
-            "option_kernel": {"name": kernel.name, "parameters": kernel.parameters()},
-            "report": self.report,
-            "versions": versions(),
-            "feature_names": self.feature_names,
-            "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        }
-        write_components(path, self.components, card, force=force)
+    def stored(self, *, compact: bool) -> tuple[dict[str, Any], dict[str, Any]]:  # noqa: ARG002
+        """Return options, map and components."""
+        options, found = vars(self.options).copy(), self.components
+        kernel = described_kernel(options.pop("kernel"))
+        card = map_card(found.feature_map, found.precision)
+        arrays = {name: getattr(found, name) for name in _ARRAYS}
+        card |= {"options": options, "option_kernel": kernel}
+        return card, {"map": found.feature_map.arrays(), **arrays}
 
     @classmethod
-    def of_file(cls, found: PrincipalComponents, card: dict[str, Any], path: str | Path) -> Self:
-        """Return the components of a file, or raise ModelFileError if that is damaged."""
-        try:
-            kernel, names = card["option_kernel"], card.get("feature_names")
-            resolved = kernel_from(kernel["name"], kernel["parameters"])
-            model = cls(ComponentOptions(resolved, **card["options"]), found, card["report"], names)
-            columns_of(model.report, model.n_features, names)
-            kernel_from(model.report["kernel"], model.report["kernel_parameters"])
-        except WRONG_VALUES as error:
-            raise ModelFileError(f"{path} is a damaged PCA ({error}); copy it again.") from error
-        return model
+    def restored(cls, file: h5py.File, card: dict[str, Any], *, with_equations: bool) -> Self:  # noqa: ARG003
+        """Return the components of an open file."""
+        feature_map = restored_map(file, card)
+        D, components = feature_map.n_components, finite_array(file, "components", kinds="f")
+        if components.ndim != 2 or components.shape[1] != D or not len(components):
+            raise ValueError(f"components of shape {components.shape} for {D} features")
+        shapes = {"explained_variance": components.shape[:1], "mean": (D,)}
+        arrays = finite_arrays(file, shapes | {"total_variance": (), "weight": ()}, "f")
+        variance = arrays["explained_variance"]
+        total, weight = float(arrays["total_variance"]), float(arrays["weight"])
+        if (variance < 0).any() or not (total > 0 and weight > 1):
+            raise ValueError(f"a variance of {total:g} and rows that weigh {weight:g}")
+        found = PrincipalComponents(
+            feature_map, arrays["mean"], components, variance, total, weight, card["precision"]
+        )
+        options = ComponentOptions(restored_kernel(card["option_kernel"]), **card["options"])
+        return cls(options, found, card["report"], card.get("feature_names"))
 
 
 class _Leading(NamedTuple):

@@ -11,10 +11,9 @@ from streamkern._version import __version__
 from streamkern.engine.scheduler import is_task, kept, run, shared, task
 from streamkern.errors import OverflowedError, ParameterError
 from streamkern.features.metric import checked_metric, described_metric, with_metric
-from streamkern.kernels import kernel_from
-from streamkern.models.fitted_model import check_names
 from streamkern.models.labelling import classes_of_report
-from streamkern.models.moments_files import MomentsFile, read_moments, write_moments
+from streamkern.models.model_files import described_kernel, restored_kernel
+from streamkern.models.moments_files import check_report, moments_arrays, restored_folds
 from streamkern.models.moments_merge import (
     check_alike,
     check_disjoint,
@@ -29,8 +28,7 @@ from streamkern.parameters.template import Template, check_targets
 from streamkern.runtime.memory import check_free
 from streamkern.sources import LabelledSource, as_source, labelled_rows
 from streamkern.statistics import ByFold, Triangle
-from streamkern.storage import MOMENTS, damaged
-from streamkern.storage.untrusted import WRONG_VALUES
+from streamkern.storage.codec import MOMENTS, map_card, opened_card, write_card
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -242,19 +240,23 @@ class DataMoments:
                 f"sums of features or targets overflowed in {self.options.precision} precision; "
                 f"standardise or rescale the inputs."
             )
+        empty: Any = folds.empty
         options = self.options.parameters() | {
-            "kernel": _described(self.options.kernel),
+            "kernel": described_kernel(self.options.kernel),
             "metric": described_metric(self.options.metric),
         }
         card = {
             "options": options,
-            "kernel": _described(self.kernel),
+            "kernel": described_kernel(self.kernel),
             "flat": self.flat,
             "report": self.report,
             "streamkern": __version__,
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "n_targets": empty.n_targets,
+            "n_folds": self.n_folds,
+            **map_card(self.feature_map, empty.precision),
         }
-        write_moments(path, MomentsFile(folds, index, card), force=force)
+        write_card(path, MOMENTS, card, moments_arrays(folds, index), force=force)
 
 
 def load_moments(path: str | Path) -> DataMoments:
@@ -270,61 +272,33 @@ def load_moments(path: str | Path) -> DataMoments:
     where = Path(path)
     if where.is_file():
         check_free(where.stat().st_size, f"reading {path}")
-    moments = _restored(path, read_moments(path))
-    n_rows = len(moments.known_rows())
-    if moments.report["rows"] != n_rows:
-        error = ValueError(f"{moments.report['rows']} rows, but {n_rows:,} in the index")
-        raise damaged(path, MOMENTS, error)
-    return moments
+    return _read(path, with_folds=True)
 
 
 def moments_header(path: str | Path) -> DataMoments:
     """Read all of a moments file but its folds and their rows."""
-    return _restored(path, read_moments(path, with_folds=False))
+    return _read(path, with_folds=False)
 
 
-def _restored(path: str | Path, file: MomentsFile) -> DataMoments:
-    card, empty = file.card, file.folds.empty
-    try:
-        options = with_metric(card["options"], empty.feature_map)  # type: ignore[attr-defined]
+def _read(path: str | Path, *, with_folds: bool) -> DataMoments:
+    with opened_card(path, MOMENTS) as (file, card):
+        folds, index = restored_folds(file, card, with_folds=with_folds)
+        feature_map, report = folds.empty.feature_map, card["report"]  # type: ignore[attr-defined]
+        check_report(report)
+        if with_folds and report["rows"] != len(index):
+            raise ValueError(f"{report['rows']} rows, but {len(index):,} in the index")
+        options = with_metric(card["options"], feature_map)
         options["metric"] = checked_metric(options.get("metric"))
-        kernel = options.pop("kernel")
-        report = card["report"]
-        classes_of_report(report)
-        if "feature_names" in report:
-            check_names(report["feature_names"], report["n_features"])
-        missing = _REPORTED - report.keys() or _SECONDS - report["seconds"].keys()
-        if missing or "kind" not in report["data"]:
-            raise ValueError(f"the report lacks {min(missing or {'data'})}")
-        numbers = [*(report[name] for name in _NUMBERS), *report["seconds"].values()]
-        numbers += [*report["dropped_columns"], *report.get("nearly_constant_columns", [])]
-        if not all(isinstance(number, (int, float)) for number in numbers):
-            raise ValueError("what are no numbers in the report")
         return DataMoments(
-            folds=file.folds,
-            n_folds=file.folds.rule.n_folds,
-            feature_map=empty.feature_map,  # type: ignore[attr-defined]
-            kernel=kernel_from(card["kernel"]["name"], card["kernel"]["parameters"]),
+            folds=folds,
+            n_folds=folds.rule.n_folds,
+            feature_map=feature_map,
+            kernel=restored_kernel(card["kernel"]),
             flat=bool(card["flat"]),
             report=report,
-            options=FitOptions(kernel_from(kernel["name"], kernel["parameters"]), **options),
-            index=file.index,
+            options=FitOptions(restored_kernel(options.pop("kernel")), **options),
+            index=index,
         )
-    except WRONG_VALUES as error:
-        raise damaged(path, MOMENTS, error) from error
-
-
-# What a solve repeats of the report.
-_NUMBERS = {
-    *("rows", "n_features", "n_targets", "rows_per_second", "peak_worker_bytes", "n_folds"),
-    *("projected_worker_bytes", "skipped_rows", "retried_shards", "resumed_shards"),
-}
-_REPORTED = {*_NUMBERS, "seconds", "fold_by", "precision", "dropped_columns", "data"}
-_SECONDS = {"total", "columns", "pass"}
-
-
-def _described(kernel: Kernel) -> dict[str, Any]:
-    return {"name": kernel.name, "parameters": kernel.parameters()}
 
 
 def _numbers(folds: ByFold) -> list[int]:

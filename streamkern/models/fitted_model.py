@@ -1,23 +1,28 @@
-"""What every fitted model is: a function of rows, a report, and names of columns."""
+"""Fitted models: a function of rows, a report, names of columns, and a file."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from streamkern._version import __version__
 from streamkern.kernels import Kernel, kernel_from
 from streamkern.sources import Source
 from streamkern.sources.preprocessing import recipe_of
 from streamkern.sources.preprocessing.column_names import check_same_inputs, input_names
+from streamkern.storage.codec import write_card
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    import h5py
+
     from streamkern.predict.predictor import RowFunction
     from streamkern.sources.preprocessing import Recipe
+    from streamkern.storage.codec import Kind
 
 LIBRARIES = ("dask", "distributed", "h5py", "numpy", "scikit-learn", "scipy")
 
@@ -27,6 +32,9 @@ class FittedModel(ABC):
 
     Attributes
     ----------
+    file_kind : Kind
+    estimator : str
+        The name of the estimator that fits such models.
     predictor : RowFunction
         What gives the predictions, or scores of classes, of rows.
     report : dict
@@ -35,14 +43,11 @@ class FittedModel(ABC):
         Of the inputs, where the report has none.
     """
 
+    file_kind: ClassVar[Kind]
+    estimator: ClassVar[str]
     predictor: RowFunction
     report: dict[str, Any]
     names: Sequence[str] | None
-
-    @property
-    def kernel(self) -> Kernel:
-        """The kernel, with its length scale resolved."""
-        return kernel_from(self.report["kernel"], self.report["kernel_parameters"])
 
     @property
     @abstractmethod
@@ -50,8 +55,30 @@ class FittedModel(ABC):
         """The number of inputs, p."""
 
     @abstractmethod
-    def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write the model to an HDF5 file, which `streamkern.load` reads."""
+    def stored(self, *, compact: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return what this kind adds to a card, and its arrays, the fewest if it is compact."""
+
+    @classmethod
+    @abstractmethod
+    def restored(cls, file: h5py.File, card: dict[str, Any], *, with_equations: bool) -> Self:
+        """Return the model of an open file; what is raised on the way is damage."""
+
+    def save(self, path: str | Path, *, compact: bool = False, force: bool = False) -> None:
+        """Write the model to an HDF5 file, without normal equations if it is to be compact."""
+        card, arrays = self.stored(compact=compact)
+        card |= {
+            "kind": self.estimator,
+            "report": self.report,
+            "versions": {"streamkern": __version__} | {name: version(name) for name in LIBRARIES},
+            "feature_names": self.feature_names,
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        write_card(path, self.file_kind, card, arrays, force=force)
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel, with its length scale resolved."""
+        return kernel_from(self.report["kernel"], self.report["kernel_parameters"])
 
     @property
     def recipe(self) -> Recipe | None:
@@ -75,6 +102,8 @@ def columns_of(
 ) -> tuple[int, list[str] | None]:
     """Return how many columns predictions ask for, and their names, as a fit reports them."""
     known, recipe = input_names(report), recipe_of(report)
+    if recipe is not None and len(recipe.feature_names) != n_features:
+        raise ValueError(f"a recipe of {len(recipe.feature_names)} inputs for {n_features}")
     for each in (known, names):
         if each is not None:
             check_names(each, n_features)
@@ -89,8 +118,3 @@ def check_names(names: Any, n_features: int) -> None:
     """Raise ValueError unless a file's names of columns can be those of so many."""
     if len(names) != n_features or not all(isinstance(name, str) for name in names):
         raise ValueError(f"{len(names)} names for {n_features} columns")
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of this library, and of those that it computes with."""
-    return {"streamkern": __version__} | {name: version(name) for name in LIBRARIES}

@@ -1,11 +1,4 @@
-"""Model files: HDF5 arrays and one JSON text, nothing that could run.
-
-    /             attributes format = "streamkern-model", format_version
-    /card         JSON: kind, options, fit report, data, versions of libraries, map and parameters
-    /map/...      what the feature map drew
-    /coef         (D, q)
-    /intercept    (q,)
-    /equations/.. the normal equations, unless left out: gram, one packed triangle, and vectors
+"""Parts that files of fitted models share: parameters, predictors, normal equations.
 
 Frequencies are stored, not drawn again from the seed: neither NumPy's random streams nor LAPACK's
 orthogonal matrices are promised to stay the same over the years, and a model must.
@@ -13,59 +6,48 @@ orthogonal matrices are promised to stay the same over the years, and a model mu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamkern.features.metric import described_metric, with_metric
+from streamkern.kernels import Kernel, as_kernel, kernel_from
+from streamkern.parameters.parameters import Parameters
 from streamkern.predict.predictor import Predictor
 from streamkern.statistics.triangle import Triangle
-from streamkern.storage.codec import MODEL, map_card, opened_card, restored_map, write_card
-from streamkern.storage.recipe_files import check_recipe
+from streamkern.storage.codec import restored_map
 from streamkern.storage.untrusted import finite_array, finite_arrays
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import h5py
 
+    from streamkern.features import FeatureMap
     from streamkern.solve import NormalEquations
 
 
-@dataclass(frozen=True)
-class ModelFile:
-    """What a model file holds; its card has options, report, data and versions."""
-
-    predictor: Predictor
-    card: dict[str, Any]
-    equations: NormalEquations | None = None
+def described_kernel(kernel: Kernel | str) -> dict[str, Any]:
+    """Return a kernel as plain JSON values."""
+    kernel = as_kernel(kernel)
+    return {"name": kernel.name, "parameters": kernel.parameters()}
 
 
-def write_model(path: str | Path, model: ModelFile, *, force: bool = False) -> None:
-    """Write a model file, whole or not at all."""
-    predictor = model.predictor
-    card = {**model.card, "flat": predictor.flat}
-    card |= map_card(predictor.feature_map, predictor.precision)
-    arrays = predictor_arrays(predictor)
-    if model.equations is not None:
-        equations = vars(model.equations)
-        arrays["equations"] = equations | {"intercept": int(model.equations.intercept)}
-    write_card(path, MODEL, card, arrays, force=force)
+def restored_kernel(described: dict[str, Any]) -> Kernel:
+    """Return the kernel that a card describes."""
+    return kernel_from(described["name"], described["parameters"])
 
 
-def read_model(path: str | Path, *, with_equations: bool = True) -> ModelFile:
-    """Read a model file, without its normal equations if they are not wanted.
+def described_parameters(parameters: Parameters) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return options and their kernel as plain JSON values."""
+    options = parameters.values()
+    kernel = described_kernel(options.pop("kernel"))
+    return options | {"metric": described_metric(options["metric"])}, kernel
 
-    Raises ModelFileError if there is none, or it is not a model, or damaged, or from a newer
-    format.
-    """
-    with opened_card(path, MODEL) as (file, card):
-        predictor = restored_predictor(file, card, flat=card["flat"])
-        check_recipe(card, predictor.feature_map)
-        equations = None
-        if with_equations and "equations" in file:
-            equations = _read_equations(file["equations"], *predictor.coef.shape)
-        return ModelFile(predictor, card, equations)
+
+def restored_parameters(
+    options: dict[str, Any], kernel: dict[str, Any], feature_map: FeatureMap
+) -> Parameters:
+    """Return the parameters that a card describes, a metric from the map."""
+    return Parameters(restored_kernel(kernel), **with_metric(options, feature_map))
 
 
 def predictor_arrays(predictor: Predictor) -> dict[str, Any]:
@@ -84,7 +66,8 @@ def restored_predictor(group: h5py.Group, card: dict[str, Any], *, flat: bool) -
     return Predictor(feature_map, coef, intercept, precision=card["precision"], flat=flat)
 
 
-def _read_equations(group: h5py.Group, D: int, q: int) -> NormalEquations:
+def restored_equations(group: h5py.Group, D: int, q: int) -> NormalEquations:
+    """Return the normal equations of D features and q targets in a group."""
     from streamkern.solve import NormalEquations  # noqa: PLC0415  slow, with SciPy
 
     gram = Triangle.unpacked(finite_array(group, "gram", (D * (D + 1) // 2,)))
