@@ -12,6 +12,12 @@ from streamkern.errors import ParameterError
 from streamkern.errors.formatting import unknown
 from streamkern.models.boosting_fit import fit_rounds, round_options
 from streamkern.models.fitted_classes import FittedClasses
+from streamkern.models.fitted_model import (
+    described_parameters,
+    predictor_arrays,
+    restored_parameters,
+    restored_predictor,
+)
 from streamkern.models.labelling import (
     checked_class_weight,
     class_facts,
@@ -19,12 +25,6 @@ from streamkern.models.labelling import (
     factors_of,
     labelled_source,
     restored_class_weight,
-)
-from streamkern.models.model_files import (
-    described_parameters,
-    predictor_arrays,
-    restored_parameters,
-    restored_predictor,
 )
 from streamkern.models.scoring import scored
 from streamkern.parameters.parameters import Parameters

@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -59,13 +59,6 @@ _IN_COMMON = (
 _SHARDS = ("retried_shards", "resumed_shards")
 
 
-class Boosted(NamedTuple):
-    """An ensemble, with the report of its fit."""
-
-    ensemble: Ensemble
-    report: dict[str, Any]
-
-
 def round_options(parameters: Parameters) -> FitOptions:
     """Return the checked options of the passes of one round."""
     if parameters.n_components == "auto":
@@ -81,8 +74,8 @@ def fit_rounds(
     parameters: Parameters,
     boosting: Boosting,
     checkpoint: str | Path | None = None,
-) -> Boosted:
-    """Fit round after round."""
+) -> tuple[Ensemble, dict[str, Any]]:
+    """Fit round after round, and return the ensemble with the report of its fit."""
     begun, options = time.perf_counter(), round_options(parameters)
     check_folds(options, source)
     check_metric_of(options, [options.kernel], source)
@@ -111,21 +104,17 @@ def fit_rounds(
         each["train_error"] = float(staged.errors[i])
         each["train_error_bound"] = None if bounds is None else float(bounds[i])
     job.seconds["total"] = time.perf_counter() - begun
-    return Boosted(
-        ensemble,
-        report
-        | boosting.as_dict()
-        | job.counts
-        | {
-            "rounds": rounds,
-            "stopped": stopped,
-            "n_components": sum(each["n_components"] for each in rounds),
-            "train_error": rounds[-1]["train_error"],
-            "train_error_bound": rounds[-1]["train_error_bound"],
-            "seconds": job.seconds,
-            "rows_per_second": len(rounds) * report["rows"] / job.seconds["pass"],
-        },
-    )
+    report |= boosting.as_dict() | job.counts
+    report |= {
+        "rounds": rounds,
+        "stopped": stopped,
+        "n_components": sum(each["n_components"] for each in rounds),
+        "train_error": rounds[-1]["train_error"],
+        "train_error_bound": rounds[-1]["train_error_bound"],
+        "seconds": job.seconds,
+        "rows_per_second": len(rounds) * report["rows"] / job.seconds["pass"],
+    }
+    return ensemble, report
 
 
 @dataclass
@@ -151,9 +140,9 @@ class _Job:
     def next_round(
         self, before: Ensemble, parameters: Parameters
     ) -> tuple[Ensemble, list[dict[str, Any]], str | None]:
-        """Return the ensemble with one more round, what is said of that, and why it is the last.
+        """Return the ensemble with one more round, facts of that, and why it is the last.
 
-        The round is left out, and nothing is said of it, where it does no better than chance.
+        A round that does no better than chance is left out.
         """
         number, rate = len(before), self.boosting.learning_rate
         moments = self._moments(before)
@@ -185,7 +174,6 @@ class _Job:
         return before.grown(solved.predictor, step), [found], stopped
 
     def _moments(self, before: Ensemble) -> DataMoments:
-        """Return the moments of the features of a round, on the weights of those before."""
         common = self.source, self.options, self.plan, self.seen
         if not len(before):
             moments = moments_pass(*common, checkpoint=self.saved)
@@ -229,7 +217,6 @@ class _Job:
         return passed.statistic
 
     def _count(self, peak_bytes: int, *shards: int) -> None:
-        """Count what one more pass took."""
         for name, n_shards in zip(_SHARDS, shards, strict=True):
             self.counts[name] += n_shards
         self.counts["peak_worker_bytes"] = max(self.counts["peak_worker_bytes"], peak_bytes)

@@ -48,6 +48,10 @@ def checkpointed(
         yield None
         return
     source = source.tolerant() if options.on_bad_rows == "skip" else source
+    shards: dict[str, Any] = {"rows": plan.shard_rows, "blocks": plan.block_rows}
+    shards |= {"number": plan.n_shards, "folds by": plan.fold_by}
+    versions = {"streamkern": __version__, "numpy": np.__version__}
+    versions["processor"] = platform.machine()
     given = {**options.parameters(), "kernel": options.kernel}
     job = {
         "data": source.describe() | {"values": source.token() or _hash_of_rows(source)},
@@ -55,17 +59,8 @@ def checkpointed(
         "searched": [_plain(each) for each in searched],
         "like": None if like is None else _hash_of_map(like),
         "indexed": indexed,
-        "shards": {
-            "rows": plan.shard_rows,
-            "blocks": plan.block_rows,
-            "number": plan.n_shards,
-            "folds by": plan.fold_by,
-        },
-        "versions": {
-            "streamkern": __version__,
-            "numpy": np.__version__,
-            "processor": platform.machine(),
-        },
+        "shards": shards,
+        "versions": versions,
     }
     with opened_checkpoint(folder, job) as checkpoint:
         check_space(folder, plan.checkpoint_bytes)

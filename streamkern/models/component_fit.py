@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from streamkern.engine.scheduler import is_task, run, shared, task
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.kernels import Kernel, as_kernel, length_scale_of
-from streamkern.models.fitted_model import FittedModel
-from streamkern.models.model_files import described_kernel, restored_kernel
+from streamkern.models.fitted_model import FittedModel, described_kernel, restored_kernel
 from streamkern.models.moments_fit import fit_moments
 from streamkern.models.prediction import predict_to_hdf5, predicted_rows
 from streamkern.parameters.fit_options import FitOptions
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
     import h5py
 
-    from streamkern._typing import Floats
     from streamkern.models.data_moments import DataMoments
     from streamkern.predict.predictor import Predictor
     from streamkern.sources import Source
@@ -142,17 +140,6 @@ class FittedComponents(FittedModel):
         return cls(options, found, card["report"], card.get("feature_names"))
 
 
-class _Leading(NamedTuple):
-    """Leading eigenvectors of G in rows, with what else is said of it."""
-
-    components: Floats
-    variances: Floats
-    mean: Floats
-    total: float
-    weight: float
-    rank: int
-
-
 def principal_components(moments: DataMoments, options: ComponentOptions) -> FittedComponents:
     """Decompose the centred moments of features, where the moments are."""
     begun, wanted = time.perf_counter(), checked_number(options.n_components)
@@ -164,8 +151,11 @@ def principal_components(moments: DataMoments, options: ComponentOptions) -> Fit
             f"features, but n_components is {wanted:,}; ask for no more."
         )
     folds = moments.folds if is_task(moments.folds) else shared(moments.folds)
-    leading: _Leading = run(task(_leading, folds, wanted, name="principal-components"))
-    K = len(leading.components)
+    leading: Any = run(task(_leading, folds, wanted, name="principal-components"))
+    rank, *arrays = leading
+    found = PrincipalComponents(moments.feature_map, *arrays)
+    found = replace(found, precision=moments.options.precision)
+    K = len(found.components)
     if isinstance(wanted, int) and wanted > K:
         warnings.warn(
             f"only {K:,} of the {wanted:,} components asked for have a variance above rounding; "
@@ -173,15 +163,6 @@ def principal_components(moments: DataMoments, options: ComponentOptions) -> Fit
             StreamkernWarning,
             stacklevel=3,
         )
-    found = PrincipalComponents(
-        moments.feature_map,
-        leading.mean,
-        leading.components,
-        leading.variances,
-        leading.total,
-        leading.weight,
-        moments.options.precision,
-    )
     seconds = dict(moments.report["seconds"])
     seconds["solve"] = time.perf_counter() - begun
     seconds["total"] += seconds["solve"]
@@ -192,14 +173,15 @@ def principal_components(moments: DataMoments, options: ComponentOptions) -> Fit
         "length_scale": length_scale_of(moments.kernel),
         "n_random_features": D,
         "n_components": K,
-        "rank": leading.rank,
-        "explained_variance": leading.variances.tolist(),
+        "rank": rank,
+        "explained_variance": found.explained_variance.tolist(),
         "explained_variance_ratio": found.explained_variance_ratio.tolist(),
     }
     return FittedComponents(options, found, report)
 
 
-def _leading(folds: ByFold, wanted: int | float | None) -> _Leading:
+def _leading(folds: ByFold, wanted: int | float | None) -> tuple[Any, ...]:
+    """Return the rank of G; and mean, components, their and the total variance, and weight."""
     total = total_of(folds, None)
     if total.n_rows < 2 or not total.weight > 1.0:
         raise DataError(
@@ -226,6 +208,5 @@ def _leading(folds: ByFold, wanted: int | float | None) -> _Leading:
     components = np.ascontiguousarray(basis.vectors[:, : -kept - 1 : -1].T)
     largest = np.abs(components).argmax(axis=1)
     components *= np.sign(components[np.arange(kept), largest])[:, None]
-    return _Leading(
-        components, values[:kept].copy(), basis.feature_mean, variance, total.weight, rank
-    )
+    mean, variances = basis.feature_mean, values[:kept].copy()
+    return rank, mean, components, variances, variance, total.weight

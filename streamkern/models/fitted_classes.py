@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
-from streamkern.models.blockwise import by_rows
 from streamkern.models.classifier_passes import (
     calibrated_by_rows,
     evaluate_classes,
@@ -19,7 +18,7 @@ from streamkern.models.labelling import (
     factors_of,
     restored_class_weight,
 )
-from streamkern.models.prediction import predicted_rows
+from streamkern.models.prediction import by_rows, predicted_rows
 from streamkern.predict.calibration_fit import checked_method
 from streamkern.predict.calibrators import PlainRule
 from streamkern.predict.class_rule import ClassRule
@@ -70,11 +69,7 @@ class FittedClasses(FittedModel):
         return self._by_score(X, ClassRule.log_probabilities, len(self.classes))
 
     def _by_score(
-        self,
-        X: Any,
-        method: Callable[[ClassRule, Floats], Any],
-        n_columns: int | None,
-        dtype: Any = float,
+        self, X: Any, method: Callable[..., Any], n_columns: int | None, dtype: Any = float
     ) -> Any:
         function = partial(_of_scores, method)
         return by_rows(function, self.scores(X), n_columns, dtype, rule=self.rule)

@@ -12,16 +12,21 @@ from streamkern.engine.scheduler import is_task, run, shared, task
 from streamkern.errors import ModelFileError
 from streamkern.features.metric import metric_of_map
 from streamkern.models import scoring
-from streamkern.models.blockwise import by_rows, features_of
-from streamkern.models.fitted_model import FittedModel
-from streamkern.models.model_files import (
+from streamkern.models.fitted_model import (
+    FittedModel,
     described_parameters,
     predictor_arrays,
     restored_equations,
     restored_parameters,
     restored_predictor,
 )
-from streamkern.models.prediction import predict_to_hdf5, predicted_rows, predicted_shards
+from streamkern.models.prediction import (
+    by_rows,
+    features_of,
+    predict_to_hdf5,
+    predicted_rows,
+    predicted_shards,
+)
 from streamkern.predict.deviation import Deviation
 from streamkern.sources import Source
 from streamkern.sources.arrays import as_rows

@@ -25,13 +25,7 @@ _BLOCK_ROWS = 8192
 
 @dataclass(frozen=True)
 class ClassCounts:
-    """The classes among some labels, with the rows or the weight of each.
-
-    Parameters
-    ----------
-    classes : Classes
-    weights : ndarray of shape (K,)
-    """
+    """The classes among some labels, with the rows or the weight of each, (K,)."""
 
     classes: Classes
     weights: Floats
@@ -89,8 +83,7 @@ def labelled_source(
 ) -> LabelledSource:
     """Return rows with targets that stand for their labels, whose classes are found by one reading.
 
-    Only the labels are read, unless classes are to weigh the same and rows have weights of their
-    own, or may be left out.
+    Rows are read too where classes weigh the same, and rows have weights or may be left out.
     """
     checked_class_weight(class_weight)
     rows, labels = labelled_rows(X, y, sample_weight)

@@ -27,10 +27,8 @@ from streamkern.tune.column_pass import survey
 from streamkern.tune.metric_learning import check_metric_of, in_metric
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
-    from streamkern.engine.reduction import PassResult
     from streamkern.features import FeatureMap
     from streamkern.parameters.fit_options import FitOptions
     from streamkern.parameters.plan import Plan
@@ -152,11 +150,22 @@ def moments_pass(
                 f"fold {fold + 1} of {rule.n_folds} has no rows that could be used; take fewer "
                 f"folds, or another fold_by (--fold-by)."
             )
-    seconds = seen.passed.seconds + time.perf_counter() - begun
-    report = _report(source, plan, seen.passed, passes, seconds)
+    every, passing = [seen.passed, *passes], sum(passed.seconds for passed in passes)
+    total = seen.passed.seconds + time.perf_counter() - begun
     data = without_folders(source.describe())
     names = input_names({"data": data})
-    report |= {
+    report = {
+        "rows": moments.n_rows,
+        "n_features": source.n_features,
+        "n_targets": source.n_targets,
+        "seconds": {"total": total, "columns": seen.passed.seconds, "pass": passing},
+        "rows_per_second": moments.n_rows / passing,
+        "peak_worker_bytes": max(passed.peak_worker_bytes for passed in every),
+        "projected_worker_bytes": plan.worker_bytes,
+        "skipped_rows": moments.n_skipped,
+        "weightless_rows": moments.n_weightless,
+        "retried_shards": sum(passed.retried_shards for passed in every),
+        "resumed_shards": sum(passed.resumed_shards for passed in every),
         **({} if names is None else {"feature_names": names}),
         "n_folds": rule.n_folds if by else 0,
         "fold_by": by,
@@ -169,17 +178,15 @@ def moments_pass(
         "data": data,
         "metric": metric_facts(standardizer_of(feature_map), options.metric),
     }
-    flat = source.target_ndim == 1
     whole = moments.statistic
     if len(passes) > 1:
-        parts = [passed.statistic for passed in passes]
-        whole = task(_joined, *parts, name="join")
+        whole = task(_joined, *(passed.statistic for passed in passes), name="join")
     return DataMoments(
         folds=whole,
         n_folds=rule.n_folds,
         feature_map=feature_map,
         kernel=kernel,
-        flat=flat,
+        flat=source.target_ndim == 1,
         report=report,
         options=options,
         index=seen.index,
@@ -223,10 +230,7 @@ def _joined(*strips: ByFold) -> ByFold:
 
 
 def _empty_moments(
-    source: Source,
-    feature_map: FeatureMap,
-    seen: Survey,
-    options: FitOptions,
+    source: Source, feature_map: FeatureMap, seen: Survey, options: FitOptions
 ) -> Moments:
     p, columns, rows = source.n_features, seen.columns, seen.sample.X[:SAMPLE_ROWS]
     dtype = np.float32 if options.precision == "single" else np.float64
@@ -242,27 +246,3 @@ def _empty_moments(
         target_shift=columns.mean[p:],
         target_unit=np.where(deviation > 0, deviation, 1.0),
     )
-
-
-def _report(
-    source: Source,
-    plan: Plan,
-    first: PassResult[Any],
-    passes: Sequence[PassResult[Any]],
-    seconds: float,
-) -> dict[str, Any]:
-    moments = passes[-1]
-    passing = sum(passed.seconds for passed in passes)
-    return {
-        "rows": moments.n_rows,
-        "n_features": source.n_features,
-        "n_targets": source.n_targets,
-        "seconds": {"total": seconds, "columns": first.seconds, "pass": passing},
-        "rows_per_second": moments.n_rows / passing,
-        "peak_worker_bytes": max(passed.peak_worker_bytes for passed in (first, *passes)),
-        "projected_worker_bytes": plan.worker_bytes,
-        "skipped_rows": moments.n_skipped,
-        "weightless_rows": moments.n_weightless,
-        "retried_shards": sum(passed.retried_shards for passed in (first, *passes)),
-        "resumed_shards": sum(passed.resumed_shards for passed in (first, *passes)),
-    }

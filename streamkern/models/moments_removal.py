@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from streamkern.tune.column_pass import check_rows
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streamkern._typing import Array, Floats
+    from streamkern._typing import Floats
     from streamkern.engine.reduction import PassResult
     from streamkern.parameters.fit_options import FitOptions
     from streamkern.sources import Source
@@ -33,21 +33,11 @@ _MOST_TAKEN = {"single": 1e4, "double": 1e10}
 _NEGLIGIBLE = 1e-6
 
 
-@dataclass(frozen=True)
-class Remaining:
-    """What is left of moments without some rows.
-
-    Parameters
-    ----------
-    folds : ByFold
-        Those that still have rows.
-    index : RowIndex
-    passes : tuple of PassResult
-        Over the rows that were taken out: one to know them again, one for their moments.
-    """
+class Remaining(NamedTuple):
+    """Folds that still have rows, the index of these, and the passes over those taken out."""
 
     folds: ByFold
-    index: RowIndex
+    rows: RowIndex
     passes: tuple[PassResult[Any], PassResult[Any]]
 
 
@@ -75,7 +65,12 @@ def without_rows(folds: ByFold, index: RowIndex, source: Source, options: FitOpt
     check_rows(source, columns, first)
     found = found.in_order()
     positions = index.positions(found.hashes)
-    _check_known(source, found.labels, positions < 0)
+    if (unknown := positions < 0).any():
+        raise DataError(
+            f"{int(unknown.sum()):,} of {source.n_samples:,} rows were never in these moments, or "
+            f"not as often as in this data, the first at "
+            f"{source.locate(int(found.labels[unknown].min()))}; forget only rows that are in."
+        )
     if len(found) == len(index):
         raise DataError(
             f"these are all {len(index):,} rows of the moments, and none would be left; begin "
@@ -133,14 +128,4 @@ def _check_digits(gone: Sequence[Any], left: Sequence[Any]) -> None:
             f"the squares of these rows are {ratio:.2g} times those of the rows that would be "
             f"left, whose digits their rounding in {precision} precision has taken; fit the rows "
             f"that are left anew."
-        )
-
-
-def _check_known(source: Source, places: Array, unknown: Array) -> None:
-    if unknown.any():
-        n_unknown = int(unknown.sum())
-        raise DataError(
-            f"{n_unknown:,} of {source.n_samples:,} rows were never in these moments, or not as "
-            f"often as in this data, the first at {source.locate(int(places[unknown].min()))}; "
-            f"forget only rows that are in."
         )

@@ -39,13 +39,7 @@ def evaluate(
     predictor: Predictor, source: Source, *, skip_bad_rows: bool = False
 ) -> dict[str, Any]:
     """Compare predictions with the targets of a source, in one pass."""
-    predictor.feature_map.check((source.n_samples, source.n_features))
-    D, q = predictor.coef.shape
-    if source.n_targets != q:
-        raise DataError(
-            f"the model predicts {q} target{'s' * (q > 1)}, but the data has {source.n_targets}; "
-            f"name the dataset that holds them with y (--y)."
-        )
+    D, q = _checked_shape(predictor, source)
     empty = Evaluation(predictor, PredictionErrors(q))
     result, evaluation, _ = scored(source, empty, empty, 8 * D, "evaluate", skip_bad_rows)
     (errors,) = evaluation.measures
@@ -63,6 +57,18 @@ def evaluate(
             found[name] = values.tolist()
             found[f"{name}_mean"] = float(values.mean())
     return found
+
+
+def _checked_shape(predictor: Predictor, source: Source) -> tuple[int, int]:
+    """Return the numbers of features and targets, or raise DataError if rows have others."""
+    predictor.feature_map.check((source.n_samples, source.n_features))
+    D, q = predictor.coef.shape
+    if source.n_targets != q:
+        raise DataError(
+            f"the model predicts {q} target{'s' * (q > 1)}, but the data has {source.n_targets}; "
+            f"name the dataset that holds them with y (--y)."
+        )
+    return D, q
 
 
 def gradient_outer_product(
@@ -167,13 +173,7 @@ def diagnose(
 
     A row is left out with all its weight: not as one of several equal rows.
     """
-    predictor.feature_map.check((source.n_samples, source.n_features))
-    D, q = predictor.coef.shape
-    if source.n_targets != q:
-        raise DataError(
-            f"the model predicts {q} targets, but the data has {source.n_targets}; name the "
-            f"dataset that was fitted with y (--y)."
-        )
+    D, _ = _checked_shape(predictor, source)
     deviation = task(Deviation.of, predictor.feature_map, shared(equations), name="deviation")
     statistic = task(_leave_one_out, predictor, deviation, n_largest, name="leave-one-out")
     nowhere: Any = None  # deviations stay where the rows are
