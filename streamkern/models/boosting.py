@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -59,7 +60,7 @@ class Boosting:
     def __post_init__(self) -> None:
         T: Any = self.n_estimators
         rate: Any = self.learning_rate
-        if isinstance(T, bool) or not isinstance(T, (int, np.integer)) or T < 1:
+        if isinstance(T, bool) or not isinstance(T, Integral) or T < 1:
             raise ParameterError(
                 f"n_estimators must be a whole number of at least 1, not {T!r}; give how many "
                 f"rounds there may be."
@@ -69,15 +70,11 @@ class Boosting:
                 f"algorithm must be one of {', '.join(ALGORITHMS)}, not "
                 f"{unknown(self.algorithm, ALGORITHMS)}; choose one of them."
             )
-        if (
-            isinstance(rate, bool)
-            or not isinstance(rate, (int, float, np.number))
-            or not 0 < rate <= 1
-        ):
+        is_number = isinstance(rate, (int, float, np.number)) and not isinstance(rate, bool)
+        if not is_number or not 0 < rate <= 1:
             raise ParameterError(
                 f"learning_rate must be above 0 and at most 1, not {rate!r}; take 1 for full steps."
             )
-
         checked_class_weight(self.class_weight)
 
     @staticmethod

@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamkern.engine.reduction import accumulate
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.features import Identity, Standardized
-from streamkern.models.checkpoint_job import checkpointed
+from streamkern.models.checkpoint_job import RowPasses, checkpointed
 from streamkern.models.moments_fit import moments_pass
 from streamkern.models.ridge_solution import solve_moments
 from streamkern.parameters.fit_options import check_folds, plan_for
@@ -35,16 +34,12 @@ from streamkern.tune.metric_learning import check_metric_of, in_metric
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from streamkern.engine.reduction import PassResult
     from streamkern.kernels import Kernel
     from streamkern.models.boosting import Boosting
     from streamkern.models.data_moments import DataMoments
     from streamkern.parameters.fit_options import FitOptions
     from streamkern.parameters.parameters import Parameters
-    from streamkern.parameters.plan import Plan
     from streamkern.sources import LabelledSource
-    from streamkern.statistics import Statistic
-    from streamkern.storage import Checkpoint
     from streamkern.tune.column_pass import Survey
     from streamkern.tune.metric_learning import LearntMetric
 
@@ -87,7 +82,7 @@ def fit_rounds(
         pair = options.kernel, options.feature_map
         (best, *_), learnt = in_metric(seen, options, [pair])
         options = replace(options, kernel=best.pairs[0][0])
-        job = _Job(source, options, plan, best.survey, learnt, saved, boosting)
+        job = _Job(RowPasses(source, options, plan, saved), best.survey, learnt, boosting)
         ensemble, rounds, stopped = Ensemble(boosting.algorithm, len(source.classes)), [], None
         while len(ensemble) < boosting.n_estimators and stopped is None:
             ensemble, found, stopped = job.next_round(ensemble, parameters)
@@ -121,12 +116,9 @@ def fit_rounds(
 class _Job:
     """What all rounds have in common, and what is counted on the way."""
 
-    source: LabelledSource
-    options: FitOptions
-    plan: Plan
+    rows: RowPasses
     seen: Survey
     learnt: LearntMetric | None
-    saved: Checkpoint | None
     boosting: Boosting
 
     kernel: Kernel = field(init=False)
@@ -174,19 +166,18 @@ class _Job:
         return before.grown(solved.predictor, step), [found], stopped
 
     def _moments(self, before: Ensemble) -> DataMoments:
-        common = self.source, self.options, self.plan, self.seen
         if not len(before):
-            moments = moments_pass(*common, checkpoint=self.saved)
+            moments = moments_pass(self.rows, self.seen)
             self.kernel = moments.kernel
             if self.learnt is None:
                 return moments
             return replace(moments, report=self.learnt.reported(moments.report))
-        like = Template(self.options, self._drawn(len(before)), self.kernel)
-        return moments_pass(*common, like=like, checkpoint=self.saved, weighting=before)
+        like = Template(self.rows.options, self._drawn(len(before)), self.kernel)
+        return moments_pass(self.rows, self.seen, like=like, weighting=before)
 
     def _drawn(self, number: int) -> Standardized:
         """Return the map of a round after the first, with the kernel of that one."""
-        standardizer, options = self.seen.standardizer, self.options
+        standardizer, options = self.seen.standardizer, self.rows.options
         if options.is_identity:
             return Standardized(standardizer, Identity().draw(len(standardizer.columns)))
         options = replace(options, random_state=options.random_state + number)
@@ -202,16 +193,7 @@ class _Job:
 
     def read(self, statistic: Any, label: str) -> Any:
         """Return a statistic of the rows, by one light pass."""
-        passed: PassResult[Statistic] = accumulate(
-            self.source,
-            statistic,
-            shard_rows=self.plan.shard_rows,
-            block_rows=self.plan.block_rows,
-            skip_bad_rows=self.options.on_bad_rows == "skip",
-            label=label,
-            n_threads=self.plan.n_threads,
-            checkpoint=self.saved,
-        )
+        passed = self.rows.read(statistic, label)
         self.seconds["errors"] += passed.seconds
         self._count(passed.peak_worker_bytes, *(getattr(passed, name) for name in _SHARDS))
         return passed.statistic

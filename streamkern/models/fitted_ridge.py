@@ -128,8 +128,7 @@ class FittedRidge(FittedModel):
     @cached_property
     def _deviation(self) -> Deviation:
         """As costly as a solve, and as lasting."""
-        found: Deviation = run(self._deviation_task())
-        return found
+        return run(self._deviation_task())  # type: ignore[no-any-return]
 
     def _deviation_task(self) -> Any:
         arguments = self.feature_map, shared(self.normal_equations), self.predictor.flat
@@ -159,18 +158,12 @@ class FittedRidge(FittedModel):
     ) -> Floats:
         """Return the mean of grad f(x) grad f(x)^T over rows, (p, p), in one pass."""
         self.check_inputs(source)
-        skip = self.parameters.skips_bad_rows
-        return scoring.gradient_outer_product(
-            self.predictor, source, target_unit=target_unit, skip_bad_rows=skip
-        )
+        return scoring.gradient_outer_product(self, source, target_unit=target_unit)
 
     def diagnose(self, source: Source, *, n_largest: int = 10) -> dict[str, Any]:
         """Say how the model does on each of its own rows without that row, in one pass."""
         self.check_inputs(source)
-        skip = self.parameters.skips_bad_rows
-        return scoring.diagnose(
-            self.predictor, self.normal_equations, source, n_largest=n_largest, skip_bad_rows=skip
-        )
+        return scoring.diagnose(self, source, n_largest=n_largest)
 
     def predict_to_hdf5(
         self, source: Source, path: str | Path, *, return_std: bool = False, force: bool = False

@@ -87,10 +87,9 @@ def labelled_source(
     """
     checked_class_weight(class_weight)
     rows, labels = labelled_rows(X, y, sample_weight)
-    balanced = class_weight == "balanced" and not isinstance(class_weight, Mapping)
     if skip_bad_rows:
         rows, labels = rows.tolerant(), labels.tolerant()
-    in_full = balanced and (rows.is_weighted or skip_bad_rows)
+    in_full = class_weight == "balanced" and (rows.is_weighted or skip_bad_rows)
     counts = count_classes(rows, labels, in_full=in_full)
     if len(counts.classes) < 2:
         found = f"every label is {counts.classes}" if len(counts.classes) else "no row has a label"

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamkern.engine.reduction import accumulate
 from streamkern.engine.scheduler import run, task
 from streamkern.errors import DataError, ParameterError
 from streamkern.features import Standardized
 from streamkern.features.metric import metric_facts, standardizer_of
-from streamkern.models.checkpoint_job import checkpointed
+from streamkern.models.checkpoint_job import RowPasses, checkpointed
 from streamkern.models.data_moments import DataMoments
 from streamkern.parameters.fit_options import check_folds, plan_for
 from streamkern.parameters.plan import SAMPLE_ROWS
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from streamkern.predict.ensemble import Ensemble
     from streamkern.sources import Source
     from streamkern.statistics import Folds
-    from streamkern.storage import Checkpoint
     from streamkern.tune.column_pass import Survey
 
 
@@ -91,31 +89,28 @@ def fit_moments(
             (best, *_), learnt = in_metric(seen, options, [pair])
             seen, ((kernel, _), *_) = best.survey, best.pairs
             options = replace(options, kernel=kernel)
-        moments = moments_pass(
-            source, options, plan, seen, like=like, few_rows=few_rows, checkpoint=saved
-        )
+        passes = RowPasses(source, options, plan, saved)
+        moments = moments_pass(passes, seen, like=like, few_rows=few_rows)
     if learnt is None:
         return moments
     return replace(moments, report=learnt.reported(moments.report))
 
 
 def moments_pass(
-    source: Source,
-    options: FitOptions,
-    plan: Plan,
+    rows: RowPasses,
     seen: Survey,
     *,
     like: Template | None = None,
     few_rows: bool = False,
-    checkpoint: Checkpoint | None = None,
     weighting: Ensemble | None = None,
 ) -> DataMoments:
     """Read the rows once for the moments, after the survey that says how."""
     begun, few_rows = time.perf_counter(), few_rows or like is not None
+    source, options, plan, _ = rows
     with blas_threads(1):  # frequencies and shift are part of the result
         if like is None:
-            rows = seen.standardizer(seen.sample.X)
-            inner, kernel = options.map_for(seen.standardizer.columns, rows, seen.weights)
+            sample = seen.standardizer(seen.sample.X)
+            inner, kernel = options.map_for(seen.standardizer.columns, sample, seen.weights)
             feature_map: FeatureMap = Standardized(seen.standardizer, inner)
         else:
             feature_map, kernel = like.feature_map, like.kernel
@@ -126,17 +121,11 @@ def moments_pass(
     by, rule = folds_for(source, plan, options, few_rows=few_rows)
     strips = empty.strips(plan.n_strips)
     passes = [
-        accumulate(
-            source,
+        rows.read(
             ByFold(rule, strip, weighting),
-            shard_rows=plan.shard_rows,
-            block_rows=plan.block_rows,
-            skip_bad_rows=options.on_bad_rows == "skip",
-            label="moments" if len(strips) == 1 else f"moments-{i + 1}-of-{len(strips)}",
-            n_threads=plan.n_threads,
+            "moments" if len(strips) == 1 else f"moments-{i + 1}-of-{len(strips)}",
             keep=True,
             group=lambda shard: int(rule.of(np.array([shard.start]))[0]),
-            checkpoint=checkpoint,
             validate=partial(progressive_error, intercept=options.fit_intercept),
         )
         for i, strip in enumerate(strips)

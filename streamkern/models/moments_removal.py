@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streamkern.engine.reduction import accumulate
 from streamkern.errors import DataError
+from streamkern.models.checkpoint_job import RowPasses
 from streamkern.parameters.fit_options import plan_for
 from streamkern.statistics import (
     ByFold,
@@ -47,20 +47,10 @@ def without_rows(folds: ByFold, index: RowIndex, source: Source, options: FitOpt
     Of rows with equal values in several folds, those of the first fold go first.
     """
     plan = plan_for(source, replace(options, fold_by="rows"), indexed=True)
-
-    def read(statistic: Any, label: str, block_rows: int) -> PassResult[Any]:
-        return accumulate(
-            source,
-            statistic,
-            shard_rows=plan.shard_rows,
-            block_rows=block_rows,
-            skip_bad_rows=options.on_bad_rows == "skip",
-            label=label,
-            n_threads=plan.n_threads,
-        )
-
+    rows = RowPasses(source, options, plan)
     columns = ColumnStatistics(source.n_features + source.n_targets)
-    first = read(Together(columns, RowIndex()), "rows", plan.column_block_rows)
+    empty, block_rows = Together(columns, RowIndex()), plan.column_block_rows
+    first = rows.read(empty, "rows", block_rows=block_rows)
     columns, found = first.statistic.parts
     check_rows(source, columns, first)
     found = found.in_order()
@@ -79,7 +69,7 @@ def without_rows(folds: ByFold, index: RowIndex, source: Source, options: FitOpt
     listed = np.zeros(source.n_samples, dtype=index.labels.dtype)
     listed[found.labels] = index.labels[positions]
     rule = ListedFolds(folds.rule.n_folds, listed)
-    second = read(ByFold(rule, folds.empty), "forget", plan.block_rows)
+    second = rows.read(ByFold(rule, folds.empty), "forget")
     left = ByFold(unplaced_folds(folds.rule.n_folds), folds.empty)
     gone: dict[int, Any] = second.statistic.parts
     parts: dict[int, Any] = dict(folds.parts)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from streamkern.errors import ParameterError
 from streamkern.kernels import Gaussian, as_kernel
-from streamkern.models.checkpoint_job import checkpointed
+from streamkern.models.checkpoint_job import RowPasses, checkpointed
 from streamkern.models.fitted_model import described_kernel
 from streamkern.models.moments_fit import folds_for, moments_pass
 from streamkern.parameters.fit_options import check_folds, plan_for
@@ -120,7 +120,7 @@ class Choice:
             )
             options = replace(options, kernel=found.kernel, feature_map=found.feature_map)
             seen = contenders[found.place].survey
-            moments = moments_pass(source, options, plan, seen, checkpoint=saved)
+            moments = moments_pass(RowPasses(source, options, plan, saved), seen)
         seconds = moments.report["seconds"]
         seconds["search"] = found.seconds
         seconds["total"] += found.seconds

@@ -28,6 +28,7 @@ from streamkern.errors import ModelFileError, OutputError
 from streamkern.models.boosting import FittedEnsemble
 from streamkern.models.component_fit import FittedComponents
 from streamkern.models.data_moments import load_moments, moments_header
+from streamkern.models.fit_report import FitReport
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.loading import load_fitted, read_fitted
 from streamkern.storage import holds_components, holds_ensemble, holds_moments
@@ -193,6 +194,14 @@ def test_an_existing_file_is_kept_unless_forced(file_of, fitted, kind):
     fitted[kind].save(path, force=True)
     read(path)
     assert [entry.name for entry in path.parent.iterdir()] == ["m.h5"]
+
+
+def test_every_key_of_a_report_is_listed(fitted):
+    searched = ridge(alpha="cv", sparse="auto").tune(X, Y, budget=0.1)
+    left = fitted["moments"].forget(X[:5], Y[:5])
+    models = [fitted[kind].report_ for kind in ("model", "classifier", "components", "ensemble")]
+    for report in (*models, searched.report_, left.report):
+        assert report.keys() <= FitReport.__annotations__.keys()
 
 
 # Nothing that could run.
