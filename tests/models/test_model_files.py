@@ -59,7 +59,7 @@ FILES = {
         partial(read_fitted, kind=FittedComponents), "PCA", "streamkern pca",
     ),
     "ensemble": (
-        lambda: RandomFeatureAdaBoost(ridge(), n_estimators=2).fit(X, LABELS),
+        lambda: RandomFeatureAdaBoost(ridge(), n_estimators=2, algorithm="discrete").fit(X, LABELS),
         partial(read_fitted, kind=FittedEnsemble), "boosted classifier", "streamkern fit --boost",
     ),
     "moments": (

@@ -185,16 +185,6 @@ def test_a_number_that_is_given_has_the_error_left_out_of_the_curve():
         assert auto(sparse=size).report_["cv_rmse"] == pytest.approx(error, rel=1e-12)
 
 
-def test_where_none_can_be_spared_the_full_model_is_kept():
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((200, 8))
-    options = {"alpha": [0.01, 0.1], "precision": "double"}
-    full = RandomFeatureRidge(Linear(), **options).fit(X, X.sum(axis=1))
-    sparse = RandomFeatureRidge(Linear(), sparse="auto", **options).fit(X, X.sum(axis=1))
-    assert (sparse.report_["n_components"], sparse.report_["sparse_of"]) == (8, 8)
-    assert np.array_equal(sparse.predict(X), full.predict(X))
-
-
 def test_the_number_of_components_may_be_chosen_too(monkeypatch):
     monkeypatch.setattr("streamkern.parameters.parameters.AUTO_COMPONENTS", 256)
     model = ridge(kernel=Gaussian(4.0), n_components="auto", sparse="auto", alpha="cv")
