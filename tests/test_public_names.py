@@ -102,7 +102,7 @@ METHODS = {
 
 
 # What modules of this package call, and no user.
-WITHIN = {"set_fitted", "tables"}
+WITHIN = {"check_memory", "set_fitted", "tables"}
 
 
 @pytest.mark.parametrize("name", sorted(METHODS))
