@@ -43,7 +43,6 @@ if TYPE_CHECKING:
         StructuredFourierFeatures,
         TensorSketch,
     )
-    from streamkern.models.searching import mended_searches
     from streamkern.models.sparse_models import sparsify
     from streamkern.monitor import progress
     from streamkern.report.comparison import compare
@@ -90,7 +89,6 @@ _HOMES = {
     "convert": "storage.table_conversion",
     "load": "models.estimators.load",
     "load_moments": "models.data_moments",
-    "mended_searches": "models.searching",
     "open_hdf5": "sources",
     "progress": "monitor",
     "read_recipe": "storage",
@@ -135,7 +133,6 @@ __all__ = [
     "convert",
     "load",
     "load_moments",
-    "mended_searches",
     "open_hdf5",
     "progress",
     "read_recipe",

@@ -41,15 +41,10 @@ ALLOWED = {
         "sources/external_files.py",
         "sources/file_contents.py",
         "storage/",
-        "models/moments_files.py",
-        "models/model_files.py",
-        "models/ensemble_files.py",
-        "models/component_files.py",
     ),
     "dask": (
         "engine/",
         "runtime/resources.py",
-        "models/searching.py",
         "sources/arrays.py",
         "sources/labelled_source.py",
         "sources/lazy.py",
@@ -58,7 +53,6 @@ ALLOWED = {
     "distributed": (
         "engine/",
         "runtime/resources.py",
-        "models/searching.py",
         "monitor/",
     ),
     "bokeh": ("monitor/dashboard_page.py",),

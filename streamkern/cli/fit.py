@@ -36,7 +36,7 @@ def fit(say: Say, **options: Any) -> None:
 
     DATA is an HDF5 file, several, or a quoted pattern, whose rows are one data set.
     """
-    from streamkern.models.like import template_of
+    from streamkern.models.loading import template_of
 
     model_options.check_like(options["like"])
     choices = model_options.penalty_of(options) | model_options.sparse_of(options)

@@ -38,7 +38,7 @@ def moments(say: Say, **options: Any) -> None:
     read together. For that every row is known again: by 9 bytes, in memory and in the file.
     Moments of further rows are made with --like M.h5.
     """
-    from streamkern.models.like import template_of
+    from streamkern.models.loading import template_of
     from streamkern.storage import holds_moments
 
     like_path = options["like"]

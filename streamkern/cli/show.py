@@ -24,9 +24,7 @@ def show(say: Say, model: str) -> None:
     Of a file of moments or of principal components, show which rows it is of, and how they were
     read.
     """
-    from streamkern.models.component_files import read_components
-    from streamkern.models.ensemble_files import read_ensemble
-    from streamkern.models.model_files import read_model
+    from streamkern.models.loading import read_fitted
     from streamkern.report.report_rows import boosted_rows, component_rows, model_rows
     from streamkern.storage import holds_components, holds_ensemble, holds_moments
     from streamkern.storage.untrusted import WRONG_VALUES
@@ -35,13 +33,13 @@ def show(say: Say, model: str) -> None:
         if holds_moments(model):
             _show_moments(say, model)
         elif holds_components(model):
-            card = read_components(model)[1]
+            card = read_fitted(model)[1]
             _show_card(say, f"Principal components {model}", card, component_rows)
         elif holds_ensemble(model):
-            card = read_ensemble(model).card
+            card = read_fitted(model)[1]
             _show_card(say, f"Model {model}", card, boosted_rows, card["base"])
         else:
-            card = read_model(model, with_equations=False).card
+            card = read_fitted(model, with_equations=False)[1]
             _show_card(say, f"Model {model}", card, model_rows, card["options"])
     except StreamkernError:
         raise

@@ -31,10 +31,10 @@ def transform(say: Say, **options: Any) -> None:
     With --on-bad-rows skip, rows with NaN or infinite values become NaN.
     """
     from streamkern.cli.input_rows import write_rows
-    from streamkern.models.component_files import read_components
     from streamkern.models.component_fit import DATASET, FittedComponents
+    from streamkern.models.loading import read_fitted
 
-    model = FittedComponents.of_file(*read_components(options["model"]), options["model"])
+    model: FittedComponents = read_fitted(options["model"], FittedComponents)[0]
     how = {"skip_bad_rows": options["on_bad_rows"] == "skip", "force": options["force"]}
 
     def write(source: Any, path: Any) -> int:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from streamkern.errors import ModelFileError, ParameterError
+from streamkern.errors import ParameterError
 from streamkern.errors.formatting import unknown
-from streamkern.features.metric import described_metric, with_metric
-from streamkern.kernels import as_kernel, kernel_from
 from streamkern.models.boosting_fit import fit_rounds, round_options
-from streamkern.models.ensemble_files import EnsembleFile, write_ensemble
 from streamkern.models.fitted_classes import FittedClasses
-from streamkern.models.fitted_model import columns_of, versions
+from streamkern.models.fitted_model import (
+    described_parameters,
+    predictor_arrays,
+    restored_parameters,
+    restored_predictor,
+)
 from streamkern.models.labelling import (
     checked_class_weight,
     class_facts,
@@ -29,15 +32,16 @@ from streamkern.parameters.parameters import Parameters
 from streamkern.predict.boosting_rounds import StagedErrors
 from streamkern.predict.calibrators import AdditiveVotes
 from streamkern.predict.class_rule import ClassRule
-from streamkern.predict.ensemble import ALGORITHMS
-from streamkern.storage.untrusted import WRONG_VALUES
+from streamkern.predict.ensemble import ALGORITHMS, Ensemble, Round
+from streamkern.storage.codec import BOOSTED, map_card
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    import h5py
+
     from streamkern._typing import Floats
-    from streamkern.predict.ensemble import Ensemble
     from streamkern.sources import LabelledSource
 
 # Of a round, where none is given: several small maps do what one large map does.
@@ -56,7 +60,7 @@ class Boosting:
     def __post_init__(self) -> None:
         T: Any = self.n_estimators
         rate: Any = self.learning_rate
-        if isinstance(T, bool) or not isinstance(T, (int, np.integer)) or T < 1:
+        if isinstance(T, bool) or not isinstance(T, Integral) or T < 1:
             raise ParameterError(
                 f"n_estimators must be a whole number of at least 1, not {T!r}; give how many "
                 f"rounds there may be."
@@ -66,15 +70,11 @@ class Boosting:
                 f"algorithm must be one of {', '.join(ALGORITHMS)}, not "
                 f"{unknown(self.algorithm, ALGORITHMS)}; choose one of them."
             )
-        if (
-            isinstance(rate, bool)
-            or not isinstance(rate, (int, float, np.number))
-            or not 0 < rate <= 1
-        ):
+        is_number = isinstance(rate, (int, float, np.number)) and not isinstance(rate, bool)
+        if not is_number or not 0 < rate <= 1:
             raise ParameterError(
                 f"learning_rate must be above 0 and at most 1, not {rate!r}; take 1 for full steps."
             )
-
         checked_class_weight(self.class_weight)
 
     @staticmethod
@@ -106,21 +106,10 @@ class Boosting:
 
 @dataclass(frozen=True)
 class FittedEnsemble(FittedClasses):
-    """A boosted classifier.
+    """A boosted classifier; its parameters are those of a round."""
 
-    Parameters
-    ----------
-    parameters : Parameters
-        Of a round.
-    boosting : Boosting
-    predictor : Ensemble
-    report : dict
-    rule : ClassRule
-    class_factors : ndarray of shape (K,), optional
-        What weights of rows were multiplied by.
-    names : sequence of str, optional
-        Of the inputs, where the report has none.
-    """
+    file_kind = BOOSTED
+    estimator = "RandomFeatureAdaBoost"
 
     parameters: Parameters
     boosting: Boosting
@@ -148,41 +137,54 @@ class FittedEnsemble(FittedClasses):
             "error_bounds": None if bounds is None else bounds.tolist(),
         }
 
-    def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write the model to a file."""
-        base, weight = self.parameters.values(), self.boosting.class_weight
-        kernel = as_kernel(base.pop("kernel"))
-        base["metric"] = described_metric(base["metric"])
+    def stored(self, *, compact: bool) -> tuple[dict[str, Any], dict[str, Any]]:  # noqa: ARG002
+        """Return parameters and rounds; their normal equations are of weights that are gone."""
+        ensemble, weight = self.predictor, self.boosting.class_weight
+        base, kernel = described_parameters(self.parameters)
+        rounds = [
+            {"step": each.step, **map_card(each.predictor.feature_map, each.predictor.precision)}
+            for each in ensemble.rounds
+        ]
+        facts = {"n_classes": ensemble.n_classes, "algorithm": ensemble.algorithm, "rounds": rounds}
         card = {
-            "kind": "RandomFeatureAdaBoost",
             "options": self.boosting.as_dict() | {"class_weight": described_class_weight(weight)},
             "base": base,
-            "base_kernel": {"name": kernel.name, "parameters": kernel.parameters()},
+            "base_kernel": kernel,
             "classifier": self.rule.as_dict(),
-            "report": self.report,
-            "versions": versions(),
-            "feature_names": self.feature_names,
-            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "ensemble": facts,
         }
-        write_ensemble(path, EnsembleFile(self.predictor, card), force=force)
+        arrays = [predictor_arrays(each.predictor) for each in ensemble.rounds]
+        return card, {"rounds": {str(i): each for i, each in enumerate(arrays)}}
 
     @classmethod
-    def of_file(cls, file: EnsembleFile, path: str | Path) -> Self:
-        """Return the model of a file, or raise ModelFileError if that is damaged."""
-        card, ensemble = file.card, file.ensemble
-        try:
-            kernel = card["base_kernel"]
-            base = with_metric(card["base"], ensemble.rounds[0].predictor.feature_map)
-            parameters = Parameters(kernel_from(kernel["name"], kernel["parameters"]), **base)
-            rule, options = ClassRule.from_dict(card["classifier"]), dict(card["options"])
-            weight = restored_class_weight(options.pop("class_weight"))
-            boosting = Boosting(**options, class_weight=weight)
-            boosting.check(parameters)
-            if len(rule.classes) != ensemble.n_classes or boosting.algorithm != ensemble.algorithm:
-                raise ValueError(f"{len(rule.classes)} classes")
-            factors = factors_of(card["report"]["class_factors"], rule.classes)
-            names = card.get("feature_names")
-            columns_of(card["report"], ensemble.n_features, names)
-            return cls(parameters, boosting, ensemble, card["report"], rule, factors, names)
-        except WRONG_VALUES as error:
-            raise ModelFileError(f"{path} is a damaged model ({error}); copy it again.") from error
+    def restored(cls, file: h5py.File, card: dict[str, Any], *, with_equations: bool) -> Self:  # noqa: ARG003
+        """Return the model of an open file."""
+        ensemble = _restored_ensemble(file, card["ensemble"])
+        feature_map = ensemble.rounds[0].predictor.feature_map
+        parameters = restored_parameters(card["base"], card["base_kernel"], feature_map)
+        rule, options = ClassRule.from_dict(card["classifier"]), dict(card["options"])
+        weight = restored_class_weight(options.pop("class_weight"))
+        boosting, report = Boosting(**options, class_weight=weight), card["report"]
+        boosting.check(parameters)
+        if len(rule.classes) != ensemble.n_classes or boosting.algorithm != ensemble.algorithm:
+            raise ValueError(f"{len(rule.classes)} classes")
+        factors = factors_of(report["class_factors"], rule.classes)
+        return cls(parameters, boosting, ensemble, report, rule, factors, card.get("feature_names"))
+
+
+def _restored_ensemble(file: h5py.File, facts: dict[str, Any]) -> Ensemble:
+    K, algorithm, rounds = facts["n_classes"], facts["algorithm"], []
+    if algorithm not in ALGORITHMS or not isinstance(K, int) or K < 2:
+        raise ValueError(f"{K} classes by {algorithm!r}")
+    q = Ensemble(algorithm, K).n_targets
+    for i, described in enumerate(facts["rounds"]):
+        predictor = restored_predictor(file[f"rounds/{i}"], described, flat=q == 1)
+        step = float(described["step"])
+        if predictor.n_targets != q:
+            raise ValueError(f"a round of {predictor.n_targets} scores, not {q}")
+        if not (math.isfinite(step) and step > 0):
+            raise ValueError(f"a step of {step}")
+        rounds.append(Round(predictor, step))
+    if len({each.predictor.feature_map.n_features for each in rounds}) != 1:
+        raise ValueError(f"{len(rounds)} rounds that are not of the same inputs")
+    return Ensemble(algorithm, K, tuple(rounds))

@@ -13,14 +13,13 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamkern.engine.reduction import accumulate
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.features import Identity, Standardized
-from streamkern.models.checkpoint_job import checkpointed
+from streamkern.models.checkpoint_job import RowPasses, checkpointed
 from streamkern.models.moments_fit import moments_pass
 from streamkern.models.ridge_solution import solve_moments
 from streamkern.parameters.fit_options import check_folds, plan_for
@@ -35,16 +34,12 @@ from streamkern.tune.metric_learning import check_metric_of, in_metric
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from streamkern.engine.reduction import PassResult
     from streamkern.kernels import Kernel
     from streamkern.models.boosting import Boosting
     from streamkern.models.data_moments import DataMoments
     from streamkern.parameters.fit_options import FitOptions
     from streamkern.parameters.parameters import Parameters
-    from streamkern.parameters.plan import Plan
     from streamkern.sources import LabelledSource
-    from streamkern.statistics import Statistic
-    from streamkern.storage import Checkpoint
     from streamkern.tune.column_pass import Survey
     from streamkern.tune.metric_learning import LearntMetric
 
@@ -57,13 +52,6 @@ _IN_COMMON = (
     *("n_folds", "fold_by", "projected_worker_bytes"),
 )
 _SHARDS = ("retried_shards", "resumed_shards")
-
-
-class Boosted(NamedTuple):
-    """An ensemble, with the report of its fit."""
-
-    ensemble: Ensemble
-    report: dict[str, Any]
 
 
 def round_options(parameters: Parameters) -> FitOptions:
@@ -81,8 +69,8 @@ def fit_rounds(
     parameters: Parameters,
     boosting: Boosting,
     checkpoint: str | Path | None = None,
-) -> Boosted:
-    """Fit round after round."""
+) -> tuple[Ensemble, dict[str, Any]]:
+    """Fit round after round, and return the ensemble with the report of its fit."""
     begun, options = time.perf_counter(), round_options(parameters)
     check_folds(options, source)
     check_metric_of(options, [options.kernel], source)
@@ -94,7 +82,7 @@ def fit_rounds(
         pair = options.kernel, options.feature_map
         (best, *_), learnt = in_metric(seen, options, [pair])
         options = replace(options, kernel=best.pairs[0][0])
-        job = _Job(source, options, plan, best.survey, learnt, saved, boosting)
+        job = _Job(RowPasses(source, options, plan, saved), best.survey, learnt, boosting)
         ensemble, rounds, stopped = Ensemble(boosting.algorithm, len(source.classes)), [], None
         while len(ensemble) < boosting.n_estimators and stopped is None:
             ensemble, found, stopped = job.next_round(ensemble, parameters)
@@ -111,33 +99,26 @@ def fit_rounds(
         each["train_error"] = float(staged.errors[i])
         each["train_error_bound"] = None if bounds is None else float(bounds[i])
     job.seconds["total"] = time.perf_counter() - begun
-    return Boosted(
-        ensemble,
-        report
-        | boosting.as_dict()
-        | job.counts
-        | {
-            "rounds": rounds,
-            "stopped": stopped,
-            "n_components": sum(each["n_components"] for each in rounds),
-            "train_error": rounds[-1]["train_error"],
-            "train_error_bound": rounds[-1]["train_error_bound"],
-            "seconds": job.seconds,
-            "rows_per_second": len(rounds) * report["rows"] / job.seconds["pass"],
-        },
-    )
+    report |= boosting.as_dict() | job.counts
+    report |= {
+        "rounds": rounds,
+        "stopped": stopped,
+        "n_components": sum(each["n_components"] for each in rounds),
+        "train_error": rounds[-1]["train_error"],
+        "train_error_bound": rounds[-1]["train_error_bound"],
+        "seconds": job.seconds,
+        "rows_per_second": len(rounds) * report["rows"] / job.seconds["pass"],
+    }
+    return ensemble, report
 
 
 @dataclass
 class _Job:
     """What all rounds have in common, and what is counted on the way."""
 
-    source: LabelledSource
-    options: FitOptions
-    plan: Plan
+    rows: RowPasses
     seen: Survey
     learnt: LearntMetric | None
-    saved: Checkpoint | None
     boosting: Boosting
 
     kernel: Kernel = field(init=False)
@@ -151,9 +132,9 @@ class _Job:
     def next_round(
         self, before: Ensemble, parameters: Parameters
     ) -> tuple[Ensemble, list[dict[str, Any]], str | None]:
-        """Return the ensemble with one more round, what is said of that, and why it is the last.
+        """Return the ensemble with one more round, facts of that, and why it is the last.
 
-        The round is left out, and nothing is said of it, where it does no better than chance.
+        A round that does no better than chance is left out.
         """
         number, rate = len(before), self.boosting.learning_rate
         moments = self._moments(before)
@@ -185,20 +166,18 @@ class _Job:
         return before.grown(solved.predictor, step), [found], stopped
 
     def _moments(self, before: Ensemble) -> DataMoments:
-        """Return the moments of the features of a round, on the weights of those before."""
-        common = self.source, self.options, self.plan, self.seen
         if not len(before):
-            moments = moments_pass(*common, checkpoint=self.saved)
+            moments = moments_pass(self.rows, self.seen)
             self.kernel = moments.kernel
             if self.learnt is None:
                 return moments
             return replace(moments, report=self.learnt.reported(moments.report))
-        like = Template(self.options, self._drawn(len(before)), self.kernel)
-        return moments_pass(*common, like=like, checkpoint=self.saved, weighting=before)
+        like = Template(self.rows.options, self._drawn(len(before)), self.kernel)
+        return moments_pass(self.rows, self.seen, like=like, weighting=before)
 
     def _drawn(self, number: int) -> Standardized:
         """Return the map of a round after the first, with the kernel of that one."""
-        standardizer, options = self.seen.standardizer, self.options
+        standardizer, options = self.seen.standardizer, self.rows.options
         if options.is_identity:
             return Standardized(standardizer, Identity().draw(len(standardizer.columns)))
         options = replace(options, random_state=options.random_state + number)
@@ -214,22 +193,12 @@ class _Job:
 
     def read(self, statistic: Any, label: str) -> Any:
         """Return a statistic of the rows, by one light pass."""
-        passed: PassResult[Statistic] = accumulate(
-            self.source,
-            statistic,
-            shard_rows=self.plan.shard_rows,
-            block_rows=self.plan.block_rows,
-            skip_bad_rows=self.options.on_bad_rows == "skip",
-            label=label,
-            n_threads=self.plan.n_threads,
-            checkpoint=self.saved,
-        )
+        passed = self.rows.read(statistic, label)
         self.seconds["errors"] += passed.seconds
         self._count(passed.peak_worker_bytes, *(getattr(passed, name) for name in _SHARDS))
         return passed.statistic
 
     def _count(self, peak_bytes: int, *shards: int) -> None:
-        """Count what one more pass took."""
         for name, n_shards in zip(_SHARDS, shards, strict=True):
             self.counts[name] += n_shards
         self.counts["peak_worker_bytes"] = max(self.counts["peak_worker_bytes"], peak_bytes)

@@ -1,4 +1,4 @@
-"""Which job a checkpoint is of: the rows, the options, and all else that its sums depend on."""
+"""The job of a fit: its passes over the rows, and the checkpoint that their sums are saved in."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import platform
 import shutil
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from streamkern._version import __version__
+from streamkern.engine.reduction import accumulate
 from streamkern.engine.scheduler import run_all, task
 from streamkern.errors import OutputError
 from streamkern.runtime.memory import in_words
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from streamkern._typing import Array
+    from streamkern.engine.reduction import PassResult
     from streamkern.parameters.fit_options import FitOptions
     from streamkern.parameters.plan import Plan
     from streamkern.parameters.template import Template
@@ -30,6 +32,31 @@ if TYPE_CHECKING:
 
 # Places in the rows that are looked at, and how many rows there.
 _PLACES, _ROWS = 8, 64
+
+
+class RowPasses(NamedTuple):
+    """Passes over the rows of a fit, of the same plan and with the same checkpoint."""
+
+    source: Source
+    options: FitOptions
+    plan: Plan
+    checkpoint: Checkpoint | None = None
+
+    def read(
+        self, statistic: Any, label: str, *, block_rows: int | None = None, **how: Any
+    ) -> PassResult[Any]:
+        """Return a statistic of all rows, by one pass."""
+        return accumulate(
+            self.source,
+            statistic,
+            shard_rows=self.plan.shard_rows,
+            block_rows=block_rows or self.plan.block_rows,
+            skip_bad_rows=self.options.on_bad_rows == "skip",
+            label=label,
+            n_threads=self.plan.n_threads,
+            checkpoint=self.checkpoint,
+            **how,
+        )
 
 
 @contextmanager
@@ -48,6 +75,10 @@ def checkpointed(
         yield None
         return
     source = source.tolerant() if options.on_bad_rows == "skip" else source
+    shards: dict[str, Any] = {"rows": plan.shard_rows, "blocks": plan.block_rows}
+    shards |= {"number": plan.n_shards, "folds by": plan.fold_by}
+    versions = {"streamkern": __version__, "numpy": np.__version__}
+    versions["processor"] = platform.machine()
     given = {**options.parameters(), "kernel": options.kernel}
     job = {
         "data": source.describe() | {"values": source.token() or _hash_of_rows(source)},
@@ -55,17 +86,8 @@ def checkpointed(
         "searched": [_plain(each) for each in searched],
         "like": None if like is None else _hash_of_map(like),
         "indexed": indexed,
-        "shards": {
-            "rows": plan.shard_rows,
-            "blocks": plan.block_rows,
-            "number": plan.n_shards,
-            "folds by": plan.fold_by,
-        },
-        "versions": {
-            "streamkern": __version__,
-            "numpy": np.__version__,
-            "processor": platform.machine(),
-        },
+        "shards": shards,
+        "versions": versions,
     }
     with opened_checkpoint(folder, job) as checkpoint:
         check_space(folder, plan.checkpoint_bytes)

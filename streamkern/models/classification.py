@@ -40,13 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Classification(Task):
-    """Classification by regression on +1 for a class and -1 for the rest.
-
-    Parameters
-    ----------
-    class_weight : 'balanced', or mapping of label to float, optional
-    calibration : {'sigmoid', 'isotonic'}, optional
-    """
+    """Classification by regression on +1 for a class and -1 for the rest."""
 
     class_weight: Any = None
     calibration: str | None = "sigmoid"
@@ -147,7 +141,12 @@ class Classification(Task):
         if before is not None:
             assert known is not None  # noqa: S101  moments of a classifier have classes
             if classes is not None:
-                _check_same(known[0], Classes.of(classes))
+                then, now = known[0], Classes.of(classes)
+                if now.values.tolist() != then.values.tolist():
+                    raise ParameterError(
+                        f"classes were {then} in the first call, but are {now} now; leave them "
+                        f"out, or begin with a clone."
+                    )
             return LabelledSource(*labelled, *known)
         if self.class_weight == "balanced":
             raise ParameterError(
@@ -180,11 +179,3 @@ class Classification(Task):
                 "go, are read once; take 'sigmoid' or None, or calibrate the model on rows held "
                 "out."
             )
-
-
-def _check_same(then: Classes, now: Classes) -> None:
-    if now.values.tolist() != then.values.tolist():
-        raise ParameterError(
-            f"classes were {then} in the first call, but are {now} now; leave them out, or begin "
-            f"with a clone."
-        )

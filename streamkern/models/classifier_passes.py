@@ -40,7 +40,7 @@ def calibrated_by_folds(ridge: FittedRidge, source: LabelledSource, method: str)
     unseen = unseen_by(ridge, _folds(ridge))
     held_out = FoldPredictors(unseen.rule, unseen.predictors)
     del unseen  # and with it the normal equations of every fold
-    return _calibrated(ridge, source, held_out, method)
+    return calibrated_by_rows(ridge, source, method, held_out)
 
 
 def calibrated_by_moments(ridge: FittedRidge) -> Calibrator:
@@ -82,17 +82,14 @@ def _folds(ridge: FittedRidge) -> Any:
     return folds
 
 
-def calibrated_by_rows(ridge: FittedRidge, source: LabelledSource, method: str) -> Calibrator:
-    """Return the calibrator of scores of rows that the model was not fitted on, in one pass."""
-    return _calibrated(ridge, source, ridge.predictor, method)
-
-
-def _calibrated(
+def calibrated_by_rows(
     ridge: FittedRidge,
     source: LabelledSource,
-    held_out: FoldPredictors | RowFunction,
     method: str,
+    held_out: FoldPredictors | RowFunction | None = None,
 ) -> Calibrator:
+    """Return the calibrator of scores of rows that were not fitted on, by the model by default."""
+    held_out = held_out or ridge.predictor
     skip, row_bytes = ridge.parameters.skips_bad_rows, 8 * len(ridge.predictor.coef)
     scores = Evaluation(held_out, ScoreTable(*_reach(ridge)))
     _, found, _ = scored(source, scores, scores, row_bytes, "calibration", skip)

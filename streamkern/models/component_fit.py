@@ -4,31 +4,31 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from streamkern.engine.scheduler import is_task, run, shared, task
-from streamkern.errors import DataError, ModelFileError, ParameterError, StreamkernWarning
-from streamkern.kernels import Kernel, as_kernel, kernel_from, length_scale_of
-from streamkern.models.component_files import write_components
-from streamkern.models.fitted_model import FittedModel, columns_of, versions
+from streamkern.errors import DataError, ParameterError, StreamkernWarning
+from streamkern.kernels import Kernel, as_kernel, length_scale_of
+from streamkern.models.fitted_model import FittedModel, described_kernel, restored_kernel
 from streamkern.models.moments_fit import fit_moments
 from streamkern.models.prediction import predict_to_hdf5, predicted_rows
 from streamkern.parameters.fit_options import FitOptions
 from streamkern.parameters.parameters import DEFAULT_KERNEL
 from streamkern.predict.principal_components import PrincipalComponents, checked_number
 from streamkern.solve import Eigenbasis
-from streamkern.storage.untrusted import WRONG_VALUES
+from streamkern.storage.codec import COMPONENTS, map_card, restored_map
+from streamkern.storage.untrusted import finite_array, finite_arrays
 from streamkern.tune.fold_solution import total_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from streamkern._typing import Floats
+    import h5py
+
     from streamkern.models.data_moments import DataMoments
     from streamkern.predict.predictor import Predictor
     from streamkern.sources import Source
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 # Of a fit, what those of principal components take too, by the same names.
 _OPTIONS = ("feature_map", "paired", "standardize", "precision", "on_bad_rows", "random_state")
+_ARRAYS = ("components", "mean", "explained_variance", "total_variance", "weight")
 # What rows become is itself the X of a data set.
 DATASET = "X"
 
@@ -77,16 +78,10 @@ class ComponentOptions:
 
 @dataclass(frozen=True)
 class FittedComponents(FittedModel):
-    """Principal components of features, with the report of their fit.
+    """Principal components of features, with the report of their fit."""
 
-    Parameters
-    ----------
-    options : ComponentOptions
-    components : PrincipalComponents
-    report : dict
-    names : sequence of str, optional
-        Of the inputs, where the report has none.
-    """
+    file_kind = COMPONENTS
+    estimator = "RandomFeaturePCA"
 
     options: ComponentOptions
     components: PrincipalComponents
@@ -116,44 +111,33 @@ class FittedComponents(FittedModel):
         options: Any = {"skip_bad_rows": skip_bad_rows, "force": force, "dataset": DATASET}
         return predict_to_hdf5(self.predictor, source, path, **options)
 
-    def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write the components to a file, with the options that they were made by."""
-        options, kernel = self.options, as_kernel(self.options.kernel)
-        names = (*_OPTIONS, "n_components", "n_random_features")
-        card = {
-            "kind": "RandomFeaturePCA",
-            "options": {name: getattr(options, name) for name in names},
-            "option_kernel": {"name": kernel.name, "parameters": kernel.parameters()},
-            "report": self.report,
-            "versions": versions(),
-            "feature_names": self.feature_names,
-            "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        }
-        write_components(path, self.components, card, force=force)
+    def stored(self, *, compact: bool) -> tuple[dict[str, Any], dict[str, Any]]:  # noqa: ARG002
+        """Return options, map and components."""
+        options, found = vars(self.options).copy(), self.components
+        kernel = described_kernel(options.pop("kernel"))
+        card = map_card(found.feature_map, found.precision)
+        arrays = {name: getattr(found, name) for name in _ARRAYS}
+        card |= {"options": options, "option_kernel": kernel}
+        return card, {"map": found.feature_map.arrays(), **arrays}
 
     @classmethod
-    def of_file(cls, found: PrincipalComponents, card: dict[str, Any], path: str | Path) -> Self:
-        """Return the components of a file, or raise ModelFileError if that is damaged."""
-        try:
-            kernel, names = card["option_kernel"], card.get("feature_names")
-            resolved = kernel_from(kernel["name"], kernel["parameters"])
-            model = cls(ComponentOptions(resolved, **card["options"]), found, card["report"], names)
-            columns_of(model.report, model.n_features, names)
-            kernel_from(model.report["kernel"], model.report["kernel_parameters"])
-        except WRONG_VALUES as error:
-            raise ModelFileError(f"{path} is a damaged PCA ({error}); copy it again.") from error
-        return model
-
-
-class _Leading(NamedTuple):
-    """Leading eigenvectors of G in rows, with what else is said of it."""
-
-    components: Floats
-    variances: Floats
-    mean: Floats
-    total: float
-    weight: float
-    rank: int
+    def restored(cls, file: h5py.File, card: dict[str, Any], *, with_equations: bool) -> Self:  # noqa: ARG003
+        """Return the components of an open file."""
+        feature_map = restored_map(file, card)
+        D, components = feature_map.n_components, finite_array(file, "components", kinds="f")
+        if components.ndim != 2 or components.shape[1] != D or not len(components):
+            raise ValueError(f"components of shape {components.shape} for {D} features")
+        shapes = {"explained_variance": components.shape[:1], "mean": (D,)}
+        arrays = finite_arrays(file, shapes | {"total_variance": (), "weight": ()}, "f")
+        variance = arrays["explained_variance"]
+        total, weight = float(arrays["total_variance"]), float(arrays["weight"])
+        if (variance < 0).any() or not (total > 0 and weight > 1):
+            raise ValueError(f"a variance of {total:g} and rows that weigh {weight:g}")
+        found = PrincipalComponents(
+            feature_map, arrays["mean"], components, variance, total, weight, card["precision"]
+        )
+        options = ComponentOptions(restored_kernel(card["option_kernel"]), **card["options"])
+        return cls(options, found, card["report"], card.get("feature_names"))
 
 
 def principal_components(moments: DataMoments, options: ComponentOptions) -> FittedComponents:
@@ -167,8 +151,11 @@ def principal_components(moments: DataMoments, options: ComponentOptions) -> Fit
             f"features, but n_components is {wanted:,}; ask for no more."
         )
     folds = moments.folds if is_task(moments.folds) else shared(moments.folds)
-    leading: _Leading = run(task(_leading, folds, wanted, name="principal-components"))
-    K = len(leading.components)
+    leading: Any = run(task(_leading, folds, wanted, name="principal-components"))
+    rank, *arrays = leading
+    found = PrincipalComponents(moments.feature_map, *arrays)
+    found = replace(found, precision=moments.options.precision)
+    K = len(found.components)
     if isinstance(wanted, int) and wanted > K:
         warnings.warn(
             f"only {K:,} of the {wanted:,} components asked for have a variance above rounding; "
@@ -176,15 +163,6 @@ def principal_components(moments: DataMoments, options: ComponentOptions) -> Fit
             StreamkernWarning,
             stacklevel=3,
         )
-    found = PrincipalComponents(
-        moments.feature_map,
-        leading.mean,
-        leading.components,
-        leading.variances,
-        leading.total,
-        leading.weight,
-        moments.options.precision,
-    )
     seconds = dict(moments.report["seconds"])
     seconds["solve"] = time.perf_counter() - begun
     seconds["total"] += seconds["solve"]
@@ -195,14 +173,15 @@ def principal_components(moments: DataMoments, options: ComponentOptions) -> Fit
         "length_scale": length_scale_of(moments.kernel),
         "n_random_features": D,
         "n_components": K,
-        "rank": leading.rank,
-        "explained_variance": leading.variances.tolist(),
+        "rank": rank,
+        "explained_variance": found.explained_variance.tolist(),
         "explained_variance_ratio": found.explained_variance_ratio.tolist(),
     }
     return FittedComponents(options, found, report)
 
 
-def _leading(folds: ByFold, wanted: int | float | None) -> _Leading:
+def _leading(folds: ByFold, wanted: int | float | None) -> tuple[Any, ...]:
+    """Return the rank of G; and mean, components, their and the total variance, and weight."""
     total = total_of(folds, None)
     if total.n_rows < 2 or not total.weight > 1.0:
         raise DataError(
@@ -229,6 +208,5 @@ def _leading(folds: ByFold, wanted: int | float | None) -> _Leading:
     components = np.ascontiguousarray(basis.vectors[:, : -kept - 1 : -1].T)
     largest = np.abs(components).argmax(axis=1)
     components *= np.sign(components[np.arange(kept), largest])[:, None]
-    return _Leading(
-        components, values[:kept].copy(), basis.feature_mean, variance, total.weight, rank
-    )
+    mean, variances = basis.feature_mean, values[:kept].copy()
+    return rank, mean, components, variances, variance, total.weight

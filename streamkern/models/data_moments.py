@@ -1,4 +1,4 @@
-"""The moments of the rows of a data set: kept, merged, and relieved of rows."""
+"""The moments of the rows of a data set: kept, merged, and taken rows out of."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from streamkern._version import __version__
 from streamkern.engine.scheduler import is_task, kept, run, shared, task
 from streamkern.errors import OverflowedError, ParameterError
 from streamkern.features.metric import checked_metric, described_metric, with_metric
-from streamkern.kernels import kernel_from
-from streamkern.models.fitted_model import check_names
+from streamkern.models.fitted_model import described_kernel, restored_kernel
 from streamkern.models.labelling import classes_of_report
-from streamkern.models.moments_files import MomentsFile, read_moments, write_moments
+from streamkern.models.moments_files import check_report, moments_arrays, restored_folds
 from streamkern.models.moments_merge import (
     check_alike,
     check_disjoint,
@@ -29,8 +28,7 @@ from streamkern.parameters.template import Template, check_targets
 from streamkern.runtime.memory import check_free
 from streamkern.sources import LabelledSource, as_source, labelled_rows
 from streamkern.statistics import ByFold, Triangle
-from streamkern.storage import MOMENTS, damaged
-from streamkern.storage.untrusted import WRONG_VALUES
+from streamkern.storage.codec import MOMENTS, map_card, opened_card, write_card
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,39 +44,17 @@ class DataMoments:
     """The moments of the rows of a data set: all that choosing and solving need.
 
     Made by `RandomFeatureRidge.moments`, solved by `RandomFeatureRidge.solve`.
-
-    Parameters
-    ----------
-    folds : ByFold, or a task of one
-        Moments of every fold that has rows; they stay where they were merged.
-    n_folds : int
-        1 for no folds.
-    feature_map : FeatureMap
-        The whole map, from raw rows to features.
-    kernel : Kernel
-        With its length scale resolved.
-    flat : bool
-        Whether the single target is stored as (n,).
-    report : dict
-        Rows, seconds, memory and data, under the names of the command line's JSON.
-    options : FitOptions
-        By which they were made.
-    index : RowIndex, optional
-        Which rows are in, with their folds, in order: 9 bytes a row with up to 256 folds, the one
-        thing here that grows with their number.
-    n_threads : int, optional
-        Tasks of a process that were planned to run at a time.
     """
 
-    folds: Any
-    n_folds: int
-    feature_map: FeatureMap
-    kernel: Kernel
-    flat: bool
+    folds: Any  # ByFold, or a task of one, which stays where it was merged
+    n_folds: int  # 1 for no folds
+    feature_map: FeatureMap  # the whole one, from raw rows to features
+    kernel: Kernel  # with its length scale resolved
+    flat: bool  # whether the single target is stored as (n,)
     report: dict[str, Any]
     options: FitOptions
-    index: RowIndex | None = None
-    n_threads: int | None = None
+    index: RowIndex | None = None  # rows with their folds: 9 bytes each with up to 256 folds
+    n_threads: int | None = None  # tasks of a process that were planned to run at a time
 
     def gathered(self) -> DataMoments:
         """Return the same moments, all in this process."""
@@ -124,9 +100,6 @@ class DataMoments:
             )
         return self.index
 
-    def _count_of(self, folds: ByFold) -> dict[str, int]:
-        return {"n_folds": len(folds.parts) if self.n_folds > 1 else 0}
-
     def merge(self, other: DataMoments, *, repeated_rows: bool = False) -> DataMoments:
         """Return the moments of both sets of rows, fold by fold.
 
@@ -160,20 +133,19 @@ class DataMoments:
         check_free(remote + max(self.nbytes, other.nbytes), "merging moments")
         folds = merged_folds(self.gathered().folds, other.gathered().folds, turns)
         skip = "skip" in (self.options.on_bad_rows, other.options.on_bad_rows)
-        return replace(
-            self,
-            folds=folds,
-            report=joined_reports(self.report, other.report) | self._count_of(folds),
+        return self._changed(
+            folds,
+            self.known_rows().merge(other.known_rows()).in_order() if known else None,
+            joined_reports(self.report, other.report),
             options=replace(self.options, on_bad_rows="skip" if skip else "error"),
-            index=self.known_rows().merge(other.known_rows()).in_order() if known else None,
         )
 
-    def _source(self, X: Any, y: Any, sample_weight: Any) -> Source:
-        """Return rows with targets as these moments have them."""
-        found = classes_of_report(self.report)
-        if found is None:
-            return as_source(X, y, sample_weight)
-        return LabelledSource(*labelled_rows(X, y, sample_weight), *found)
+    def _changed(
+        self, folds: ByFold, index: RowIndex | None, report: dict[str, Any], **others: Any
+    ) -> DataMoments:
+        n_folds = len(folds.parts) if self.n_folds > 1 else 0
+        report = report | {"n_folds": n_folds}
+        return replace(self, folds=folds, index=index, report=report, **others)
 
     def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> DataMoments:
         """Return the moments without some rows, which are read twice.
@@ -193,32 +165,28 @@ class DataMoments:
         DataError
             If a row was never in, or not as often as it is here, or if none would be left.
         """
-        source = self._source(X, y, sample_weight)
+        classes = classes_of_report(self.report)
+        if classes is None:
+            source: Source = as_source(X, y, sample_weight)
+        else:
+            source = LabelledSource(*labelled_rows(X, y, sample_weight), *classes)
         self.feature_map.check((source.n_samples, source.n_features))
         check_targets(source, self.n_targets)
         index = self.known_rows()
         check_free((3 if is_task(self.folds) else 2) * self.nbytes, "forgetting rows")
         left = without_rows(self.gathered().folds, index, source, self.options)
-        report, seconds = self.report, self.report["seconds"]
+        report, seconds = self.report, dict(self.report["seconds"])
         spent = sum(passed.seconds for passed in left.passes)
-        gone = len(index) - len(left.index)
-        return replace(
-            self,
-            folds=left.folds,
-            index=left.index,
-            report=report
-            | self._count_of(left.folds)
-            | {
-                "rows": len(left.index),
-                "weight": sum(part.weight for part in left.folds.parts.values()),  # type: ignore[attr-defined]
-                "forgotten_rows": report.get("forgotten_rows", 0) + gone,
-                "seconds": seconds
-                | {
-                    "total": seconds["total"] + spent,
-                    "forget": seconds.get("forget", 0.0) + spent,
-                },
-            },
-        )
+        seconds["total"] += spent
+        seconds["forget"] = seconds.get("forget", 0.0) + spent
+        gone, parts = len(index) - len(left.rows), left.folds.parts.values()
+        report = report | {
+            "rows": len(left.rows),
+            "weight": sum(part.weight for part in parts),  # type: ignore[attr-defined]
+            "forgotten_rows": report.get("forgotten_rows", 0) + gone,
+            "seconds": seconds,
+        }
+        return self._changed(left.folds, left.rows, report)
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the moments to an HDF5 file, which `streamkern.load_moments` reads.
@@ -242,19 +210,23 @@ class DataMoments:
                 f"sums of features or targets overflowed in {self.options.precision} precision; "
                 f"standardise or rescale the inputs."
             )
+        empty: Any = folds.empty
         options = self.options.parameters() | {
-            "kernel": _described(self.options.kernel),
+            "kernel": described_kernel(self.options.kernel),
             "metric": described_metric(self.options.metric),
         }
         card = {
             "options": options,
-            "kernel": _described(self.kernel),
+            "kernel": described_kernel(self.kernel),
             "flat": self.flat,
             "report": self.report,
             "streamkern": __version__,
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "n_targets": empty.n_targets,
+            "n_folds": self.n_folds,
+            **map_card(self.feature_map, empty.precision),
         }
-        write_moments(path, MomentsFile(folds, index, card), force=force)
+        write_card(path, MOMENTS, card, moments_arrays(folds, index), force=force)
 
 
 def load_moments(path: str | Path) -> DataMoments:
@@ -270,61 +242,33 @@ def load_moments(path: str | Path) -> DataMoments:
     where = Path(path)
     if where.is_file():
         check_free(where.stat().st_size, f"reading {path}")
-    moments = _restored(path, read_moments(path))
-    n_rows = len(moments.known_rows())
-    if moments.report["rows"] != n_rows:
-        error = ValueError(f"{moments.report['rows']} rows, but {n_rows:,} in the index")
-        raise damaged(path, MOMENTS, error)
-    return moments
+    return _read(path, with_folds=True)
 
 
 def moments_header(path: str | Path) -> DataMoments:
     """Read all of a moments file but its folds and their rows."""
-    return _restored(path, read_moments(path, with_folds=False))
+    return _read(path, with_folds=False)
 
 
-def _restored(path: str | Path, file: MomentsFile) -> DataMoments:
-    card, empty = file.card, file.folds.empty
-    try:
-        options = with_metric(card["options"], empty.feature_map)  # type: ignore[attr-defined]
+def _read(path: str | Path, *, with_folds: bool) -> DataMoments:
+    with opened_card(path, MOMENTS) as (file, card):
+        folds, index = restored_folds(file, card, with_folds=with_folds)
+        feature_map, report = folds.empty.feature_map, card["report"]  # type: ignore[attr-defined]
+        check_report(report)
+        if with_folds and report["rows"] != len(index):
+            raise ValueError(f"{report['rows']} rows, but {len(index):,} in the index")
+        options = with_metric(card["options"], feature_map)
         options["metric"] = checked_metric(options.get("metric"))
-        kernel = options.pop("kernel")
-        report = card["report"]
-        classes_of_report(report)
-        if "feature_names" in report:
-            check_names(report["feature_names"], report["n_features"])
-        missing = _REPORTED - report.keys() or _SECONDS - report["seconds"].keys()
-        if missing or "kind" not in report["data"]:
-            raise ValueError(f"the report lacks {min(missing or {'data'})}")
-        numbers = [*(report[name] for name in _NUMBERS), *report["seconds"].values()]
-        numbers += [*report["dropped_columns"], *report.get("nearly_constant_columns", [])]
-        if not all(isinstance(number, (int, float)) for number in numbers):
-            raise ValueError("what are no numbers in the report")
         return DataMoments(
-            folds=file.folds,
-            n_folds=file.folds.rule.n_folds,
-            feature_map=empty.feature_map,  # type: ignore[attr-defined]
-            kernel=kernel_from(card["kernel"]["name"], card["kernel"]["parameters"]),
+            folds=folds,
+            n_folds=folds.rule.n_folds,
+            feature_map=feature_map,
+            kernel=restored_kernel(card["kernel"]),
             flat=bool(card["flat"]),
             report=report,
-            options=FitOptions(kernel_from(kernel["name"], kernel["parameters"]), **options),
-            index=file.index,
+            options=FitOptions(restored_kernel(options.pop("kernel")), **options),
+            index=index,
         )
-    except WRONG_VALUES as error:
-        raise damaged(path, MOMENTS, error) from error
-
-
-# What a solve repeats of the report.
-_NUMBERS = {
-    *("rows", "n_features", "n_targets", "rows_per_second", "peak_worker_bytes", "n_folds"),
-    *("projected_worker_bytes", "skipped_rows", "retried_shards", "resumed_shards"),
-}
-_REPORTED = {*_NUMBERS, "seconds", "fold_by", "precision", "dropped_columns", "data"}
-_SECONDS = {"total", "columns", "pass"}
-
-
-def _described(kernel: Kernel) -> dict[str, Any]:
-    return {"name": kernel.name, "parameters": kernel.parameters()}
 
 
 def _numbers(folds: ByFold) -> list[int]:
@@ -332,9 +276,7 @@ def _numbers(folds: ByFold) -> list[int]:
 
 
 def _solvable(folds: ByFold, fold: int) -> Moments:
-    part: Any = folds.parts[fold]
-    moments: Moments = part.solvable()
-    return moments
+    return folds.parts[fold].solvable()  # type: ignore[attr-defined,no-any-return]
 
 
 def _with_parts(folds: ByFold, numbers: Sequence[int], *parts: Moments) -> ByFold:
@@ -345,6 +287,4 @@ def _with_parts(folds: ByFold, numbers: Sequence[int], *parts: Moments) -> ByFol
 
 
 def _empty(folds: ByFold) -> Moments:
-    empty: Any = folds.empty
-    moments: Moments = empty.zero()
-    return moments
+    return folds.empty.zero()  # type: ignore[return-value]

@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
-from streamkern.errors import ModelFileError
-from streamkern.models.blockwise import by_rows
 from streamkern.models.classifier_passes import (
     calibrated_by_rows,
     evaluate_classes,
@@ -20,34 +18,28 @@ from streamkern.models.labelling import (
     factors_of,
     restored_class_weight,
 )
-from streamkern.models.model_files import ModelFile, write_model
-from streamkern.models.prediction import predicted_rows
+from streamkern.models.prediction import by_rows, predicted_rows
 from streamkern.predict.calibration_fit import checked_method
 from streamkern.predict.calibrators import PlainRule
 from streamkern.predict.class_rule import ClassRule
 from streamkern.sources import LabelledSource, labelled_rows
-from streamkern.storage.untrusted import WRONG_VALUES
+from streamkern.storage.codec import MODEL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    import h5py
 
     from streamkern._typing import Array, Floats
     from streamkern.sources import Source
 
 
 class FittedClasses(FittedModel):
-    """A fitted model whose predictor gives scores, which a rule turns into classes.
-
-    Attributes
-    ----------
-    rule : ClassRule
-    class_factors : ndarray of shape (K,), optional
-        What weights of rows were multiplied by.
-    """
+    """A fitted model whose predictor gives scores, which a rule turns into classes."""
 
     rule: ClassRule
-    class_factors: Floats | None
+    class_factors: Floats | None  # (K,), what weights of rows were multiplied by
 
     @property
     def classes(self) -> Array:
@@ -77,11 +69,7 @@ class FittedClasses(FittedModel):
         return self._by_score(X, ClassRule.log_probabilities, len(self.classes))
 
     def _by_score(
-        self,
-        X: Any,
-        method: Callable[[ClassRule, Floats], Any],
-        n_columns: int | None,
-        dtype: Any = float,
+        self, X: Any, method: Callable[..., Any], n_columns: int | None, dtype: Any = float
     ) -> Any:
         function = partial(_of_scores, method)
         return by_rows(function, self.scores(X), n_columns, dtype, rule=self.rule)
@@ -113,17 +101,10 @@ class FittedClasses(FittedModel):
 
 @dataclass(frozen=True)
 class FittedClassifier(FittedClasses):
-    """A ridge regression that gives scores, and what turns them into classes.
+    """A ridge regression that gives scores, and what turns them into classes."""
 
-    Parameters
-    ----------
-    ridge : FittedRidge
-    rule : ClassRule
-    class_factors : ndarray of shape (K,), optional
-        What weights of rows were multiplied by.
-    class_weight, calibration
-        As the task was told.
-    """
+    file_kind = MODEL
+    estimator = "RandomFeatureClassifier"
 
     ridge: FittedRidge
     rule: ClassRule
@@ -157,45 +138,29 @@ class FittedClassifier(FittedClasses):
         """Return the same model, which does not keep the moments of its rows."""
         return replace(self, ridge=self.ridge.without_moments())
 
-    def save(self, path: str | Path, *, compact: bool = False, force: bool = False) -> None:
-        """Write the model to a file, without the normal equations if it is to be compact."""
+    def stored(self, *, compact: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return what the regression stores, and what makes classes of its scores."""
+        card, arrays = self.ridge.stored(compact=compact)
         factors = self.class_factors
-        card = self.ridge.card() | {
-            "kind": "RandomFeatureClassifier",
-            "report": self.report,
-            "classifier": {
-                **self.rule.as_dict(),
-                "class_factors": None if factors is None else factors.tolist(),
-                "option_class_weight": described_class_weight(self.class_weight),
-                "option_calibration": self.calibration,
-            },
+        described = {
+            **self.rule.as_dict(),
+            "class_factors": None if factors is None else factors.tolist(),
+            "option_class_weight": described_class_weight(self.class_weight),
+            "option_calibration": self.calibration,
         }
-        kept = None if compact else self.ridge.equations
-        write_model(path, ModelFile(self.ridge.predictor, card, kept), force=force)
+        return card | {"classifier": described}, arrays
 
     @classmethod
-    def of_file(cls, file: ModelFile, path: str | Path) -> Self:
-        """Return the classifier of a file, or raise ModelFileError if that is damaged or none."""
-        ridge = FittedRidge.of_file(file, path)
-        if "classifier" not in file.card:
-            raise ModelFileError(
-                f"{path} is a regression, not a classifier; give a file that `streamkern fit "
-                f"--classify` wrote."
-            )
-        try:
-            described = file.card["classifier"]
-            rule = ClassRule.from_dict(described)
-            if rule.classes.n_targets != ridge.predictor.coef.shape[1]:
-                raise ValueError(f"{len(rule.classes)} classes")
-            return cls(
-                ridge,
-                rule,
-                factors_of(described["class_factors"], rule.classes),
-                restored_class_weight(described["option_class_weight"]),
-                checked_method(described["option_calibration"]),
-            )
-        except WRONG_VALUES as error:
-            raise ModelFileError(f"{path} is a damaged model ({error}); copy it again.") from error
+    def restored(cls, file: h5py.File, card: dict[str, Any], *, with_equations: bool) -> Self:
+        """Return the classifier of an open file."""
+        ridge = FittedRidge.restored(file, card, with_equations=with_equations)
+        described = card["classifier"]
+        rule = ClassRule.from_dict(described)
+        if rule.classes.n_targets != ridge.predictor.coef.shape[1]:
+            raise ValueError(f"{len(rule.classes)} classes")
+        factors = factors_of(described["class_factors"], rule.classes)
+        weight = restored_class_weight(described["option_class_weight"])
+        return cls(ridge, rule, factors, weight, checked_method(described["option_calibration"]))
 
 
 def _of_scores(method: Callable[[ClassRule, Floats], Any], scores: Floats, rule: ClassRule) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -11,27 +10,39 @@ import numpy as np
 
 from streamkern.engine.scheduler import is_task, run, shared, task
 from streamkern.errors import ModelFileError
-from streamkern.features.metric import described_metric, metric_of_map, with_metric
-from streamkern.kernels import as_kernel, kernel_from
+from streamkern.features.metric import metric_of_map
 from streamkern.models import scoring
-from streamkern.models.blockwise import by_rows, features_of
-from streamkern.models.fitted_model import FittedModel, columns_of, versions
-from streamkern.models.model_files import ModelFile, read_model, write_model
-from streamkern.models.prediction import predict_to_hdf5, predicted_rows, predicted_shards
-from streamkern.parameters.parameters import Parameters
+from streamkern.models.fitted_model import (
+    FittedModel,
+    described_parameters,
+    predictor_arrays,
+    restored_equations,
+    restored_parameters,
+    restored_predictor,
+)
+from streamkern.models.prediction import (
+    by_rows,
+    features_of,
+    predict_to_hdf5,
+    predicted_rows,
+    predicted_shards,
+)
 from streamkern.predict.deviation import Deviation
 from streamkern.sources import Source
 from streamkern.sources.arrays import as_rows
 from streamkern.sources.lazy import is_dask_array
-from streamkern.storage.untrusted import WRONG_VALUES
+from streamkern.storage.codec import MODEL, map_card
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    import h5py
+
     from streamkern._typing import Array, Floats
     from streamkern.features import FeatureMap
     from streamkern.models.data_moments import DataMoments
+    from streamkern.parameters.parameters import Parameters
     from streamkern.predict.predictor import Predictor
     from streamkern.solve import NormalEquations
     from streamkern.solve.penalty_curve import PenaltyCurve
@@ -39,34 +50,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FittedRidge(FittedModel):
-    """A fitted ridge regression.
+    """A fitted ridge regression."""
 
-    Parameters
-    ----------
-    parameters : Parameters
-        Of the fit.
-    predictor : Predictor
-    report : dict
-    equations : NormalEquations, optional
-        Of all rows; a model that was saved compact has none.
-    names : sequence of str, optional
-        Of the inputs, where the report has none.
-    penalty_curve : PenaltyCurve, optional
-        What the penalty was chosen by; a model that was loaded has none.
-    moments : DataMoments, optional
-        Of the rows, where they are kept.
-    size : int, optional
-        How many leading features of the moments the solution takes; all by default.
-    """
+    file_kind = MODEL
+    estimator = "RandomFeatureRidge"
 
     parameters: Parameters
     predictor: Predictor
     report: dict[str, Any]
-    equations: NormalEquations | None = None
+    equations: NormalEquations | None = None  # of all rows; not of a model that was saved compact
     names: Sequence[str] | None = None
-    penalty_curve: PenaltyCurve | None = None
-    moments: DataMoments | None = None
-    size: int | None = None
+    penalty_curve: PenaltyCurve | None = None  # not of a model that was loaded
+    moments: DataMoments | None = None  # of the rows, where they are kept
+    size: int | None = None  # the leading features of the moments that are solved for
 
     @property
     def ridge(self) -> Self:
@@ -132,8 +128,7 @@ class FittedRidge(FittedModel):
     @cached_property
     def _deviation(self) -> Deviation:
         """As costly as a solve, and as lasting."""
-        found: Deviation = run(self._deviation_task())
-        return found
+        return run(self._deviation_task())  # type: ignore[no-any-return]
 
     def _deviation_task(self) -> Any:
         arguments = self.feature_map, shared(self.normal_equations), self.predictor.flat
@@ -163,18 +158,12 @@ class FittedRidge(FittedModel):
     ) -> Floats:
         """Return the mean of grad f(x) grad f(x)^T over rows, (p, p), in one pass."""
         self.check_inputs(source)
-        skip = self.parameters.skips_bad_rows
-        return scoring.gradient_outer_product(
-            self.predictor, source, target_unit=target_unit, skip_bad_rows=skip
-        )
+        return scoring.gradient_outer_product(self, source, target_unit=target_unit)
 
     def diagnose(self, source: Source, *, n_largest: int = 10) -> dict[str, Any]:
         """Say how the model does on each of its own rows without that row, in one pass."""
         self.check_inputs(source)
-        skip = self.parameters.skips_bad_rows
-        return scoring.diagnose(
-            self.predictor, self.normal_equations, source, n_largest=n_largest, skip_bad_rows=skip
-        )
+        return scoring.diagnose(self, source, n_largest=n_largest)
 
     def predict_to_hdf5(
         self, source: Source, path: str | Path, *, return_std: bool = False, force: bool = False
@@ -187,46 +176,28 @@ class FittedRidge(FittedModel):
             self.predictor, source, path, equations=equations, skip_bad_rows=skip, force=force
         )
 
-    def save(self, path: str | Path, *, compact: bool = False, force: bool = False) -> None:
-        """Write the model to a file, without the normal equations if it is to be compact."""
-        kept = None if compact else self.equations
-        write_model(path, ModelFile(self.predictor, self.card(), kept), force=force)
-
-    def card(self) -> dict[str, Any]:
-        """Return what a model file says of the model, as plain JSON values."""
-        options = self.parameters.values()
-        kernel = as_kernel(options.pop("kernel"))
-        options["metric"] = described_metric(options["metric"])
-        return {
-            "kind": "RandomFeatureRidge",
-            "options": options,
-            "option_kernel": {"name": kernel.name, "parameters": kernel.parameters()},
-            "report": self.report,
-            "versions": versions(),
-            "feature_names": self.feature_names,
-            "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        }
+    def stored(self, *, compact: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return parameters, map, coefficients and normal equations."""
+        predictor, arrays = self.predictor, predictor_arrays(self.predictor)
+        options, kernel = described_parameters(self.parameters)
+        card = {"options": options, "option_kernel": kernel, "flat": predictor.flat}
+        if self.equations is not None and not compact:
+            intercept = {"intercept": int(self.equations.intercept)}
+            arrays["equations"] = vars(self.equations) | intercept
+        return card | map_card(predictor.feature_map, predictor.precision), arrays
 
     @classmethod
-    def of_file(cls, file: ModelFile, path: str | Path) -> Self:
-        """Return the model of a file, or raise ModelFileError if that is damaged."""
-        card = file.card
-        try:
-            kernel = card["option_kernel"]
-            options = with_metric(card["options"], file.predictor.feature_map)
-            parameters = Parameters(kernel_from(kernel["name"], kernel["parameters"]), **options)
-            names = card.get("feature_names")
-            model = cls(parameters, file.predictor, card["report"], file.equations, names)
-            columns_of(model.report, model.n_features, names)
-            _ = model.kernel, model.alpha
-        except WRONG_VALUES as error:
-            raise ModelFileError(f"{path} is a damaged model ({error}); copy it again.") from error
+    def restored(cls, file: h5py.File, card: dict[str, Any], *, with_equations: bool) -> Self:
+        """Return the model of an open file."""
+        predictor, equations = restored_predictor(file, card, flat=card["flat"]), None
+        if with_equations and "equations" in file:
+            equations = restored_equations(file["equations"], *predictor.coef.shape)
+        kernel, feature_map = card["option_kernel"], predictor.feature_map
+        parameters = restored_parameters(card["options"], kernel, feature_map)
+        report, names = card["report"], card.get("feature_names")
+        model = cls(parameters, predictor, report, equations, names)
+        _ = model.alpha
         return model
-
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read a model file."""
-        return cls.of_file(read_model(path), path)
 
     def without_moments(self) -> Self:
         """Return the same model, which does not keep the moments of its rows."""

@@ -28,34 +28,20 @@ _LOCK = Lock()
 
 
 def rows_lock(model: Any) -> RLock:
-    """Return what threads wait for that add rows to a model or take them out, one at a time.
-
-    It is not part of the model, which can be copied and pickled.
-    """
+    """Return the lock of those who change the rows of a model, which is no part of the model."""
     with _LOCK:
         return _LOCKS.setdefault(model, RLock())
 
 
 class Growing:
-    """The moments of the rows that are in; it does not change, but that it is solved once.
-
-    Parameters
-    ----------
-    moments : DataMoments
-    parameters : Parameters
-        That the moments were made by.
-    class_weight : optional
-        The same, of classes.
-    size : int, optional
-        How many leading features a solution takes; all by default.
-    """
+    """The moments of the rows that are in; they do not change, but are solved once."""
 
     def __init__(
         self,
         moments: DataMoments,
         parameters: Parameters,
         class_weight: Any = None,
-        size: int | None = None,
+        size: int | None = None,  # how many leading features a solution takes; all by default
     ) -> None:
         self.moments, self.parameters = moments, parameters
         self.class_weight, self.size = class_weight, size
@@ -63,11 +49,9 @@ class Growing:
         self._lock = Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the lock behind."""
         return {name: value for name, value in vars(self).items() if name != "_lock"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take a lock of its own."""
         vars(self).update(state, _lock=Lock())
 
     def solved(self, parameters: Parameters, task: Task) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,29 +18,17 @@ if TYPE_CHECKING:
     from streamkern.features import FeatureMap
     from streamkern.models.fitted_ridge import FittedRidge
     from streamkern.predict.predictor import Predictor
-    from streamkern.statistics import ByFold, Folds
+    from streamkern.statistics import Folds
     from streamkern.tune.held_out_models import LeftOut
 
 
 class Unseen(NamedTuple):
-    """A model without each of its folds.
-
-    Parameters
-    ----------
-    rule : Folds
-        Which fold a row is in.
-    predictors : dict of int to Predictor
-        For every fold that has rows, the one that has not seen it.
-    left_out : dict of int to task of LeftOut
-        What they were made from, where it was made.
-    errors : ndarray of shape (q,)
-        The sum of squared errors on all folds, as their moments tell it.
-    """
+    """A model without each of its folds: a predictor for every fold that has rows."""
 
     rule: Folds
     predictors: dict[int, Predictor]
-    left_out: dict[int, Any]
-    errors: Floats
+    left_out: dict[int, Any]  # tasks of LeftOut, where the predictors were made
+    errors: Floats  # (q,), the sum of squared errors on all folds, as their moments tell it
 
 
 def folds_of(model: FittedRidge) -> Any:
@@ -80,23 +69,14 @@ def unseen(
     left_out = solve_without(
         folds, sparsifier.alpha, n_components=size, intercept=intercept, few=few
     )
-    said = run_all([task(_said, left, name="solution") for left in left_out.values()])
-    predictors = {
-        k: replace(predictor, feature_map=_part(feature_map, support), coef=coef, intercept=level)
-        for k, (coef, level, support, _) in zip(left_out, said, strict=True)
-    }
-    errors: Floats = np.sum([each for *_, each in said], axis=0)
-    rule: Folds = run(task(_rule, folds, name="rule"))
-    return Unseen(rule, predictors, left_out, errors)
+    solutions = run_all([task(_solution, left, name="solution") for left in left_out.values()])
+    predictors = {}
+    for k, (coef, level, support, _) in zip(left_out, solutions, strict=True):
+        part = feature_map if support is None else feature_map.subset(support)
+        predictors[k] = replace(predictor, feature_map=part, coef=coef, intercept=level)
+    errors: Floats = np.sum([each for *_, each in solutions], axis=0)
+    return Unseen(run(task(attrgetter("rule"), folds, name="rule")), predictors, left_out, errors)
 
 
-def _rule(folds: ByFold) -> Folds:
-    return folds.rule
-
-
-def _said(left: LeftOut) -> tuple[Floats, Floats, Array | None, Floats]:
+def _solution(left: LeftOut) -> tuple[Floats, Floats, Array | None, Floats]:
     return left.solution.coef, left.solution.intercept, left.support, left.errors
-
-
-def _part(feature_map: FeatureMap, support: Array | None) -> FeatureMap:
-    return feature_map if support is None else feature_map.subset(support)

@@ -25,13 +25,7 @@ _BLOCK_ROWS = 8192
 
 @dataclass(frozen=True)
 class ClassCounts:
-    """The classes among some labels, with the rows or the weight of each.
-
-    Parameters
-    ----------
-    classes : Classes
-    weights : ndarray of shape (K,)
-    """
+    """The classes among some labels, with the rows or the weight of each, (K,)."""
 
     classes: Classes
     weights: Floats
@@ -89,15 +83,13 @@ def labelled_source(
 ) -> LabelledSource:
     """Return rows with targets that stand for their labels, whose classes are found by one reading.
 
-    Only the labels are read, unless classes are to weigh the same and rows have weights of their
-    own, or may be left out.
+    Rows are read too where classes weigh the same, and rows have weights or may be left out.
     """
     checked_class_weight(class_weight)
     rows, labels = labelled_rows(X, y, sample_weight)
-    balanced = class_weight == "balanced" and not isinstance(class_weight, Mapping)
     if skip_bad_rows:
         rows, labels = rows.tolerant(), labels.tolerant()
-    in_full = balanced and (rows.is_weighted or skip_bad_rows)
+    in_full = class_weight == "balanced" and (rows.is_weighted or skip_bad_rows)
     counts = count_classes(rows, labels, in_full=in_full)
     if len(counts.classes) < 2:
         found = f"every label is {counts.classes}" if len(counts.classes) else "no row has a label"

@@ -13,19 +13,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from streamkern.models.fitted_model import check_names
+from streamkern.models.labelling import classes_of_report
 from streamkern.statistics import ByFold, ListedFolds, Moments, RowIndex
 from streamkern.statistics.triangle import Triangle
-from streamkern.storage.codec import MOMENTS, map_card, opened_card, restored_map, write_card
+from streamkern.storage.codec import restored_map
 from streamkern.storage.untrusted import finite_array, finite_arrays, mark
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import h5py
 
 _SHIFTS = ("feature_shift", "target_shift", "target_unit")
@@ -33,58 +32,58 @@ _MOST_FOLDS = 1 << 20
 _SUMS = ("gram", "cross", "target", "target_sum", "weight", "n_rows")
 
 
-@dataclass(frozen=True)
-class MomentsFile:
-    """What a moments file holds.
-
-    Folds are `Moments` about the same shifts, the index is of the rows in them, in order, and the
-    card has options, kernel, report and versions.
-    """
-
-    folds: ByFold
-    index: RowIndex
-    card: dict[str, Any]
+# What a solve repeats of the report.
+_NUMBERS = {
+    *("rows", "n_features", "n_targets", "rows_per_second", "peak_worker_bytes", "n_folds"),
+    *("projected_worker_bytes", "skipped_rows", "retried_shards", "resumed_shards"),
+}
+_REPORTED = {*_NUMBERS, "seconds", "fold_by", "precision", "dropped_columns", "data"}
+_SECONDS = {"total", "columns", "pass"}
 
 
-def write_moments(path: str | Path, moments: MomentsFile, *, force: bool = False) -> None:
-    """Write a moments file, whole or not at all."""
-    empty: Any = moments.folds.empty
-    K = moments.folds.rule.n_folds
-    card = {**moments.card, "n_targets": empty.n_targets, "n_folds": K}
-    card |= map_card(empty.feature_map, empty.precision)
-    arrays = {
-        "map": empty.feature_map.arrays(),
+def moments_arrays(folds: ByFold, index: RowIndex) -> dict[str, Any]:
+    """Return the arrays of the moments of folds, and of which rows are in them."""
+    empty, parts = folds.empty, sorted(folds.parts.items())
+    return {
+        "map": empty.feature_map.arrays(),  # type: ignore[attr-defined]
         "shifts": {name: getattr(empty, name) for name in _SHIFTS},
-        "folds": {
-            str(fold): {name: getattr(part, name) for name in _SUMS}
-            for fold, part in sorted(moments.folds.parts.items())
-        },
-        "index": {"hashes": moments.index.hashes, "folds": moments.index.labels},
+        "folds": {str(i): {name: getattr(part, name) for name in _SUMS} for i, part in parts},
+        "index": {"hashes": index.hashes, "folds": index.labels},
     }
-    write_card(path, MOMENTS, card, arrays, force=force)
 
 
-def read_moments(path: str | Path, *, with_folds: bool = True) -> MomentsFile:
-    """Read a moments file, without its folds and their rows if they are not wanted.
+def restored_folds(
+    file: h5py.File, card: dict[str, Any], *, with_folds: bool
+) -> tuple[ByFold, RowIndex]:
+    """Return the folds of a file and the index of their rows, or both empty."""
+    K, q, feature_map = card["n_folds"], card["n_targets"], restored_map(file, card)
+    if not (isinstance(K, int) and isinstance(q, int) and 0 < K <= _MOST_FOLDS and q > 0):
+        raise ValueError(f"{K!r} folds of {q!r} targets")
+    shapes = zip(_SHIFTS, ((feature_map.n_components,), (q,), (q,)), strict=True)
+    shifts: dict[str, Any] = finite_arrays(file["shifts"], dict(shapes), "f")
+    if not (shifts["target_unit"] > 0).all():
+        raise ValueError("units of targets that are not positive")
+    empty = Moments(feature_map, q, precision=card["precision"], **shifts)
+    folds = ByFold(ListedFolds(K, np.empty(0, dtype=np.int64)), empty)
+    if not with_folds:
+        return folds, RowIndex(folds.rule)
+    for name, group in file["folds"].items():
+        folds.parts[int(name)] = _read_part(group, empty)
+    return folds, _read_index(file["index"], folds)
 
-    Raises ModelFileError if there is none, or it is not a moments file, or damaged, or from a newer
-    format.
-    """
-    with opened_card(path, MOMENTS) as (file, card):
-        K, q, feature_map = card["n_folds"], card["n_targets"], restored_map(file, card)
-        if not (isinstance(K, int) and isinstance(q, int) and 0 < K <= _MOST_FOLDS and q > 0):
-            raise ValueError(f"{K!r} folds of {q!r} targets")
-        shapes = zip(_SHIFTS, ((feature_map.n_components,), (q,), (q,)), strict=True)
-        shifts: dict[str, Any] = finite_arrays(file["shifts"], dict(shapes), "f")
-        if not (shifts["target_unit"] > 0).all():
-            raise ValueError("units of targets that are not positive")
-        empty = Moments(feature_map, q, precision=card["precision"], **shifts)
-        folds = ByFold(ListedFolds(K, np.empty(0, dtype=np.int64)), empty)
-        if not with_folds:
-            return MomentsFile(folds, RowIndex(folds.rule), card)
-        for name, group in file["folds"].items():
-            folds.parts[int(name)] = _read_part(group, empty)
-        return MomentsFile(folds, _read_index(file["index"], folds), card)
+
+def check_report(report: dict[str, Any]) -> None:
+    """Raise an error of damage unless a report has what a solve needs of it."""
+    classes_of_report(report)
+    if "feature_names" in report:
+        check_names(report["feature_names"], report["n_features"])
+    missing = _REPORTED - report.keys() or _SECONDS - report["seconds"].keys()
+    if missing or "kind" not in report["data"]:
+        raise ValueError(f"the report lacks {min(missing or {'data'})}")
+    numbers = [*(report[name] for name in _NUMBERS), *report["seconds"].values()]
+    numbers += [*report["dropped_columns"], *report.get("nearly_constant_columns", [])]
+    if not all(isinstance(number, (int, float)) for number in numbers):
+        raise ValueError("what are no numbers in the report")
 
 
 def _read_part(group: h5py.Group, empty: Moments) -> Moments:

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamkern.engine.reduction import accumulate
 from streamkern.engine.scheduler import run, task
 from streamkern.errors import DataError, ParameterError
 from streamkern.features import Standardized
 from streamkern.features.metric import metric_facts, standardizer_of
-from streamkern.models.checkpoint_job import checkpointed
+from streamkern.models.checkpoint_job import RowPasses, checkpointed
 from streamkern.models.data_moments import DataMoments
 from streamkern.parameters.fit_options import check_folds, plan_for
 from streamkern.parameters.plan import SAMPLE_ROWS
@@ -27,10 +26,8 @@ from streamkern.tune.column_pass import survey
 from streamkern.tune.metric_learning import check_metric_of, in_metric
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
-    from streamkern.engine.reduction import PassResult
     from streamkern.features import FeatureMap
     from streamkern.parameters.fit_options import FitOptions
     from streamkern.parameters.plan import Plan
@@ -38,7 +35,6 @@ if TYPE_CHECKING:
     from streamkern.predict.ensemble import Ensemble
     from streamkern.sources import Source
     from streamkern.statistics import Folds
-    from streamkern.storage import Checkpoint
     from streamkern.tune.column_pass import Survey
 
 
@@ -93,31 +89,28 @@ def fit_moments(
             (best, *_), learnt = in_metric(seen, options, [pair])
             seen, ((kernel, _), *_) = best.survey, best.pairs
             options = replace(options, kernel=kernel)
-        moments = moments_pass(
-            source, options, plan, seen, like=like, few_rows=few_rows, checkpoint=saved
-        )
+        passes = RowPasses(source, options, plan, saved)
+        moments = moments_pass(passes, seen, like=like, few_rows=few_rows)
     if learnt is None:
         return moments
     return replace(moments, report=learnt.reported(moments.report))
 
 
 def moments_pass(
-    source: Source,
-    options: FitOptions,
-    plan: Plan,
+    rows: RowPasses,
     seen: Survey,
     *,
     like: Template | None = None,
     few_rows: bool = False,
-    checkpoint: Checkpoint | None = None,
     weighting: Ensemble | None = None,
 ) -> DataMoments:
     """Read the rows once for the moments, after the survey that says how."""
     begun, few_rows = time.perf_counter(), few_rows or like is not None
+    source, options, plan, _ = rows
     with blas_threads(1):  # frequencies and shift are part of the result
         if like is None:
-            rows = seen.standardizer(seen.sample.X)
-            inner, kernel = options.map_for(seen.standardizer.columns, rows, seen.weights)
+            sample = seen.standardizer(seen.sample.X)
+            inner, kernel = options.map_for(seen.standardizer.columns, sample, seen.weights)
             feature_map: FeatureMap = Standardized(seen.standardizer, inner)
         else:
             feature_map, kernel = like.feature_map, like.kernel
@@ -128,17 +121,11 @@ def moments_pass(
     by, rule = folds_for(source, plan, options, few_rows=few_rows)
     strips = empty.strips(plan.n_strips)
     passes = [
-        accumulate(
-            source,
+        rows.read(
             ByFold(rule, strip, weighting),
-            shard_rows=plan.shard_rows,
-            block_rows=plan.block_rows,
-            skip_bad_rows=options.on_bad_rows == "skip",
-            label="moments" if len(strips) == 1 else f"moments-{i + 1}-of-{len(strips)}",
-            n_threads=plan.n_threads,
+            "moments" if len(strips) == 1 else f"moments-{i + 1}-of-{len(strips)}",
             keep=True,
             group=lambda shard: int(rule.of(np.array([shard.start]))[0]),
-            checkpoint=checkpoint,
             validate=partial(progressive_error, intercept=options.fit_intercept),
         )
         for i, strip in enumerate(strips)
@@ -152,11 +139,22 @@ def moments_pass(
                 f"fold {fold + 1} of {rule.n_folds} has no rows that could be used; take fewer "
                 f"folds, or another fold_by (--fold-by)."
             )
-    seconds = seen.passed.seconds + time.perf_counter() - begun
-    report = _report(source, plan, seen.passed, passes, seconds)
+    every, passing = [seen.passed, *passes], sum(passed.seconds for passed in passes)
+    total = seen.passed.seconds + time.perf_counter() - begun
     data = without_folders(source.describe())
     names = input_names({"data": data})
-    report |= {
+    report = {
+        "rows": moments.n_rows,
+        "n_features": source.n_features,
+        "n_targets": source.n_targets,
+        "seconds": {"total": total, "columns": seen.passed.seconds, "pass": passing},
+        "rows_per_second": moments.n_rows / passing,
+        "peak_worker_bytes": max(passed.peak_worker_bytes for passed in every),
+        "projected_worker_bytes": plan.worker_bytes,
+        "skipped_rows": moments.n_skipped,
+        "weightless_rows": moments.n_weightless,
+        "retried_shards": sum(passed.retried_shards for passed in every),
+        "resumed_shards": sum(passed.resumed_shards for passed in every),
         **({} if names is None else {"feature_names": names}),
         "n_folds": rule.n_folds if by else 0,
         "fold_by": by,
@@ -169,17 +167,15 @@ def moments_pass(
         "data": data,
         "metric": metric_facts(standardizer_of(feature_map), options.metric),
     }
-    flat = source.target_ndim == 1
     whole = moments.statistic
     if len(passes) > 1:
-        parts = [passed.statistic for passed in passes]
-        whole = task(_joined, *parts, name="join")
+        whole = task(_joined, *(passed.statistic for passed in passes), name="join")
     return DataMoments(
         folds=whole,
         n_folds=rule.n_folds,
         feature_map=feature_map,
         kernel=kernel,
-        flat=flat,
+        flat=source.target_ndim == 1,
         report=report,
         options=options,
         index=seen.index,
@@ -223,10 +219,7 @@ def _joined(*strips: ByFold) -> ByFold:
 
 
 def _empty_moments(
-    source: Source,
-    feature_map: FeatureMap,
-    seen: Survey,
-    options: FitOptions,
+    source: Source, feature_map: FeatureMap, seen: Survey, options: FitOptions
 ) -> Moments:
     p, columns, rows = source.n_features, seen.columns, seen.sample.X[:SAMPLE_ROWS]
     dtype = np.float32 if options.precision == "single" else np.float64
@@ -242,27 +235,3 @@ def _empty_moments(
         target_shift=columns.mean[p:],
         target_unit=np.where(deviation > 0, deviation, 1.0),
     )
-
-
-def _report(
-    source: Source,
-    plan: Plan,
-    first: PassResult[Any],
-    passes: Sequence[PassResult[Any]],
-    seconds: float,
-) -> dict[str, Any]:
-    moments = passes[-1]
-    passing = sum(passed.seconds for passed in passes)
-    return {
-        "rows": moments.n_rows,
-        "n_features": source.n_features,
-        "n_targets": source.n_targets,
-        "seconds": {"total": seconds, "columns": first.seconds, "pass": passing},
-        "rows_per_second": moments.n_rows / passing,
-        "peak_worker_bytes": max(passed.peak_worker_bytes for passed in (first, *passes)),
-        "projected_worker_bytes": plan.worker_bytes,
-        "skipped_rows": moments.n_skipped,
-        "weightless_rows": moments.n_weightless,
-        "retried_shards": sum(passed.retried_shards for passed in (first, *passes)),
-        "resumed_shards": sum(passed.resumed_shards for passed in (first, *passes)),
-    }

@@ -35,7 +35,13 @@ def check_alike(left: DataMoments, right: DataMoments) -> None:
                 f"moments merge only where they are alike, but the first have {mine} and the "
                 f"second have {theirs}; compute the second again like the first (--like)."
             )
-    _check_names(*(input_names(part.report) for part in (left, right)))
+    names, others = (input_names(part.report) for part in (left, right))
+    if names and others and names != others:
+        mine, theirs = listed_apart(names, others)
+        raise DataError(
+            f"moments merge only where they are alike, but the columns of the first are {mine} "
+            f"and those of the second {theirs}; give those of the second as the first has them."
+        )
     first, second = (recipe_of(part.report) for part in (left, right))
     if first and second and not first.encodes_like(second):
         raise DataError(
@@ -72,16 +78,6 @@ def turns_between(left: Any, right: Any) -> Floats | None:
     )
 
 
-def _check_names(mine: list[str] | None, theirs: list[str] | None) -> None:
-    """Raise DataError if columns have names, and others."""
-    if mine and theirs and mine != theirs:
-        first, second = listed_apart(mine, theirs)
-        raise DataError(
-            f"moments merge only where they are alike, but the columns of the first are {first} "
-            f"and those of the second {second}; give those of the second as the first has them."
-        )
-
-
 def _traits(moments: DataMoments) -> Iterator[str]:
     """Yield in words what two moments must have in common."""
     feature_map = moments.feature_map
@@ -104,7 +100,7 @@ def _named(parameters: Mapping[str, Any]) -> Iterator[str]:
 
 
 def check_disjoint(left: RowIndex, right: RowIndex) -> None:
-    """Raise DataError if rows are in both indices."""
+    """Raise DataError if rows are in both."""
     common = int((left.positions(right.hashes) >= 0).sum())
     if common:
         raise DataError(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streamkern.engine.reduction import accumulate
 from streamkern.errors import DataError
+from streamkern.models.checkpoint_job import RowPasses
 from streamkern.parameters.fit_options import plan_for
 from streamkern.statistics import (
     ByFold,
@@ -23,7 +23,7 @@ from streamkern.tune.column_pass import check_rows
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streamkern._typing import Array, Floats
+    from streamkern._typing import Floats
     from streamkern.engine.reduction import PassResult
     from streamkern.parameters.fit_options import FitOptions
     from streamkern.sources import Source
@@ -33,21 +33,11 @@ _MOST_TAKEN = {"single": 1e4, "double": 1e10}
 _NEGLIGIBLE = 1e-6
 
 
-@dataclass(frozen=True)
-class Remaining:
-    """What is left of moments without some rows.
-
-    Parameters
-    ----------
-    folds : ByFold
-        Those that still have rows.
-    index : RowIndex
-    passes : tuple of PassResult
-        Over the rows that were taken out: one to know them again, one for their moments.
-    """
+class Remaining(NamedTuple):
+    """Folds that still have rows, the index of these, and the passes over those taken out."""
 
     folds: ByFold
-    index: RowIndex
+    rows: RowIndex
     passes: tuple[PassResult[Any], PassResult[Any]]
 
 
@@ -57,25 +47,20 @@ def without_rows(folds: ByFold, index: RowIndex, source: Source, options: FitOpt
     Of rows with equal values in several folds, those of the first fold go first.
     """
     plan = plan_for(source, replace(options, fold_by="rows"), indexed=True)
-
-    def read(statistic: Any, label: str, block_rows: int) -> PassResult[Any]:
-        return accumulate(
-            source,
-            statistic,
-            shard_rows=plan.shard_rows,
-            block_rows=block_rows,
-            skip_bad_rows=options.on_bad_rows == "skip",
-            label=label,
-            n_threads=plan.n_threads,
-        )
-
+    rows = RowPasses(source, options, plan)
     columns = ColumnStatistics(source.n_features + source.n_targets)
-    first = read(Together(columns, RowIndex()), "rows", plan.column_block_rows)
+    empty, block_rows = Together(columns, RowIndex()), plan.column_block_rows
+    first = rows.read(empty, "rows", block_rows=block_rows)
     columns, found = first.statistic.parts
     check_rows(source, columns, first)
     found = found.in_order()
     positions = index.positions(found.hashes)
-    _check_known(source, found.labels, positions < 0)
+    if (unknown := positions < 0).any():
+        raise DataError(
+            f"{int(unknown.sum()):,} of {source.n_samples:,} rows were never in these moments, or "
+            f"not as often as in this data, the first at "
+            f"{source.locate(int(found.labels[unknown].min()))}; forget only rows that are in."
+        )
     if len(found) == len(index):
         raise DataError(
             f"these are all {len(index):,} rows of the moments, and none would be left; begin "
@@ -84,7 +69,7 @@ def without_rows(folds: ByFold, index: RowIndex, source: Source, options: FitOpt
     listed = np.zeros(source.n_samples, dtype=index.labels.dtype)
     listed[found.labels] = index.labels[positions]
     rule = ListedFolds(folds.rule.n_folds, listed)
-    second = read(ByFold(rule, folds.empty), "forget", plan.block_rows)
+    second = rows.read(ByFold(rule, folds.empty), "forget")
     left = ByFold(unplaced_folds(folds.rule.n_folds), folds.empty)
     gone: dict[int, Any] = second.statistic.parts
     parts: dict[int, Any] = dict(folds.parts)
@@ -133,14 +118,4 @@ def _check_digits(gone: Sequence[Any], left: Sequence[Any]) -> None:
             f"the squares of these rows are {ratio:.2g} times those of the rows that would be "
             f"left, whose digits their rounding in {precision} precision has taken; fit the rows "
             f"that are left anew."
-        )
-
-
-def _check_known(source: Source, places: Array, unknown: Array) -> None:
-    if unknown.any():
-        n_unknown = int(unknown.sum())
-        raise DataError(
-            f"{n_unknown:,} of {source.n_samples:,} rows were never in these moments, or not as "
-            f"often as in this data, the first at {source.locate(int(places[unknown].min()))}; "
-            f"forget only rows that are in."
         )

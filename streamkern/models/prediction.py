@@ -1,8 +1,9 @@
-"""A predictor applied to every row: of an array, lazily, or of a source, to a file."""
+"""Predictions and features of every row: of an array, lazily, or of a source, to a file."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,21 +12,22 @@ from streamkern.engine.map_blocks import map_shards
 from streamkern.engine.reduction import accumulate
 from streamkern.engine.scheduler import kept, shared, task
 from streamkern.errors import DataError
-from streamkern.models.blockwise import by_rows
 from streamkern.parameters.plan import cut
 from streamkern.predict.deviation import Deviation
 from streamkern.predict.predictor import Predictor
 from streamkern.sources import Source
 from streamkern.sources.arrays import as_rows
+from streamkern.sources.lazy import as_table, is_dask_array, is_lazy, once
 from streamkern.sources.preprocessing.column_names import bad_columns, input_names
 from streamkern.statistics import ColumnStatistics
 from streamkern.storage import RowWriter, check_output
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from streamkern._typing import Array, Floats
+    from streamkern.features import FeatureMap
     from streamkern.predict.predictor import RowFunction
     from streamkern.runtime.scratch import Scratch
     from streamkern.solve import NormalEquations
@@ -33,6 +35,43 @@ if TYPE_CHECKING:
 
 # What the predictions of one shard may take on their way to the writer.
 _SHARD_BYTES = 32 << 20
+
+
+def by_rows(
+    function: Callable[..., Any],
+    rows: Any,
+    n_columns: int | None,
+    dtype: Any = np.float64,
+    **model: Any,
+) -> Any:
+    """Return what a function makes of rows, lazily of a Dask array."""
+    if not is_dask_array(rows):
+        return function(rows, **model)
+    columns = () if n_columns is None else (n_columns,)
+    rows = rows.rechunk({1: -1}) if rows.ndim == 2 else rows
+    return rows.map_blocks(
+        function,
+        dtype=dtype,
+        drop_axis=1 if rows.ndim == 2 and not columns else None,
+        new_axis=1 if rows.ndim == 1 and columns else None,
+        chunks=(rows.chunks[0], *((q,) for q in columns)),
+        meta=np.empty((0,) * (1 + len(columns)), dtype=dtype),
+        **{name: once(value) for name, value in model.items()},
+    )
+
+
+def features_of(feature_map: FeatureMap, X: Any, dtype: type[np.floating[Any]] = np.float64) -> Any:
+    """Return the features (n, D) of rows (n, p), lazily of a Dask collection."""
+    if not is_lazy(X):
+        return feature_map.transform(as_table("X", X), dtype)
+    rows = as_rows(X)
+    feature_map.check(rows.shape)
+    function = partial(_features, dtype=dtype)
+    return by_rows(function, rows, feature_map.n_components, dtype, feature_map=feature_map)
+
+
+def _features(X: Array, feature_map: FeatureMap, dtype: type[np.floating[Any]]) -> Floats:
+    return feature_map.transform(X, dtype)
 
 
 @dataclass(frozen=True)

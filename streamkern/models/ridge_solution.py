@@ -15,8 +15,7 @@ from streamkern.kernels import length_scale_of
 from streamkern.models.fit_report import as_stored, facts_of, sizes_as_dict
 from streamkern.models.fitted_ridge import FittedRidge
 from streamkern.models.held_out_predictors import unseen
-from streamkern.models.loo_penalty import LeavingOut
-from streamkern.models.residuals import squared_errors_of
+from streamkern.models.solution_passes import LeaveOneOutPass, squared_errors_of
 from streamkern.predict.predictor import Predictor
 from streamkern.runtime.events import tell_of_job
 from streamkern.solve.sparse_selection import Sparsifier
@@ -55,7 +54,7 @@ def solve_moments(
     automatic = parameters.n_components == "auto" and not moments.options.is_identity
     sizes = nested_sizes(D, feature_map.nesting) if automatic else [size or D]
     sparse, intercept = parameters.sparse_options(sizes[-1]), parameters.fit_intercept
-    leaving = None if source is None else LeavingOut(source, moments)
+    leaving = None if source is None else LeaveOneOutPass(source, moments)
     solved = solve_folds(
         moments.folds, parameters.penalty, intercept=intercept, sizes=sizes, leave_one_out=leaving
     )
@@ -85,18 +84,18 @@ def solve_moments(
         skip_bad_rows=moments.options.on_bad_rows == "skip",
     )
     cv_rmse = solved.cv_rmse
-    if errors.told_by != "moments":
+    if errors.source != "moments":
         equations = replace(equations, train_rss=errors.train * equations.weight)
         cv_rmse = cv_rmse if errors.held_out is None else np.sqrt(errors.held_out)
     note, fold_by = errors.note(report["precision"]), report["fold_by"] or "rows"
     short = solved.short_of_precision(report["precision"])
-    told = [solution.note, solved.ordered_rows(fold_by), short, note * (errors.told_by == "bound")]
+    told = [solution.note, solved.ordered_rows(fold_by), short, note * (errors.source == "bound")]
     warned = list(filter(None, told))
     # Too common for warnings.
     notes = [
         "" if short else solved.at_the_edge(report["precision"]),
         report.get("tuning_note", ""),
-        note * (errors.told_by == "rows"),
+        note * (errors.source == "rows"),
         _WEIGHTS_NOTE * (equations.row_weight < 1.0 - _ROUNDING),
     ]
     curve = solved.sparsity if sparse is not None and sparse.is_chosen else None
@@ -123,7 +122,7 @@ def solve_moments(
         "sparse_method": None if sparse is None else sparse.method,
         "sparse_curve": None if curve is None else curve.as_dict(flat=flat),
         **facts_of(solution, equations, flat),
-        "errors_from": errors.told_by,
+        "errors_from": errors.source,
         "note": " ".join(filter(None, warned + notes)),
     }
     for warning in warned:

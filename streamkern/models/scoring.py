@@ -22,6 +22,7 @@ from streamkern.statistics import ColumnStatistics, Together
 if TYPE_CHECKING:
     from streamkern._typing import Floats
     from streamkern.engine.reduction import PassResult
+    from streamkern.models.fitted_ridge import FittedRidge
     from streamkern.predict.predictor import Predictor
     from streamkern.solve import NormalEquations
     from streamkern.sources import Source
@@ -39,13 +40,7 @@ def evaluate(
     predictor: Predictor, source: Source, *, skip_bad_rows: bool = False
 ) -> dict[str, Any]:
     """Compare predictions with the targets of a source, in one pass."""
-    predictor.feature_map.check((source.n_samples, source.n_features))
-    D, q = predictor.coef.shape
-    if source.n_targets != q:
-        raise DataError(
-            f"the model predicts {q} target{'s' * (q > 1)}, but the data has {source.n_targets}; "
-            f"name the dataset that holds them with y (--y)."
-        )
+    D, q = _checked_shape(predictor, source)
     empty = Evaluation(predictor, PredictionErrors(q))
     result, evaluation, _ = scored(source, empty, empty, 8 * D, "evaluate", skip_bad_rows)
     (errors,) = evaluation.measures
@@ -65,17 +60,26 @@ def evaluate(
     return found
 
 
+def _checked_shape(predictor: Predictor, source: Source) -> tuple[int, int]:
+    """Return the numbers of features and targets, or raise DataError if rows have others."""
+    predictor.feature_map.check((source.n_samples, source.n_features))
+    D, q = predictor.coef.shape
+    if source.n_targets != q:
+        raise DataError(
+            f"the model predicts {q} target{'s' * (q > 1)}, but the data has {source.n_targets}; "
+            f"name the dataset that holds them with y (--y)."
+        )
+    return D, q
+
+
 def gradient_outer_product(
-    predictor: Predictor,
-    source: Source,
-    *,
-    target_unit: Floats | None = None,
-    skip_bad_rows: bool = False,
+    model: FittedRidge, source: Source, *, target_unit: Floats | None = None
 ) -> Floats:
-    """Return the average gradient outer product (p, p) of a predictor over the rows, in one pass.
+    """Return the average gradient outer product (p, p) of a model over the rows, in one pass.
 
     It is of standardised rows, and 0 for inputs that are left out.
     """
+    predictor, skip_bad_rows = model.predictor, model.parameters.skips_bad_rows
     predictor.feature_map.check((source.n_samples, source.n_features))
     empty = GradientOuterProduct(predictor, target_unit)
     row_bytes = 8 * predictor.coef.shape[0]
@@ -155,25 +159,13 @@ def check_fitted_rows(
         )
 
 
-def diagnose(
-    predictor: Predictor,
-    equations: NormalEquations,
-    source: Source,
-    *,
-    n_largest: int = 10,
-    skip_bad_rows: bool = False,
-) -> dict[str, Any]:
+def diagnose(model: FittedRidge, source: Source, *, n_largest: int = 10) -> dict[str, Any]:
     """Say how the model would do on every row without that row, in one pass over its own rows.
 
     A row is left out with all its weight: not as one of several equal rows.
     """
-    predictor.feature_map.check((source.n_samples, source.n_features))
-    D, q = predictor.coef.shape
-    if source.n_targets != q:
-        raise DataError(
-            f"the model predicts {q} targets, but the data has {source.n_targets}; name the "
-            f"dataset that was fitted with y (--y)."
-        )
+    predictor, equations = model.predictor, model.normal_equations
+    (D, _), skip_bad_rows = _checked_shape(predictor, source), model.parameters.skips_bad_rows
     deviation = task(Deviation.of, predictor.feature_map, shared(equations), name="deviation")
     statistic = task(_leave_one_out, predictor, deviation, n_largest, name="leave-one-out")
     nowhere: Any = None  # deviations stay where the rows are

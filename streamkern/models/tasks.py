@@ -109,12 +109,7 @@ class Task(ABC):
         return self._made(moments, parameters, source, keep_moments=keep_moments)
 
     def tune(
-        self,
-        parameters: Parameters,
-        rows: Rows,
-        *,
-        keep_moments: bool = False,
-        **search: Any,
+        self, parameters: Parameters, rows: Rows, *, keep_moments: bool = False, **search: Any
     ) -> Any:
         """Choose kernel, map and length scale on a sample, and fit with them.
 
@@ -211,15 +206,17 @@ class Regression(Task):
     def check(self) -> None:
         """There is nothing to check."""
 
-    def source(self, rows: Rows, parameters: Parameters, template: Template | None) -> Source:  # noqa: ARG002
+    def source(self, rows: Rows, *_: Any, **__: Any) -> Source:
         """Return the rows as a source."""
         return as_source(*rows)
+
+    growing_source = source
 
     def facts(self, source: Source) -> dict[str, Any]:  # noqa: ARG002
         """Return nothing: targets speak for themselves."""
         return {}
 
-    def finished(self, ridge: FittedRidge, source: Source, *, keep_moments: bool) -> FittedRidge:  # noqa: ARG002
+    def finished(self, ridge: FittedRidge, *_: Any, **__: Any) -> FittedRidge:
         """Return the regression."""
         return ridge
 
@@ -231,14 +228,3 @@ class Regression(Task):
 
     def check_moments(self, moments: DataMoments) -> None:
         """Any moments will do."""
-
-    def growing_source(
-        self,
-        rows: Rows,
-        parameters: Parameters,
-        template: Template | None,
-        before: DataMoments | None,  # noqa: ARG002
-        classes: Any = None,  # noqa: ARG002
-    ) -> Source:
-        """Return the rows as a source."""
-        return self.source(rows, parameters, template)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streamkern.errors import ParameterError
 from streamkern.kernels import Gaussian, as_kernel
-from streamkern.models.checkpoint_job import checkpointed
+from streamkern.models.checkpoint_job import RowPasses, checkpointed
+from streamkern.models.fitted_model import described_kernel
 from streamkern.models.moments_fit import folds_for, moments_pass
 from streamkern.parameters.fit_options import check_folds, plan_for
 from streamkern.parameters.plan import large_sample
@@ -55,20 +56,7 @@ def search_options(
 
 
 class Choice:
-    """What a search chooses among, and what it may take, checked before a row is read.
-
-    Parameters
-    ----------
-    parameters : Parameters
-    kernels, maps, budget
-        As in `RandomFeatureRidge.tune`.
-    checkpoint : path, optional
-
-    Raises
-    ------
-    ParameterError
-        If kernels and maps do not go together, or a budget in seconds comes with a checkpoint.
-    """
+    """What a search chooses among, and what it may take, checked before a row is read."""
 
     def __init__(
         self,
@@ -132,21 +120,14 @@ class Choice:
             )
             options = replace(options, kernel=found.kernel, feature_map=found.feature_map)
             seen = contenders[found.place].survey
-            moments = moments_pass(source, options, plan, seen, checkpoint=saved)
+            moments = moments_pass(RowPasses(source, options, plan, saved), seen)
         seconds = moments.report["seconds"]
         seconds["search"] = found.seconds
         seconds["total"] += found.seconds
-        moments.report.update(found.as_dict() | self._told(names))
+        moments.report.update(found.as_dict())
+        moments.report["tuning_kernels"] = list(map(described_kernel, tried))
+        moments.report["tuning_maps"] = names
+        moments.report["tuning_budget"] = None if allowed is None else str(allowed)
         if learnt is None:
             return moments
         return replace(moments, report=learnt.reported(moments.report, found.place))
-
-    def _told(self, names: Sequence[str]) -> dict[str, Any]:
-        """Return what was tried, as plain JSON values."""
-        return {
-            "tuning_kernels": [
-                {"name": kernel.name, "parameters": kernel.parameters()} for kernel in self.kernels
-            ],
-            "tuning_maps": names,
-            "tuning_budget": None if self.budget is None else str(self.budget),
-        }

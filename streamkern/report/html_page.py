@@ -19,7 +19,7 @@ from streamkern.errors import ParameterError
 from streamkern.errors.formatting import printable
 from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.fitted_ridge import FittedRidge
-from streamkern.models.like import fitted_of, rows_of
+from streamkern.models.loading import fitted_of, rows_of
 from streamkern.report import (
     choice_figures,
     class_figures,

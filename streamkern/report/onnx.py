@@ -12,7 +12,7 @@ from streamkern.errors import ParameterError
 from streamkern.models.component_fit import FittedComponents
 from streamkern.models.fitted_classes import FittedClassifier
 from streamkern.models.fitted_ridge import FittedRidge
-from streamkern.models.like import fitted_of
+from streamkern.models.loading import fitted_of
 from streamkern.report.onnx_classes import probabilities
 from streamkern.report.onnx_features import feature_parts, is_of_landmarks
 from streamkern.report.onnx_graph import Graph

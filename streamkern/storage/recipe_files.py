@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streamkern.errors import DataError, ModelFileError, first_line
 from streamkern.sources.preprocessing import RECIPE, Recipe, recipe_of
@@ -12,8 +12,6 @@ from streamkern.storage.untrusted import DAMAGE, mark, opened, text
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from streamkern.features import FeatureMap
 
 
 def read_recipe(path: str | Path) -> Recipe:
@@ -42,12 +40,3 @@ def read_recipe(path: str | Path) -> Recipe:
             f"give rows in HDF5."
         )
     return recipe
-
-
-def check_recipe(card: dict[str, Any], feature_map: FeatureMap) -> None:
-    """Raise ValueError if a card has a recipe that is damaged, or of other inputs than a map."""
-    recipe = recipe_of(card.get("report", {}))
-    if recipe is not None and len(recipe.feature_names) != feature_map.n_features:
-        raise ValueError(
-            f"a recipe of {len(recipe.feature_names)} inputs for {feature_map.n_features}"
-        )

@@ -9,7 +9,7 @@ import streamkern
 from streamkern import Gaussian, Matern, RandomFeatureRidge
 from streamkern.errors import ParameterError
 from streamkern.features import FAMILIES, MAPS, Identity
-from streamkern.models.like import template_of
+from streamkern.models.loading import template_of
 from streamkern.parameters.parameters import Parameters
 
 every_map = pytest.mark.parametrize(

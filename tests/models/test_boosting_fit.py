@@ -146,27 +146,6 @@ def test_of_more_than_two_classes_no_bound_is_told():
     assert model.staged_evaluate(*squares(4))["error_bounds"] is None
 
 
-def test_weights_have_the_mean_of_the_rows_own_in_every_round():
-    X, y = squares()
-    own = np.random.default_rng(0).uniform(0, 3, N)
-    model = boosted("real").fit(X, y, own)
-    source = model.model_.labelled(X, y, own)
-    (shard,) = source.shards(N)
-    (block,) = source.reader(shard).blocks(N)
-    assert model.ensemble_.weights(block).sum() == pytest.approx(own.sum())
-
-
-def test_a_row_of_weight_two_is_two_rows():
-    X, y = squares()
-    twice = np.where(np.arange(N) % 3 == 0, 2.0, 1.0)
-    repeated = np.repeat(np.arange(N), twice.astype(int))
-    # Both are to have the same columns' means, and so the same maps.
-    options = {"ridge": base(standardize=False)}
-    weighted = boosted(**options).fit(X, y, twice)
-    rows = boosted(**options).fit(X[repeated], y[repeated])
-    np.testing.assert_allclose(weighted.predict_proba(X), rows.predict_proba(X), atol=1e-9)
-
-
 def test_the_same_bits_whatever_runs_the_rounds():
     X, y = squares(3)
     ridge = base(alpha="cv", fold_by="shards", n_folds=3, precision="single")
@@ -239,12 +218,3 @@ def test_rounds_have_maps_of_their_own_with_a_kernel_and_metric_in_common(option
         assert len(model.report_["metric"]["rounds"]) == 2
     rounds = model.report_["rounds"]
     assert rounds[1]["shrinkage"] < 1
-
-
-def test_on_a_board_rounds_of_few_features_beat_one():
-    X, y = squares(n=2000)
-    more, labels = squares(n=2000, seed=1)
-    found = boosted(n_estimators=8, ridge=base(n_components=32)).fit(X, y)
-    errors = found.staged_evaluate(more, labels)["errors"]
-    assert errors[0] > 0.15
-    assert errors[-1] < 0.75 * errors[0]

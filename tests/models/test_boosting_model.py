@@ -16,7 +16,8 @@ from sklearn.metrics import log_loss
 import streamkern
 from streamkern import RandomFeatureAdaBoost, RandomFeatureClassifier, RandomFeatureRidge
 from streamkern.errors import DataError, ModelFileError, ParameterError
-from streamkern.models.model_files import read_model
+from streamkern.models.fitted_ridge import FittedRidge
+from streamkern.models.loading import read_fitted
 from streamkern.parameters.fit_options import plan_for
 from streamkern.parameters.parameters import Parameters
 from streamkern.sources import ArraySource
@@ -93,7 +94,7 @@ def test_a_damaged_file_is_a_sentence_and_so_is_one_of_the_wrong_kind(fitted, tm
     path = tmp_path / "model.h5"
     fitted[2].save(path)
     with pytest.raises(ModelFileError, match="boosted classifier, not a model"):
-        read_model(path)
+        read_fitted(path, FittedRidge)
     with h5py.File(path, "r+") as file:
         del file["rounds/1/coef"]
     with pytest.raises(ModelFileError, match="is a damaged boosted classifier"):

@@ -215,17 +215,6 @@ def test_whatever_can_be_fitted_can_be_saved(tmp_path, what):
         assert bool(found.report_["resumed_shards"]) == n_resumed
 
 
-def test_no_file_that_is_not_its_own_is_removed_or_read(data, tmp_path):
-    folder = tmp_path / "saved"
-    folder.mkdir()
-    (folder / ".#edited").symlink_to("nowhere")
-    model().fit(opened(data, ""), checkpoint=folder).save(folder / "model.h5")
-    (folder / "notes-group-1.h5").write_text("precious")
-    model().fit(opened(data, ""), checkpoint=folder)
-    assert streamkern.load(folder / "model.h5").report_["rows"] == N
-    assert (folder / "notes-group-1.h5").read_text() == "precious"
-
-
 def test_sums_of_another_map_are_not_taken(data, tmp_path, stopping, monkeypatch):
     """As where a processor draws frequencies that differ in their last bits."""
     usual = random_fourier.RandomFourierFeatures._drawn
@@ -244,21 +233,6 @@ def test_sums_of_another_map_are_not_taken(data, tmp_path, stopping, monkeypatch
     again = model().fit(opened(data, ""), checkpoint=tmp_path / "saved")
     assert np.array_equal(again.coef_, quiet.coef_)
     assert again.report_["resumed_shards"] == SHARDS  # those of the survey
-
-
-def test_a_chunk_that_cannot_be_read_is_skipped_with_a_checkpoint_too(data, tmp_path):
-    with h5py.File(data, "a") as file:
-        rows = file["good"][()]
-        del file["good"]
-        file.create_dataset("good", data=rows, chunks=(100, 3), fletcher32=True)
-    with h5py.File(data) as file:
-        place = file["good"].id.get_chunk_info(0)
-    with data.open("r+b") as raw:
-        raw.seek(place.byte_offset)
-        raw.write(b"\xff" * 16)
-    skipping = model(on_bad_rows="skip")
-    found = skipping.fit(opened(data, ""), checkpoint=tmp_path / "saved")
-    assert found.report_["skipped_rows"] == 100
 
 
 def test_the_map_of_another_model_is_part_of_the_job(data, tmp_path):

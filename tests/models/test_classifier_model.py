@@ -30,7 +30,7 @@ from sklearn.preprocessing import StandardScaler
 import streamkern
 from streamkern import Gaussian, RandomFeatureClassifier, RandomFeatureRidge
 from streamkern.errors import DataError, ModelFileError, ParameterError
-from streamkern.models.model_files import read_model
+from streamkern.models.loading import read_fitted
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 
@@ -104,7 +104,7 @@ def test_a_copy_of_a_model_is_not_calibrated_along_with_it(tmp_path):
         each.save(tmp_path / f"{name}.h5")
         again = streamkern.load(tmp_path / f"{name}.h5")
         assert again.report_ == each.report_
-        assert read_model(tmp_path / f"{name}.h5").card["report"]["calibration"] == name
+        assert read_fitted(tmp_path / f"{name}.h5")[1]["report"]["calibration"] == name
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import streamkern
 from streamkern import Gaussian, Linear, RandomFeaturePCA, RandomFeatureRidge, open_hdf5
 from streamkern.errors import DataError, ModelFileError, ParameterError, StreamkernWarning
-from streamkern.models.component_files import read_components
-from streamkern.models.model_files import read_model
+from streamkern.models.component_fit import FittedComponents
+from streamkern.models.fitted_ridge import FittedRidge
+from streamkern.models.loading import read_fitted
 
 P = 4
 ATTRIBUTES = (
@@ -207,9 +208,9 @@ def test_a_file_of_another_kind_is_named(tmp_path):
     assert isinstance(streamkern.load(tmp_path / "model.h5"), RandomFeatureRidge)
     assert isinstance(streamkern.load(tmp_path / "pca.h5"), RandomFeaturePCA)
     with pytest.raises(ModelFileError, match="is a streamkern model, not a PCA"):
-        read_components(tmp_path / "model.h5")
+        read_fitted(tmp_path / "model.h5", FittedComponents)
     with pytest.raises(ModelFileError, match="is a streamkern PCA, not a model"):
-        read_model(tmp_path / "pca.h5")
+        read_fitted(tmp_path / "pca.h5", FittedRidge)
 
 
 def test_a_damaged_file_is_refused(tmp_path):

@@ -24,9 +24,8 @@ from streamkern import (
     RandomFeatureRidge,
     RandomFourierFeatures,
 )
-from streamkern.errors import DataError, ModelFileError, ParameterError
+from streamkern.errors import DataError, ParameterError
 from streamkern.models.estimators.conventions import checked_rows
-from streamkern.models.model_files import read_model, write_model
 from streamkern.sources import ArraySource
 
 NAMES = ["width", "depth", "age"]
@@ -160,16 +159,6 @@ def test_features_come_as_frames_where_they_are_asked_for(estimator, kind):
     assert features.columns[3] == f"{type(estimator).__name__.lower()}3"
     plain = clone(estimator).fit(X, y).transform(X)
     assert np.array_equal(features.to_numpy(), plain)
-
-
-def test_a_file_with_other_names_than_columns_is_damaged(tmp_path):
-    ridge().fit(*rows()).save(tmp_path / "model.h5")
-    file = read_model(tmp_path / "model.h5")
-    for names in (["width"], ["width", "depth", 3], 7):
-        file.card["feature_names"] = names
-        write_model(tmp_path / "damaged.h5", file, force=True)
-        with pytest.raises(ModelFileError, match="damaged"):
-            streamkern.load(tmp_path / "damaged.h5")
 
 
 def test_they_are_routed_through_pipelines_and_searches():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import pickle
 
 import naive
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 from harvests import NAMES, chunks, signs
 from harvests import classifier as classifier_of
 from harvests import labelled_rows as rows
-from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import log_loss
 
@@ -243,19 +241,3 @@ def test_moments_are_solved_to_a_model_that_grows_on(tmp_path):
     model = classifier(**options).solve(moments, keep_moments=True).update(X[200:], y[200:])
     expected = classifier().fit(X, y, like=moments)  # with the weights of the first rows' classes
     assert apart(model, expected, X) < 1e-9
-
-
-def test_copies_pickles_and_files_are_the_same_and_a_fit_begins_anew(tmp_path):
-    X, y = rows()
-    model = classifier(calibration="sigmoid").partial_fit(X[:200], y[:200])
-    others = [copy.deepcopy(model), pickle.loads(pickle.dumps(model))]  # noqa: S301  our own
-    model.save(tmp_path / "model.h5")
-    loaded = streamkern.load(tmp_path / "model.h5")
-    assert (loaded.predict_proba(X) == model.predict_proba(X)).all()
-    assert loaded.report_["calibration"] == "sigmoid"
-    model.partial_fit(X[200:], y[200:])
-    for other in others:
-        other.partial_fit(X[200:], y[200:])
-        assert (other.predict_proba(X) == model.predict_proba(X)).all()
-    assert not [name for name in vars(clone(model)) if name.endswith("_")]
-    assert apart(model.fit(X, y), classifier(calibration="sigmoid").fit(X, y), X) == 0

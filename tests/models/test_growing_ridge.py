@@ -98,26 +98,6 @@ def test_chunks_are_one_fit_like_the_first_of_them(feature_map, q):
     assert_predicts_like(again, whole, X)
 
 
-@pytest.mark.parametrize("alpha", ["gcv", "evidence"])
-def test_a_penalty_that_needs_no_folds_is_chosen_as_in_one_fit(alpha):
-    X, y = rows()
-    like = ridge(alpha=alpha).moments(X[:200], y[:200])
-    whole = ridge(alpha=alpha).fit(X, y, like=like)
-    model = grown(ridge(alpha=alpha), X, y, chunks(1000, 5))
-    assert model.alpha_ == pytest.approx(whole.alpha_, rel=1e-9)
-    assert_predicts_like(model, whole, X)
-
-
-def test_a_penalty_is_cross_validated_on_the_rows_of_all_chunks():
-    X, y = rows()
-    model = grown(ridge(alpha="cv"), X, y, chunks(1000, 4))
-    assert model.penalty_curve_.fold_scores.shape[0] == 5
-    first = model.report_["cv_rmse"]
-    model.partial_fit(*rows(200, seed=1))
-    assert model.report_["rows"] == 1200
-    assert model.report_["cv_rmse"] != first
-
-
 def test_another_model_s_map_can_be_taken_to_begin_with():
     X, y = rows()
     like = ridge().fit(*rows(seed=5))
@@ -158,19 +138,16 @@ def test_what_was_added_and_forgotten_leaves_the_model_as_it_was():
     assert model.update(X[:3], y[:3], repeated_rows=True).report_["rows"] == 503
 
 
-@pytest.mark.parametrize("precision", ["single", "double"])
-def test_forty_slides_leave_no_drift(precision):
+def test_forty_slides_leave_no_drift():
     X, y = rows(2200)
-    model = ridge(precision=precision, n_components=16).partial_fit(X[:100], y[:100])
+    model = ridge(precision="single", n_components=16).partial_fit(X[:100], y[:100])
     like = model.moments_
     for start in range(0, 2000, 50):
         model.update(X[start + 100 : start + 150], y[start + 100 : start + 150])
         model.forget(X[start : start + 50], y[start : start + 50])
-    expected = ridge(precision=precision, n_components=16).fit(
-        X[2000:2100], y[2000:2100], like=like
-    )
+    expected = ridge(precision="single", n_components=16).fit(X[2000:2100], y[2000:2100], like=like)
     assert model.report_["rows"] == 100
-    assert_predicts_like(model, expected, X, 1e-9 if precision == "double" else 1e-5)
+    assert_predicts_like(model, expected, X, 1e-5)
 
 
 # When it is solved, and what is kept.
@@ -293,7 +270,7 @@ def test_a_model_without_its_moments_says_what_to_do(tmp_path):
     assert_predicts_like(solved, ridge().fit(X, y, like=grew.moments_), X)
 
 
-@pytest.mark.parametrize("alpha", [0.1, "cv", "gcv"])
+@pytest.mark.parametrize("alpha", ["cv", "gcv"])
 def test_a_fit_that_kept_its_moments_grows(alpha):
     X, y = rows()
     first = ridge(alpha=alpha).fit(X[:600], y[:600], keep_moments=True)

@@ -116,12 +116,6 @@ def test_rows_that_are_left_out_do_not_balance():
     np.testing.assert_allclose(source.class_weight, expected)
 
 
-def test_classes_that_are_not_named_weigh_one():
-    X, y = rows()
-    source = labelled_source(X, y, class_weight={"oats": 3})
-    assert source.class_weight.tolist() == [1.0, 3.0, 1.0]
-
-
 def test_weights_that_cannot_be_are_told():
     for class_weight, words in (
         ({"rye": 1.0}, "names 'rye', which is none of the 3 classes 'hay', 'oats', 'straw'"),

@@ -8,7 +8,6 @@ import pytest
 import streamkern
 from streamkern import Gaussian, Laplacian, Linear, RandomFeatureRidge
 from streamkern.errors import ParameterError
-from streamkern.sources.arrays import ArraySource
 from streamkern.tune.fold_solution import nested_sizes
 
 P = 3
@@ -121,20 +120,6 @@ def test_the_model_is_that_of_a_fit_with_the_chosen_size(largest):
         assert found == pytest.approx(expected, rel=1e-6)
 
 
-def test_the_model_survives_a_file(largest, tmp_path):
-    largest(256)
-    X, y = rows()
-    model = ridge(precision="single").fit(X, y)
-    model.save(tmp_path / "model.h5")
-    loaded = streamkern.load(tmp_path / "model.h5")
-    assert loaded.n_components == "auto"
-    assert loaded.feature_map_.n_components == model.report_["n_components"] < 256
-    assert np.array_equal(loaded.predict(X, return_std=True), model.predict(X, return_std=True))
-    assert loaded.report_ == model.report_
-    diagnosed = loaded.diagnose(ArraySource(X, y))
-    assert diagnosed["effective_dof"] == pytest.approx(model.report_["effective_dof"], rel=0.01)
-
-
 def test_the_rows_are_read_no_more_often_than_for_one_size(largest, monkeypatch):
     largest(256)
     read = []
@@ -168,14 +153,3 @@ def test_other_choices_of_the_penalty_and_other_words_are_refused():
     for word in ("Auto", "all", ""):
         with pytest.raises(ParameterError, match="n_components must be a whole number"):
             ridge(word).fit(*rows(100))
-
-
-@pytest.mark.cluster
-def test_a_cluster_chooses_what_this_process_chooses(largest, external_scheduler):
-    largest(128)
-    X, y = rows()
-    expected = ridge(precision="single").fit(X, y)
-    with streamkern.connect(scheduler=external_scheduler):
-        model = ridge(precision="single").fit(X, y)
-    assert model.report_["components_curve"] == expected.report_["components_curve"]
-    assert np.array_equal(model.coef_, expected.coef_)

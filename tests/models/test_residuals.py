@@ -79,8 +79,9 @@ def test_sparse_models_are_told_by_rows_too(sparse):
     assert 0 < model.report_["cv_rmse"] < 1e-5
 
 
-def test_moments_without_rows_give_upper_bounds_and_say_so():
-    X, y = rows(1e-5)
+@pytest.mark.parametrize("seed", range(4))
+def test_moments_without_rows_give_upper_bounds_and_say_so(seed):
+    X, y = rows(1e-5, seed=seed)
     model = RandomFeatureRidge(**IDENTITY)
     moments = model.moments(X, y)
     with pytest.warns(StreamkernWarning, match="upper bounds; fit the rows instead"):

@@ -7,7 +7,6 @@ import naive
 import numpy as np
 import pytest
 from sklearn.linear_model import Ridge, RidgeClassifierCV, RidgeCV
-from sklearn.preprocessing import StandardScaler
 
 import streamkern
 from streamkern import Gaussian, RandomFeatureRidge
@@ -132,13 +131,6 @@ def test_penalties_at_which_rows_predict_themselves_are_not_chosen():
     assert model.report_["alpha_curve"]["values"][:2] == [None, None]
     with pytest.raises(DataError, match="some row has a leverage of 1 in double precision; give"):
         identity(alpha="loo", alphas=[1e-12, 1e-11]).fit(X, y)
-
-
-def test_standardising_first_is_a_pipeline_of_theirs():
-    X, y, _ = rows(q=1)
-    model = identity(alpha="loo", alphas=ALPHAS, standardize=True).fit(X, y[:, 0])
-    scaled = StandardScaler().fit_transform(X)
-    assert_same(model, RidgeCV(ALPHAS).fit(scaled, y[:, 0]))
 
 
 def test_a_grid_can_be_given_for_every_criterion():

@@ -12,7 +12,7 @@ import streamkern
 from streamkern.errors import InsufficientMemoryError, ParameterError
 from streamkern.features import Identity, RandomFourierFeatures
 from streamkern.kernels import Gaussian
-from streamkern.models import moments_fit
+from streamkern.models import checkpoint_job
 from streamkern.parameters import fit_options
 from streamkern.parameters.plan import plan_fit
 from streamkern.runtime.resources import Resources
@@ -115,13 +115,13 @@ def test_a_fit_in_strips_is_the_fit(monkeypatch):
     X, y = rows()
     model = streamkern.RandomFeatureRidge(n_components=D, alpha=0.1, precision="double")
     whole = model.fit(X, y).predict(X)
-    room, labels, accumulate = room_for(ArraySource(X, y), 2), [], moments_fit.accumulate
+    room, labels, accumulate = room_for(ArraySource(X, y), 2), [], checkpoint_job.accumulate
 
     def noted(*arguments, label, **options):
         labels.append(label)
         return accumulate(*arguments, label=label, **options)
 
-    monkeypatch.setattr(moments_fit, "accumulate", noted)
+    monkeypatch.setattr(checkpoint_job, "accumulate", noted)
     monkeypatch.setattr(fit_options, "current_resources", lambda: Resources(0, 1, room))
     strips = model.fit(X, y)
     assert labels == ["moments-1-of-2", "moments-2-of-2"]

@@ -100,7 +100,7 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
             self.feature_names_in_ = np.array(columns, dtype=object)
         return self
 
-    def _tables(
+    def tables(
         self,
         X: Any,
         y: Any = None,
@@ -132,7 +132,7 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
         like: Template | None = None,
         quiet: bool = False,
     ) -> Any:
-        """Return rows in memory as an array, checked, and others as they are; as in `_tables`.
+        """Return rows in memory as an array, checked, and others as they are; as in `tables`.
 
         Rows of a fit say what their columns are called, and with `y` what the targets are.
         """
@@ -167,7 +167,7 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
     def _source(self, X: Any, y: Any = None, sample_weight: Any = None) -> Source:
         """Return rows of a fitted model as a source."""
         self.model_  # noqa: B018  refused before rows are looked at
-        return as_source(*self._tables(X, y, sample_weight))
+        return as_source(*self.tables(X, y, sample_weight))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -73,7 +73,7 @@ class ClassEstimator(ClassifierMixin, TableEstimator):  # type: ignore[misc]
         if y is None or isinstance(X, Source) or is_lazy(X):
             return float(self.evaluate(X, y, sample_weight)["accuracy"])
         model = self.model_
-        rows, *others = self._tables(X, y, sample_weight)
+        rows, *others = self.tables(X, y, sample_weight)
         labelled_rows(rows, *others)  # checks lengths and weights
         scores = model.scores(rows)
         known = np.ones(len(scores), dtype=bool)
@@ -103,7 +103,7 @@ class ClassEstimator(ClassifierMixin, TableEstimator):  # type: ignore[misc]
             If the rows cannot be used, or a label is none of the classes.
         """
         model, skip = self.model_, self.on_bad_rows == "skip"
-        source = model.labelled(*self._tables(X, y, sample_weight))
+        source = model.labelled(*self.tables(X, y, sample_weight))
         found: dict[str, Any] = model.evaluate(source, skip_bad_rows=skip)
         return found
 

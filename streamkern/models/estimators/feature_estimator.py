@@ -13,7 +13,7 @@ from streamkern.models.estimators.base import TableEstimator, fitted
 from streamkern.models.estimators.conventions import KernelParameters
 from streamkern.models.estimators.set_output import LazyTransformer
 from streamkern.models.growing import Growing, rows_lock
-from streamkern.models.like import template_of
+from streamkern.models.loading import template_of
 from streamkern.models.tuned_fit import Choice
 from streamkern.parameters.parameters import Parameters
 from streamkern.runtime.events import job
@@ -116,7 +116,7 @@ class FeatureEstimator(
         return self.set_fitted(
             task.fit(
                 parameters,
-                self._tables(X, y, sample_weight, first=True, fewest=2, like=template),
+                self.tables(X, y, sample_weight, first=True, fewest=2, like=template),
                 template=template,
                 checkpoint=checkpoint,
                 keep_moments=keep_moments,
@@ -174,7 +174,7 @@ class FeatureEstimator(
         }
         parameters, task = self._parameters(), self._task()
         Choice(task.prepared(parameters), **search)  # refused before rows are looked at
-        rows = self._tables(X, y, sample_weight, first=True, fewest=2)
+        rows = self.tables(X, y, sample_weight, first=True, fewest=2)
         return self.set_fitted(task.tune(parameters, rows, keep_moments=keep_moments, **search))
 
     @job("moments")
@@ -205,9 +205,7 @@ class FeatureEstimator(
         template = template_of(like)
         # This model stays as it is: moments are not what it was fitted to.
         aside = copy(self)
-        rows = aside._tables(  # noqa: SLF001  a method of this class
-            X, y, sample_weight, first=True, like=template
-        )
+        rows = aside.tables(X, y, sample_weight, first=True, like=template)
         return self._task().moments(
             self._parameters(), rows, template=template, checkpoint=checkpoint
         )
@@ -285,7 +283,7 @@ class FeatureEstimator(
             state = self._growing()
             moments = state.known_rows()
             state.check_unchanged(self._parameters(), self._task())
-            moments = moments.forget(*self._tables(X, y, sample_weight))
+            moments = moments.forget(*self.tables(X, y, sample_weight))
             return self.set_fitted(state.with_moments(moments))
 
     def _begin_or_grow(
@@ -300,7 +298,7 @@ class FeatureEstimator(
                     )
                 return self._grow(X, y, sample_weight, classes, repeated_rows=True)
             parameters, task, template = self._parameters(), self._task(), template_of(like)
-            rows = self._tables(X, y, sample_weight, first=True, like=template)
+            rows = self.tables(X, y, sample_weight, first=True, like=template)
             moments = task.grown(parameters, rows, template=template, classes=classes)
             weight = getattr(task, "class_weight", None)
             return self.set_fitted(Growing(moments.gathered(), parameters, weight))
@@ -312,7 +310,7 @@ class FeatureEstimator(
             state, parameters, task = self._growing(), self._parameters(), self._task()
             before = state.moments if repeated_rows else state.known_rows()
             state.check_unchanged(parameters, task)
-            rows = self._tables(X, y, sample_weight, quiet=True)
+            rows = self.tables(X, y, sample_weight, quiet=True)
             more = task.grown(parameters, rows, before=before, classes=classes)
             merged = before.merge(more, repeated_rows=repeated_rows)
             return self.set_fitted(state.with_moments(merged))

@@ -148,7 +148,7 @@ class RandomFeatureAdaBoost(ClassEstimator):
         """
         boosting, parameters = self._boosting(), self._parameters()
         boosting.check(parameters)
-        rows = self._tables(X, y, sample_weight, first=True, fewest=2)
+        rows = self.tables(X, y, sample_weight, first=True, fewest=2)
         return self.set_fitted(boosting.fit(parameters, rows, checkpoint=checkpoint))
 
     def staged_evaluate(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
@@ -163,7 +163,7 @@ class RandomFeatureAdaBoost(ClassEstimator):
             `error_bounds`, what that is at most, or None of more than two classes.
         """
         model: FittedEnsemble = self.model_
-        source = model.labelled(*self._tables(X, y, sample_weight))
+        source = model.labelled(*self.tables(X, y, sample_weight))
         return model.staged_evaluate(source, skip_bad_rows=self.on_bad_rows == "skip")
 
     def save(self, path: str | Path, *, force: bool = False) -> None:

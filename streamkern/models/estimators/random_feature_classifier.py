@@ -181,5 +181,5 @@ class RandomFeatureClassifier(ClassEstimator, FeatureEstimator):
             reads no rows.
         """
         model: FittedClassifier = self.model_
-        source = model.labelled(*self._tables(X, y, sample_weight), weighted=True)
+        source = model.labelled(*self.tables(X, y, sample_weight), weighted=True)
         return self.set_fitted(model.calibrated(source, calibration))

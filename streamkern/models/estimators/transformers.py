@@ -19,9 +19,9 @@ from streamkern.engine.reduction import accumulate
 from streamkern.errors import DataError
 from streamkern.features import FeatureMap, KernelMap
 from streamkern.kernels import ShiftInvariantKernel, as_kernel, length_scale_of
-from streamkern.models.blockwise import features_of
 from streamkern.models.estimators.conventions import KernelParameters, checked_rows
 from streamkern.models.estimators.set_output import LazyTransformer
+from streamkern.models.prediction import features_of
 from streamkern.parameters.fit_options import sample_size
 from streamkern.runtime.threads import blas_threads
 from streamkern.sources import Source, as_source
