@@ -1,6 +1,7 @@
 """The public names are these, and each can be imported."""
 
 import inspect
+import re
 
 import pytest
 from sklearn.base import BaseEstimator
@@ -106,6 +107,19 @@ METHODS = {
 def test_an_estimator_shows_what_people_call_and_nothing_else(name):
     shown = {each for each in dir(getattr(streamkern, name)) if not each.startswith("_")}
     assert shown - set(dir(BaseEstimator)) == METHODS[name]
+
+
+@pytest.mark.parametrize(
+    "name", sorted(name for name in PUBLIC if hasattr(getattr(streamkern, name), "get_params"))
+)
+def test_the_docstring_of_an_estimator_names_its_parameters_and_what_is_fitted(name):
+    estimator = getattr(streamkern, name)
+    sections = re.split(r"\n(Parameters|Attributes|Notes|References)\n-+\n", estimator.__doc__)
+    sections = dict(zip(sections[1::2], sections[2::2], strict=True))
+    described = {title: re.findall(r"(?m)^(\w+)", text) for title, text in sections.items()}
+    assert described.get("Parameters", []) == list(inspect.signature(estimator).parameters)
+    shown = {each for each in METHODS.get(name, ()) if each.endswith("_")}
+    assert shown | {"n_features_in_"} <= set(described["Attributes"])
 
 
 def test_an_unknown_name_is_an_attribute_error():

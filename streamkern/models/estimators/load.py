@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamkern.models.boosting import FittedEnsemble
 from streamkern.models.component_fit import FittedComponents
+from streamkern.models.estimators.base import holding
 from streamkern.models.estimators.random_feature_adaboost import RandomFeatureAdaBoost
 from streamkern.models.estimators.random_feature_classifier import RandomFeatureClassifier
 from streamkern.models.estimators.random_feature_pca import RandomFeaturePCA
@@ -51,4 +52,4 @@ def estimator_of(model: FittedModel) -> Any:
     else:
         assert isinstance(model, FittedRidge)  # noqa: S101  there are four
         estimator = RandomFeatureRidge(**model.parameters.values())
-    return estimator.set_fitted(model, model.names)
+    return holding(estimator, model, model.names)
