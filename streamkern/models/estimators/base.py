@@ -35,6 +35,11 @@ if TYPE_CHECKING:
 Estimator = TypeVar("Estimator")
 
 
+def fitted(name: str, description: str) -> Any:
+    """Return a property that is an attribute of the fitted model."""
+    return property(attrgetter(f"model_.{name}"), doc=description)
+
+
 class TableEstimator(BaseEstimator):  # type: ignore[misc]
     """An estimator that holds a fitted model, and checks tables as scikit-learn does."""
 
@@ -51,30 +56,19 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
         if self._state is None:
             raise NotFittedError("this model is not fitted yet; call fit first.")
         if isinstance(self._state, Growing):
-            return self._solved(self._state)
+            return self._state.solved(self._parameters(), self._task())
         return self._state
 
-    @property
-    def _skips(self) -> bool:
-        return self.on_bad_rows == "skip"
-
-    @property
-    def report_(self) -> dict[str, Any]:
-        """Rows, seconds, memory and diagnostics of the fit."""
-        report: dict[str, Any] = self.model_.report
-        return report
+    report_ = fitted("report", "Rows, seconds, memory and diagnostics of the fit.")
 
     @property
     def recipe_(self) -> Recipe | None:
         """How a table became the inputs: a file that `convert` wrote, or a data frame; or None."""
         return recipe_of(self._known_report())
 
-    def _solved(self, state: Growing) -> FittedModel:
-        raise NotImplementedError
-
-    def _current_model(self) -> Any:
-        """Return the fitted model with the parameters as they are now, which files keep."""
-        raise NotImplementedError
+    @property
+    def _skips(self) -> bool:
+        return self.on_bad_rows == "skip"
 
     def _known_report(self) -> dict[str, Any]:
         return _report_of(self._state or self.model_)
@@ -141,12 +135,6 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self._skips
         return tags
-
-
-def fitted(name: str, description: str) -> Any:
-    """Return a property that is an attribute of the fitted model."""
-    of_model = attrgetter(name)
-    return property(lambda estimator: of_model(estimator.model_), doc=description)
 
 
 def holding(

@@ -9,7 +9,7 @@ from inspect import Parameter, Signature, signature
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.base import TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
@@ -205,28 +205,27 @@ class LazyTransformer(TransformerMixin, auto_wrap_output_keys=None):  # type: ig
 
 
 def _lazily(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a `transform` that hands lazy rows past scikit-learn."""
+    """Return a `transform` that hands lazy rows past scikit-learn, in the container asked for."""
     plain = getattr(method, "__wrapped__", method)
 
     @wraps(method)
     def transform(self: Any, X: Any, *more: Any, **named: Any) -> Any:
         if not is_lazy(X):
             return method(self, X, *more, **named)
-        return _in_columns(self, plain(self, X, *more, **named), X)
+        made = plain(self, X, *more, **named)
+        wanted = _get_output_config("transform", self)["dense"]
+        if wanted == "default":
+            return made
+        if wanted != "pandas":
+            raise ParameterError(
+                f"set_output(transform={wanted!r}) would compute all rows, which are a Dask "
+                f"collection; take 'pandas' for a Dask DataFrame, 'default' for a Dask array, or "
+                f"compute the rows first."
+            )
+        return lazy_frame(made, self.get_feature_names_out(), X.index if is_dask_frame(X) else None)
 
     return transform
 
 
-def _in_columns(estimator: Any, made: Any, X: Any) -> Any:
-    """Return what was made of lazy rows as the container that was asked for."""
-    wanted = _get_output_config("transform", estimator)["dense"]
-    if wanted not in {"default", "pandas"}:
-        raise ParameterError(
-            f"set_output(transform={wanted!r}) would compute all rows, which are a Dask "
-            f"collection; take 'pandas' for a Dask DataFrame, 'default' for a Dask array, or "
-            f"compute the rows first."
-        )
-    if wanted == "default":
-        return made
-    index = X.index if is_dask_frame(X) else None
-    return lazy_frame(made, estimator.get_feature_names_out(), index)
+class KernelFeatures(KernelParameters, ClassNamePrefixFeaturesOutMixin, LazyTransformer):  # type: ignore[misc]
+    """A transformer to features of a kernel, which are called after its class."""

@@ -6,11 +6,9 @@ from abc import abstractmethod
 from copy import copy
 from typing import TYPE_CHECKING, Any, Self
 
-from sklearn.base import ClassNamePrefixFeaturesOutMixin
-
 from streamkern.errors import ParameterError
 from streamkern.models.estimators.base import TableEstimator, fitted, holding
-from streamkern.models.estimators.conventions import KernelParameters, LazyTransformer
+from streamkern.models.estimators.conventions import KernelFeatures
 from streamkern.models.growing import Growing, rows_lock
 from streamkern.models.like import template_of
 from streamkern.models.tuned_fit import Choice
@@ -23,16 +21,10 @@ if TYPE_CHECKING:
 
     from streamkern.kernels import Kernel
     from streamkern.models.data_moments import DataMoments
-    from streamkern.models.fitted_model import FittedModel
     from streamkern.models.tasks import Task
 
 
-class FeatureEstimator(
-    KernelParameters,
-    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
-    LazyTransformer,
-    TableEstimator,
-):
+class FeatureEstimator(KernelFeatures, TableEstimator):
     """An estimator of one task: it fits, solves and grows by the same calls, whatever the task."""
 
     feature_map_ = fitted("ridge.feature_map", "From raw rows to features, standardised before.")
@@ -51,14 +43,11 @@ class FeatureEstimator(
         return Parameters.of(self)
 
     @property
-    def moments_(self) -> DataMoments | None:
-        """Of the rows, where they are kept or come and go; not saved with the model."""
+    def moments_(self) -> Any:
+        """The `DataMoments` of the rows, where they are kept or come and go, or None; not saved."""
         state: Any = self._state
-        if state is None:
-            return None
-        known = state if isinstance(state, Growing) else state.ridge
-        moments: DataMoments | None = known.moments
-        return moments
+        known = state if state is None or isinstance(state, Growing) else state.ridge
+        return known and known.moments
 
     @job("fit")
     def fit(
@@ -150,7 +139,7 @@ class FeatureEstimator(
             As in `fit`; the search is made again.
         """
         search: dict[str, Any] = {"kernels": kernels, "maps": maps, "budget": budget}
-        search["checkpoint"] = checkpoint
+        search |= {"checkpoint": checkpoint}
         parameters, task = self._parameters(), self._task()
         Choice(task.prepared(parameters), **search)  # refused before rows are looked at
         rows = self._tables(X, y, sample_weight, first=True, fewest=2)
@@ -173,8 +162,7 @@ class FeatureEstimator(
         that the two merge.
         """
         template = template_of(like)
-        # This model stays as it is: moments are not what it was fitted to.
-        aside = copy(self)
+        aside = copy(self)  # this one was not fitted to these rows
         rows = aside._tables(X, y, sample_weight, first=True, like=template)  # noqa: SLF001
         options: dict[str, Any] = {"template": template, "checkpoint": checkpoint}
         return self._task().moments(self._parameters(), rows, **options)
@@ -265,10 +253,6 @@ class FeatureEstimator(
         weight = getattr(state, "class_weight", None)
         return Growing(ridge.moments, ridge.parameters, weight, ridge.size)
 
-    def _solved(self, state: Growing) -> FittedModel:
-        model: FittedModel = state.solved(self._parameters(), self._task())
-        return model
-
     def transform(self, X: Any) -> Any:
         """Return the features (n, D) of rows: standardised, mapped, and scaled.
 
@@ -285,7 +269,4 @@ class FeatureEstimator(
         """
         self._current_model().save(path, compact=compact, force=force)
 
-    @property
-    def _n_features_out(self) -> int:
-        n_components: int = self.feature_map_.n_components
-        return n_components
+    _n_features_out = fitted("ridge.feature_map.n_components", "D, for scikit-learn.")

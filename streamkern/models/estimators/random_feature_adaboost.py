@@ -140,8 +140,5 @@ class RandomFeatureAdaBoost(ClassEstimator):
         return model.staged_evaluate(source, skip_bad_rows=self._skips)
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write the fitted model to an HDF5 file, which `streamkern.load` reads.
-
-        OutputError is raised if the file exists, unless with `force`, or cannot be written.
-        """
+        """Write the model to an HDF5 file, which `streamkern.load` reads; `force` replaces one."""
         self._current_model().save(path, force=force)

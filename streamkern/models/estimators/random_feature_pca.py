@@ -5,16 +5,9 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
-from sklearn.base import ClassNamePrefixFeaturesOutMixin
-
 from streamkern.models.component_fit import ComponentOptions, principal_components
 from streamkern.models.estimators.base import TableEstimator, fitted, holding
-from streamkern.models.estimators.conventions import (
-    KernelParameters,
-    LazyTransformer,
-    initializer,
-    parameters_of,
-)
+from streamkern.models.estimators.conventions import KernelFeatures, initializer, parameters_of
 from streamkern.models.estimators.docstrings import documented
 from streamkern.runtime.events import job
 from streamkern.sources import as_source
@@ -27,12 +20,7 @@ if TYPE_CHECKING:
 
 
 @documented
-class RandomFeaturePCA(
-    KernelParameters,
-    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
-    LazyTransformer,
-    TableEstimator,
-):
+class RandomFeaturePCA(KernelFeatures, TableEstimator):
     """Kernel principal component analysis by random features, in two passes over the rows.
 
     The principal components of the features phi(x), from their centred moments.  As phi(x)^T
@@ -113,7 +101,7 @@ class RandomFeaturePCA(
     @property
     def n_components_(self) -> int:
         """The number of components, K."""
-        return len(self.principal_.components)
+        return len(self.components_)
 
     def transform(self, X: Any) -> Any:
         """Return the scores (n, K) of rows along the components.
@@ -133,12 +121,7 @@ class RandomFeaturePCA(
         return n_bad
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write the components to an HDF5 file, which `streamkern.load` reads.
-
-        OutputError is raised if the file exists, unless with `force`, or cannot be written.
-        """
+        """Write the components to an HDF5 file, which `streamkern.load` reads; `force` replaces."""
         self._current_model().save(path, force=force)
 
-    @property
-    def _n_features_out(self) -> int:
-        return self.n_components_
+    _n_features_out = n_components_

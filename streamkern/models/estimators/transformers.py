@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from inspect import cleandoc, signature
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, OneToOneFeatureMixin
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
 from streamkern import features
@@ -21,7 +22,7 @@ from streamkern.features import FeatureMap, KernelMap
 from streamkern.kernels import ShiftInvariantKernel, as_kernel, length_scale_of
 from streamkern.models.blockwise import features_of
 from streamkern.models.estimators.conventions import (
-    KernelParameters,
+    KernelFeatures,
     LazyTransformer,
     checked_rows,
     initializer,
@@ -36,18 +37,6 @@ from streamkern.tune.column_pass import check_rows
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
-    from streamkern.kernels import Kernel
-
-__all__ = [
-    "GridFourierFeatures",
-    "Identity",
-    "Nystroem",
-    "QuasiRandomFourierFeatures",
-    "RandomBinning",
-    "RandomFourierFeatures",
-    "StructuredFourierFeatures",
-    "TensorSketch",
-]
 
 _PRECISIONS = [np.float64, np.float32]
 _KERNEL = r"""\1 or str
@@ -69,7 +58,7 @@ class MapTransformer(LazyTransformer, BaseEstimator):  # type: ignore[misc]
     # Rows of a spread sample for every feature, for a map that is made from rows.
     rows_a_feature: ClassVar[int]
 
-    feature_map_: FeatureMap
+    feature_map_: Any
 
     def __init_subclass__(cls, makes: type[FeatureMap] | None = None, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -106,6 +95,11 @@ class MapTransformer(LazyTransformer, BaseEstimator):  # type: ignore[misc]
             made = self.makes(**options)
             return made.draw(n_features, rows if rows is None else made.chosen(rows, weights))
 
+    def _fitted(self, source: Source, *sample: Any) -> Self:
+        self.feature_map_ = self.draw(source.n_features, *sample)
+        self.n_features_in_ = source.n_features
+        return self
+
     def transform(self, X: Any) -> Any:
         """Return the features (n, D) of rows, in single precision of such rows.
 
@@ -129,10 +123,6 @@ class MapTransformer(LazyTransformer, BaseEstimator):  # type: ignore[misc]
         made.check_inputs(source.n_features)
         return source
 
-    def _take(self, feature_map: FeatureMap) -> Self:
-        self.feature_map_, self.n_features_in_ = feature_map, feature_map.n_features
-        return self
-
     def _options(self) -> dict[str, Any]:
         """Return what the map is made with: parameters, with a kernel for its name."""
         options: dict[str, Any] = self.get_params(deep=False)
@@ -151,31 +141,18 @@ class ShapeTransformer(MapTransformer):
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002  scikit-learn's signature
         """Draw the map for rows of as many inputs; what they hold, and y, is not looked at."""
-        return self._take(self.draw(self._source(X).n_features))
+        return self._fitted(self._source(X))
 
 
-class FeaturesOut(KernelParameters, ClassNamePrefixFeaturesOutMixin):  # type: ignore[misc]
-    """What a transformer tells of a map of a kernel."""
+class KernelMapTransformer(KernelFeatures, MapTransformer):
+    """A map of a kernel, which is set by the kernel's parameters too."""
 
-    feature_map_: FeatureMap
-
-    @property
-    def kernel_(self) -> Kernel:
-        """The kernel with its length scale resolved."""
-        kernel: Kernel = self.feature_map_.kernel  # type: ignore[attr-defined]
-        return kernel
-
-    @property
-    def n_components_(self) -> int:
-        """D of the map that was drawn."""
-        return self.feature_map_.n_components
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.n_components_
+    kernel_ = property(attrgetter("feature_map_.kernel"), doc="With its length scale resolved.")
+    n_components_ = property(attrgetter("feature_map_.n_components"), doc="D of the map.")
+    _n_features_out = n_components_
 
 
-class KernelTransformer(FeaturesOut, MapTransformer):
+class KernelTransformer(KernelMapTransformer):
     """A map of a kernel that is drawn for the rows that it is fitted to."""
 
     n_components: int
@@ -198,7 +175,7 @@ class KernelTransformer(FeaturesOut, MapTransformer):
         reads = self.rows_a_feature > 0 or length_scale_of(as_kernel(self.kernel)) == "median"
         source = self._source(X, sample_weight, fewest=2 if reads else 1)
         sample = self._sample(source) if reads else (None, None)
-        return self._take(self.draw(source.n_features, *sample))
+        return self._fitted(source, *sample)
 
     def _sample(self, source: Source) -> tuple[Array, Floats | None]:
         """Return a uniform sample of the rows, in random order, and what they count."""
@@ -232,7 +209,7 @@ class Nystroem(KernelTransformer, makes=features.Nystroem): ...  # noqa: D101
 class RandomBinning(KernelTransformer, makes=features.RandomBinning): ...  # noqa: D101
 
 
-class TensorSketch(FeaturesOut, ShapeTransformer, makes=features.TensorSketch): ...  # noqa: D101
+class TensorSketch(KernelMapTransformer, ShapeTransformer, makes=features.TensorSketch): ...  # noqa: D101
 
 
 class Identity(OneToOneFeatureMixin, ShapeTransformer, makes=features.Identity):  # type: ignore[misc]
