@@ -67,6 +67,7 @@ class_weight : 'balanced', or mapping of label to float, optional
     What weights of rows are multiplied by.  'balanced' is N / (K N_k) for a class of weight
     N_k, so that all classes weigh the same.  Probabilities are then those of rows so weighted.
 """
+_INDENT: Any = {"initial_indent": "    ", "subsequent_indent": "    "}
 _ATTRIBUTES = """
 n_features_in_ : int
     Columns of the rows, before a recipe makes inputs of them.
@@ -85,7 +86,7 @@ def documented(cls: type) -> type:
     sections = dict(zip(parts[::2], parts[1::2], strict=True))
     sections.pop("Raises", None)  # of a map; an estimator checks its parameters in `fit`
     described = _paragraphs(_PARAMETERS) | _paragraphs(sections.pop("Parameters", ""))
-    parameters = [described[name] for name in signature(cls).parameters]
+    parameters = [described.get(name, name) for name in signature(cls).parameters]
     properties = {
         name: f"{name}\n{fill(value.__doc__ or '', 96, **_INDENT)}"
         for name, value in getmembers(cls, isdatadescriptor)
@@ -99,9 +100,6 @@ def documented(cls: type) -> type:
     texts = [f"{name}\n{'-' * len(name)}\n{text.strip()}" for name, text in sections.items()]
     cls.__doc__ = "\n\n".join([title.strip(), *texts]) + "\n"
     return cls
-
-
-_INDENT: Any = {"initial_indent": "    ", "subsequent_indent": "    "}
 
 
 def _paragraphs(text: str) -> dict[str, str]:

@@ -105,29 +105,19 @@ class ExactKernelRidge(
         self.max_bytes = max_bytes
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Solve the n x n system.
+        """Solve the n x n system of rows (n, p) and targets (n,) or (n, q).
 
-        Predictions are those of a fit to rows that are repeated as often as they weigh, up to
+        Predictions are those of a fit to rows that are repeated as often as they weigh (n,), up to
         rounding, at the same alpha.  Leave-one-out differs: it leaves out a row of weight 2 whole.
-
-        Parameters
-        ----------
-        X : array_like of shape (n, p)
-        y : array_like of shape (n,) or (n, q)
-        sample_weight : array_like of shape (n,), optional
-            Numbers of at least 0.
 
         Raises
         ------
         DataError
             If these are no tables of finite numbers of equal length, or weights are negative or all
             0; or all inputs are constant, and to be standardised.
-        ParameterError
-            If alpha is none of the things it can be, or the metric is no such matrix.
-        InsufficientMemoryError
-            If the n x n matrices do not fit.
-        SingularSystemError
-            If K + alpha I has no Cholesky factor.
+        ParameterError, InsufficientMemoryError, SingularSystemError
+            If an option cannot be, the n x n matrices do not fit, or K + alpha I has no Cholesky
+            factor.
         """
         with data_errors():
             X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)

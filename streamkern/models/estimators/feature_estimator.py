@@ -84,10 +84,8 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
 
         Raises
         ------
-        ParameterError
-            If an option has a value that it cannot have.
-        DataError
-            If the rows or their labels cannot be used.
+        ParameterError, DataError
+            If an option has a value that it cannot have, or the rows or labels cannot be used.
         CheckpointError
             If the folder is in use, or belongs to a fit that differs.
         InsufficientMemoryError
@@ -264,8 +262,7 @@ class FeatureEstimator(KernelFeatures, TableEstimator):
         """Write the fitted model to an HDF5 file, which `streamkern.load` reads.
 
         A `compact` one is without the normal equations, D (D + 1) / 2 numbers, without which there
-        are no standard deviations and no leverages.  OutputError is raised if the file exists,
-        unless with `force`, or cannot be written.
+        are no standard deviations and no leverages.  `force` replaces a file.
         """
         self._current_model().save(path, compact=compact, force=force)
 

@@ -160,20 +160,9 @@ class RandomFeatureClassifier(ClassEstimator, FeatureEstimator):
         by the model without it, as the moments tell them, and can be coarser than that of `fit`.
         `calibrate` on rows held out takes another one, until rows come or go again.
 
-        Parameters
-        ----------
-        X, y, sample_weight, like
-            As of `RandomFeatureRidge.partial_fit`; `like` tells the classes and their weights too.
-        classes : array_like of shape (K,), optional
-            All labels that there will be; by default those of `like`, or of the first call.
-
-        Raises
-        ------
-        ParameterError
-            If `classes` are not those of the first call, `class_weight` is 'balanced' or
-            `calibration` 'isotonic', or as `RandomFeatureRidge.partial_fit` does.
-        DataError
-            If the rows cannot be used, or a label is none of the classes.
+        `classes` (K,) are all labels that there will be; by default those of `like`, or of the
+        first call.  ParameterError is raised if they are others than in the first call, or
+        `class_weight` is 'balanced' or `calibration` 'isotonic'.
         """
         return self._begin_or_grow(X, y, sample_weight, like, classes)
 

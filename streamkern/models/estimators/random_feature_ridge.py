@@ -78,15 +78,9 @@ class RandomFeatureRidge(
         that are constant in the first call count in units of their value, or of 1 if that is
         larger.
 
-        Raises
-        ------
-        ParameterError
-            If the model was fitted without its moments, parameters that decide the map have
-            changed, or `alpha` is 'loo', which reads all rows again.
-        DataError
-            If the rows cannot be used, or have other inputs or targets than the first.
-        InsufficientMemoryError
-            If the job cannot fit, before the first read.
+        ParameterError is raised if the model was fitted without its moments, what decides the map
+        has changed, or `alpha` is 'loo', which reads all rows again; DataError if rows have other
+        inputs or targets than the first.
         """
         return self._begin_or_grow(X, y, sample_weight, like)
 
@@ -96,12 +90,8 @@ class RandomFeatureRidge(
         With `return_std` the standard deviations of new targets come too: the noise's, and what the
         coefficients are uncertain by.
 
-        Raises
-        ------
-        DataError
-            If X has another number of columns than the rows that were fitted.
-        ModelFileError
-            If standard deviations are asked of a model that was saved without them.
+        DataError is raised for rows of other columns than the fit's, and ModelFileError if the
+        model was saved without what standard deviations need.
         """
         return self.model_.predict(self._rows(X), return_std=return_std)
 
