@@ -29,7 +29,7 @@ from sklearn.preprocessing import StandardScaler
 
 import streamkern
 from streamkern import Gaussian, RandomFeatureClassifier, RandomFeatureRidge
-from streamkern.errors import DataError, ModelFileError, ParameterError
+from streamkern.errors import DataError, ParameterError
 from streamkern.models.model_files import read_model
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
@@ -236,20 +236,6 @@ def test_a_class_without_rows_has_no_area(fitted):
     assert found["confusion_matrix"][0] == [0, 0, 0]
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_predictions_of_lazy_rows_are_lazy_and_the_same(n_classes, fitted):
-    X, y = rows(n_classes=n_classes)
-    lazy, model = da.from_array(X, chunks=(100, 2)), fitted[n_classes]
-    again = classifier().fit(lazy, da.from_array(y, chunks=50))
-    assert np.abs(again.predict_proba(X) - model.predict_proba(X)).max() < 1e-6
-    assert model.score(lazy, da.from_array(y, chunks=50)) == model.score(X, y)
-    for name in ("predict", "decision_function", "predict_proba", "predict_log_proba"):
-        expected, found = getattr(model, name)(X), getattr(model, name)(lazy)
-        assert isinstance(found, da.Array)
-        assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
-        np.testing.assert_array_equal(found.compute(), expected)
-
-
 def test_files_in_which_classes_are_missing_are_fitted_as_arrays(tmp_path):
     X, y = rows()
     order = np.argsort(y, kind="stable")
@@ -275,15 +261,6 @@ def test_rows_without_a_label_are_told_or_left_out():
     found = model.evaluate(X, labels)
     assert (found["rows"], found["skipped_rows"]) == (238, 2)
     assert np.sum(found["confusion_matrix"]) == 238
-
-
-def test_rows_without_a_score_have_no_class():
-    X, y = rows()
-    model = classifier(on_bad_rows="skip").fit(X, y)
-    X[5, 0] = np.nan
-    assert np.isnan(model.predict_proba(X)[5]).all()
-    with pytest.raises(DataError, match="1 of 240 rows have no finite score"):
-        model.predict(X)
 
 
 def test_labels_that_are_no_class_are_refused_by_evaluate_and_errors_in_a_score(fitted):
@@ -313,34 +290,6 @@ def test_a_saved_classifier_is_the_same(calibration, class_weight, tmp_path):
     given = {model.classes_[1]: 3.0}
     model.set_params(class_weight=given).save(tmp_path / "model.h5", force=True)
     assert streamkern.load(tmp_path / "model.h5").class_weight == given
-
-
-@pytest.mark.parametrize("labels", [np.array([b"a", b"b"]), np.array([False, True]), [-1, 1]])
-def test_classes_of_every_kind_are_saved(labels, tmp_path):
-    X, y = rows(n_classes=2)
-    model = classifier().fit(X, np.asarray(labels)[(y == "oats").astype(int)])
-    model.save(tmp_path / "model.h5")
-    again = streamkern.load(tmp_path / "model.h5")
-    assert again.classes_.dtype == model.classes_.dtype
-    assert again.classes_.tolist() == model.classes_.tolist()
-
-
-def test_a_file_that_was_tampered_with_is_damaged(fitted, tmp_path):
-    for old, new in (
-        ('"sigmoid"', '"sigmold"'),
-        ('"hay"', '"zay"'),
-        ('"class_factors": null', '"class_factors": [1] '),
-        ('"offset": [', '"offset": 7 , "x":['),
-    ):
-        fitted[3].save(tmp_path / "model.h5", force=True)
-        with h5py.File(tmp_path / "model.h5", "r+") as file:
-            card = file["card"][()].decode()
-            assert old in card
-            del file["card"]
-            encoded = card.replace(old, new).encode()
-            file["card"] = np.array(encoded, h5py.string_dtype("utf-8", len(encoded)))
-        with pytest.raises(ModelFileError, match="is a damaged model"):
-            streamkern.load(tmp_path / "model.h5")
 
 
 def test_moments_are_solved_as_rows_are_fitted(tmp_path):
@@ -450,14 +399,6 @@ def test_a_fit_like_another_has_its_map_and_classes(tmp_path):
         np.testing.assert_array_equal(model.transform(X), first.transform(X))
 
 
-def test_length_scales_are_searched():
-    X, y = rows()
-    model = classifier(kernel=Gaussian("median"), alpha="cv").tune(X, y)
-    assert len(model.report_["tuning"]) >= 13
-    assert model.rule_.calibrator.name == "sigmoid"
-    assert model.score(X, y) > 0.75
-
-
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_one_class_alone_is_refused(n_classes):
     X, y = rows(n_classes=n_classes)
@@ -510,15 +451,6 @@ def test_processes_give_the_same_bits(tmp_path, external_scheduler):
         assert there.evaluate(source) == here.evaluate(source)
     np.testing.assert_array_equal(here.coef_, there.coef_)
     assert here.rule_.as_dict() == there.rule_.as_dict()
-
-
-def test_a_report_is_written_of_the_scores(tmp_path):
-    X, y = rows()
-    model = classifier(alpha="cv").fit(X, y, keep_moments=True)
-    streamkern.write_report(model, tmp_path / "report.html", X, y)
-    page = (tmp_path / "report.html").read_text()
-    assert "RandomFeatureClassifier(" in page
-    assert "RandomFeatureRidge" not in page
 
 
 def test_dates_are_labels_as_text_and_refused_as_dates_before_rows_are_read(tmp_path, monkeypatch):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 
 import dask
 import dask.array as da
@@ -14,13 +13,10 @@ from sklearn.base import clone
 from sklearn.decomposition import PCA, IncrementalPCA, KernelPCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import streamkern
 from streamkern import Gaussian, Linear, RandomFeaturePCA, RandomFeatureRidge, open_hdf5
-from streamkern.errors import DataError, ModelFileError, ParameterError, StreamkernWarning
-from streamkern.models.component_files import read_components
-from streamkern.models.model_files import read_model
+from streamkern.errors import DataError, ParameterError, StreamkernWarning
 
 P = 4
 ATTRIBUTES = (
@@ -78,11 +74,6 @@ def test_of_the_inputs_themselves_they_are_those_of_plain_pca(other):
     assert_same(
         pca(n_components=3, feature_map="identity", standardize=False).fit(X), clone(other).fit(X)
     )
-
-
-def test_the_linear_kernel_is_plain_pca_too():
-    expected = PCA(2).fit(StandardScaler().fit_transform(rows()))
-    assert_same(pca(kernel=Linear(), n_components=2).fit(rows()), expected)
 
 
 def test_landmarks_at_every_row_give_exact_kernel_pca():
@@ -200,34 +191,6 @@ def test_a_file_brings_the_same_components_back(tmp_path):
     assert streamkern.load(tmp_path / "pca.h5").n_components == 2
 
 
-def test_a_file_of_another_kind_is_named(tmp_path):
-    X = rows()
-    RandomFeatureRidge(n_components=8, alpha=1.0).fit(X, X[:, 0]).save(tmp_path / "model.h5")
-    pca().fit(X).save(tmp_path / "pca.h5")
-    assert isinstance(streamkern.load(tmp_path / "model.h5"), RandomFeatureRidge)
-    assert isinstance(streamkern.load(tmp_path / "pca.h5"), RandomFeaturePCA)
-    with pytest.raises(ModelFileError, match="is a streamkern model, not a PCA"):
-        read_components(tmp_path / "model.h5")
-    with pytest.raises(ModelFileError, match="is a streamkern PCA, not a model"):
-        read_model(tmp_path / "pca.h5")
-
-
-def test_a_damaged_file_is_refused(tmp_path):
-    found = pca(n_components=2).fit(rows())
-    for name, value, words in (
-        ("components", np.ones((2, 7)), r"components of shape \(2, 7\)"),
-        ("explained_variance", np.array([1.0, -1.0]), "a variance of"),
-        ("mean", np.full(64, np.nan), "not finite"),
-        ("weight", 0.5, "rows that weigh 0.5"),
-    ):
-        found.save(tmp_path / "pca.h5", force=True)
-        with h5py.File(tmp_path / "pca.h5", "r+") as file:
-            del file[name]
-            file[name] = value
-        with pytest.raises(ModelFileError, match=words):
-            streamkern.load(tmp_path / "pca.h5")
-
-
 def test_bad_rows_become_nan_where_they_are_skipped():
     X = rows()
     X[7, 1] = np.nan
@@ -244,14 +207,6 @@ def test_it_is_a_step_of_a_pipeline():
     assert steps.fit(X, X[:, 0]).predict(X).shape == (len(X),)
     frame = pca(n_components=2).set_output(transform="pandas").fit_transform(X)
     assert list(frame.columns) == ["randomfeaturepca0", "randomfeaturepca1"]
-
-
-@parametrize_with_checks([pca(n_components=None)])
-def test_it_keeps_the_contract_of_scikit_learn(estimator, check):
-    with warnings.catch_warnings():
-        # Of columns that are constant, and rows in checks that are wide.
-        warnings.simplefilter("ignore", StreamkernWarning)
-        check(estimator)
 
 
 # More than one shard.

@@ -9,7 +9,6 @@ import pandas as pd
 import polars as pl
 import pytest
 import sklearn
-from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
@@ -140,28 +139,6 @@ def test_lazy_frames_stay_lazy_and_have_names():
         checked_rows(model, lazy[NAMES[::-1]], first=False, finite=True)
 
 
-def test_words_without_columns_and_sparse_rows_are_refused():
-    X, y = rows()
-    words = pd.DataFrame(X, columns=NAMES).assign(wood="oak").to_numpy()
-    with pytest.raises(DataError, match="could not convert string to float: 'oak'"):
-        ridge().fit(words, y)
-    with pytest.raises(TypeError, match="Sparse data was passed"):
-        ridge().fit(csr_array(X), y)
-
-
-@pytest.mark.parametrize("kind", ["pandas", "polars"])
-@pytest.mark.parametrize("estimator", [ridge(), RandomFourierFeatures(n_components=4)])
-def test_features_come_as_frames_where_they_are_asked_for(estimator, kind):
-    X, y = rows()
-    fitted = clone(estimator).set_output(transform=kind).fit(X, y)
-    features = fitted.transform(X)
-    assert isinstance(features, {"pandas": pd.DataFrame, "polars": pl.DataFrame}[kind])
-    assert list(features.columns) == fitted.get_feature_names_out().tolist()
-    assert features.columns[3] == f"{type(estimator).__name__.lower()}3"
-    plain = clone(estimator).fit(X, y).transform(X)
-    assert np.array_equal(features.to_numpy(), plain)
-
-
 def test_a_file_with_other_names_than_columns_is_damaged(tmp_path):
     ridge().fit(*rows()).save(tmp_path / "model.h5")
     file = read_model(tmp_path / "model.h5")
@@ -211,16 +188,6 @@ def test_they_are_routed_through_pipelines_and_searches():
 def test_what_is_no_table_of_numbers_is_a_data_error(estimator, table, words):
     with pytest.raises(DataError, match=words):
         clone(estimator).fit(table, np.arange(len(table)))
-
-
-def test_rows_that_are_not_finite_are_not_predicted():
-    X, y = rows()
-    fitted = ridge().fit(X, y)
-    for bad in (np.nan, np.inf):
-        X[3, 1] = bad
-        for use in (fitted.predict, fitted.transform):
-            with pytest.raises(DataError, match="Input X contains"):
-                use(X)
 
 
 def test_arrays_are_not_copied():

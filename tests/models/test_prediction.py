@@ -17,7 +17,7 @@ from tolerances import assert_close
 
 import streamkern
 from streamkern import Gaussian, RandomFeatureRidge, open_hdf5
-from streamkern.errors import DataError, ModelFileError, OutputError, StreamkernWarning
+from streamkern.errors import DataError, ModelFileError, StreamkernWarning
 from streamkern.features import Identity, RandomFourierFeatures
 from streamkern.models import prediction
 from streamkern.predict.predictor import Predictor
@@ -105,17 +105,6 @@ def test_bad_rows_are_predicted_as_nan_where_they_are_skipped(tmp_path):
             assert np.flatnonzero(np.isnan(file[name][:])).tolist() == [5, 30_000]
 
 
-def test_existing_predictions_are_kept_unless_forced(tmp_path):
-    model, source = fitted(), ArraySource(rows(n=10)[0])
-    (tmp_path / "p.h5").write_text("precious")
-    with pytest.raises(OutputError, match=r"p\.h5 exists already"):
-        model.predict_to_hdf5(source, tmp_path / "p.h5")
-    assert (tmp_path / "p.h5").read_text() == "precious"
-    model.predict_to_hdf5(source, tmp_path / "p.h5", force=True)
-    with h5py.File(tmp_path / "p.h5") as file:
-        assert file["y_pred"].shape == (10,)
-
-
 # Many targets, and what is under way.
 
 
@@ -161,17 +150,6 @@ def test_who_predicts_changes_no_bit(tmp_path, precision, q):
         with h5py.File(tmp_path / "p.h5") as file:
             files.append(file["y_pred"][:])
     assert all(np.array_equal(files[0], other) for other in files)
-
-
-@pytest.mark.cluster
-def test_a_cluster_predicts_the_same_bits(external_scheduler, tmp_path):
-    predictor, (X, _) = wide(40), rows()
-    source = open_hdf5(stored(tmp_path / "new.h5", X), y=None)
-    prediction.predict_to_hdf5(predictor, source, tmp_path / "p.h5")
-    with streamkern.connect(scheduler=external_scheduler):
-        prediction.predict_to_hdf5(predictor, source, tmp_path / "q.h5")
-    with h5py.File(tmp_path / "p.h5") as here, h5py.File(tmp_path / "q.h5") as there:
-        assert np.array_equal(here["y_pred"][:], there["y_pred"][:])
 
 
 def test_finite_predictions_whose_sum_is_not_are_no_bad_rows(tmp_path):
@@ -276,15 +254,6 @@ def test_standard_deviations_of_a_dask_array_are_lazy_and_the_same(shape):
         assert made.chunks == ((100, 250, 50), *((q,) for q in shape))
         assert made.dtype == np.float64
         assert_near(made.compute(), expected)
-
-
-def test_the_scheduler_changes_no_bit_of_a_standard_deviation():
-    model, source = fitted(precision="single"), ArraySource(rows()[0])
-    found = []
-    for scheduler in ("synchronous", "threads"):
-        with dask.config.set(scheduler=scheduler, num_workers=2):
-            found.append(model.predict(source, return_std=True)[1])
-    assert np.array_equal(*found)
 
 
 @pytest.mark.cluster
@@ -456,14 +425,6 @@ def diagnosed():
     return model, X, y, model.diagnose(ArraySource(X, y))
 
 
-def test_the_scheduler_changes_nothing_of_a_diagnosis(diagnosed):
-    model, X, y, expected = diagnosed
-    assert model.diagnose(X, y) == expected
-    for scheduler in ("synchronous", "threads"):
-        with dask.config.set(scheduler=scheduler, num_workers=2):
-            assert model.diagnose(ArraySource(X, y)) == expected
-
-
 def test_files_and_dask_arrays_give_the_diagnosis_that_arrays_give(diagnosed, tmp_path):
     model, X, y, expected = diagnosed
     source = open_hdf5(stored(tmp_path / "train.h5", X, y=y))
@@ -474,13 +435,6 @@ def test_files_and_dask_arrays_give_the_diagnosis_that_arrays_give(diagnosed, tm
         assert [row["row"] for row in found["largest_errors"]] == [
             row["row"] for row in expected["largest_errors"]
         ]
-
-
-@pytest.mark.cluster
-def test_a_diagnosis_on_a_cluster_is_that_of_this_process(diagnosed, external_scheduler):
-    model, X, y, expected = diagnosed
-    with streamkern.connect(scheduler=external_scheduler):
-        assert model.diagnose(ArraySource(X, y)) == expected
 
 
 # What survives a file.
@@ -507,17 +461,6 @@ def test_a_loaded_model_gives_the_same_bits_of_everything(tmp_path, precision, s
         assert before.tobytes() == after.tobytes()
     assert loaded.diagnose(ArraySource(X, y)) == model.diagnose(ArraySource(X, y))
     assert loaded.report_ == model.report_
-
-
-@pytest.mark.parametrize(("precision", "itemsize"), [("single", 4), ("double", 8)])
-def test_a_compact_file_is_smaller_by_one_triangle(tmp_path, precision, itemsize):
-    D = 300
-    model = ridge(n_components=D, precision=precision).fit(*few(n=400))
-    model.save(tmp_path / "whole.h5")
-    model.save(tmp_path / "compact.h5", compact=True)
-    whole, compact = ((tmp_path / f"{name}.h5").stat().st_size for name in ("whole", "compact"))
-    triangle = itemsize * D * (D + 1) / 2
-    assert triangle <= whole - compact <= 1.1 * triangle + 20_000
 
 
 def test_deviations_are_factorised_once_a_model(monkeypatch):

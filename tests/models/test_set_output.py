@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
-from sklearn.pipeline import make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 import streamkern
@@ -98,17 +97,6 @@ def test_a_container_that_is_never_lazy_is_refused(name):
         model.transform(rows.lazy("array"))
     assert rows.n_made == 0
     assert type(model.transform(rows.frame)).__module__.startswith("polars")
-
-
-def test_lazy_frames_go_through_pipelines():
-    rows = Rows()
-    pipeline = make_pipeline(MODELS["components"](), MODELS["map"]())
-    pipeline.set_output(transform="pandas").fit(rows.frame)
-    found = pipeline.transform(rows.lazy("frame"))
-    assert isinstance(found, dd.DataFrame)
-    assert rows.n_made == 0
-    expected = pipeline.transform(rows.frame)
-    pd.testing.assert_frame_equal(found.compute(), expected, rtol=1e-9, atol=1e-6)
 
 
 class Scaled(streamkern.Identity):

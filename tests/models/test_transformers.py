@@ -220,11 +220,6 @@ def test_options_that_cannot_be_are_refused_when_it_is_fitted(refused, words):
         refused.fit(rows())
 
 
-def test_a_grid_for_many_inputs_is_refused():
-    with pytest.raises(ParameterError, match="for 1 to 3 inputs, not 5"):
-        streamkern.GridFourierFeatures(n_components=16).fit(rows(p=5))
-
-
 def test_rows_that_are_not_finite_are_found_where_they_are_read():
     X = rows()
     X[7, 1] = np.nan
