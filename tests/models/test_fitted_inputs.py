@@ -12,11 +12,9 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from click.testing import CliRunner
 from sklearn.base import clone
 
 import streamkern
-from streamkern.cli import main
 from streamkern.errors import DataError, StreamkernWarning
 
 KINDS = {
@@ -216,30 +214,6 @@ def test_rows_that_are_not_finite_are_named_by_column(tmp_path):
     plain = models()[0].fit(X.to_numpy(), y)
     with pytest.raises(DataError, match=r"overflow in column 1 \(2\), column 2 \(1\); .*--impute"):
         plain.predict_to_hdf5(streamkern.open_hdf5(tmp_path / "t.h5"), tmp_path / "p.h5")
-
-
-def test_reports_and_cards_say_the_names_of_inputs_and_target(tmp_path):
-    frame, fit = mixed(600), ("fit", tmp_path / "t.h5", "--out", tmp_path / "m.h5", "--force")
-    loaded(frame, tmp_path)
-    command(*fit, "--components", 32, "--metric", "diagonal:1", "--report", tmp_path / "r.html")
-    html = (tmp_path / "r.html").read_text()
-    for words in ("Actual pay", "Predicted pay", "job=baker"):
-        assert words in html
-    assert "column 1" not in html
-    card = " ".join(command("show", tmp_path / "m.h5").stdout.split())
-    assert "targets 1: pay" in card
-    assert "inputs made of them age, age is missing, job=baker, job=clerk" in card
-    frame = numbers()
-    models()[0].fit(frame[["age", "share"]], frame["pay"]).save(tmp_path / "f.h5")
-    card = " ".join(command("show", tmp_path / "f.h5").stdout.split())
-    assert "columns age, share" in card
-    assert "targets 1: pay" in card
-
-
-def command(*words):
-    done = CliRunner().invoke(main, [*map(str, words)])
-    assert done.exit_code == 0, done.output
-    return done
 
 
 def test_moments_of_tables_whose_columns_have_other_codes_do_not_merge(tmp_path):
