@@ -61,8 +61,8 @@ def made(in_this_process):
         "labels": classifier.predict,
         "decisions": classifier.decision_function,
         "probabilities": classifier.predict_proba,
-        "boosted labels": boosted.predict,
-        "boosted probabilities": boosted.predict_log_proba,
+        "boosted-labels": boosted.predict,
+        "boosted-probabilities": boosted.predict_log_proba,
         "components": RandomFeaturePCA(KERNEL, n_components=3, **maps).fit(X).transform,
         "landmarks": Nystroem(KERNEL, 256).fit(X).transform,
         "exact": ExactKernelRidge(KERNEL).fit(X, Y).predict,
@@ -71,7 +71,7 @@ def made(in_this_process):
 
 NAMES = (
     *("ridge", "deviations", "features", "labels", "decisions", "probabilities"),
-    *("boosted labels", "boosted probabilities", "components", "landmarks", "exact"),
+    *("boosted-labels", "boosted-probabilities", "components", "landmarks", "exact"),
 )
 everything = pytest.mark.parametrize("name", NAMES)
 

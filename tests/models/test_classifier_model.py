@@ -13,7 +13,6 @@ import pytest
 from distributed import Client
 from harvests import NAMES, classifier, signs
 from harvests import labelled_rows as rows
-from real import load, needs_data
 from sklearn.base import clone
 from sklearn.linear_model import RidgeClassifier
 from sklearn.metrics import (
@@ -28,7 +27,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.preprocessing import StandardScaler
 
 import streamkern
-from streamkern import Gaussian, RandomFeatureClassifier, RandomFeatureRidge
+from streamkern import RandomFeatureClassifier, RandomFeatureRidge
 from streamkern.errors import DataError, ParameterError
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
@@ -381,19 +380,6 @@ def test_parameters_that_cannot_be_are_refused_before_rows_are_read_and_so_is_on
         classifier().fit(X, np.full(len(y), "a"))
     with pytest.raises(DataError, match="weighs anything is of the class 'oats'"):
         classifier().fit(X, y, 1.0 * (y == "oats"))
-
-
-@needs_data
-def test_adult_has_calibrated_probabilities():
-    data = load("adult_a9a")
-    model = RandomFeatureClassifier(Gaussian(4.0), n_components=512, standardize=False)
-    with dask.config.set(scheduler="threads"):
-        model.fit(data["X"], data["y"])
-        found = model.evaluate(data["X_test"], data["y_test"])
-    # Far from what more features give: 0.853, 0.902 and 0.028.
-    assert found["accuracy"] > 0.847
-    assert found["auc"] > 0.893
-    assert found["expected_calibration_error"] < 0.03
 
 
 @pytest.mark.cluster

@@ -198,12 +198,6 @@ def test_arrays_are_not_copied():
         assert np.shares_memory(checked_rows(fitted, table, first=False, finite=True), table)
 
 
-def test_text_and_html_show_the_parameters_that_are_not_the_usual_ones():
-    model = RandomFeatureRidge(Gaussian(1.5), alpha=2.0)
-    assert repr(model) == "RandomFeatureRidge(alpha=2.0, kernel=Gaussian(length_scale=1.5))"
-    assert "Gaussian(length_scale=1.5)" in model._repr_html_()
-
-
 @pytest.mark.parametrize(
     ("kind", "call"),
     [("file", "partial_fit"), ("moments", "fit"), ("classifier", "moments")],

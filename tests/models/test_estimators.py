@@ -78,20 +78,6 @@ def test_a_fit_solves_the_normal_equations_of_its_features(q, intercept, standar
     assert np.abs(model.predict(new) - expected).max() < 1e-9 * np.abs(expected).max()
 
 
-@pytest.mark.parametrize(
-    ("kernel", "feature_map"),
-    [(Gaussian("median"), "iid"), (Laplacian(4.0), "iid"), (Matern((1.0, 2.0, 3.0)), "orthogonal")],
-)
-def test_features_are_those_of_standardised_inputs(kernel, feature_map):
-    X, y = rows()
-    model = ridge(kernel=kernel, feature_map=feature_map, n_components=512).fit(X, y)
-    inputs = StandardScaler().fit_transform(X)[:40]
-    Phi = model.transform(X[:40])
-    assert Phi.shape == (40, 512)
-    # Monte Carlo: 256 frequencies have a standard error of 1 / sqrt(512) at most.
-    assert np.abs(Phi @ Phi.T - model.kernel_(inputs, inputs)).max() < 5 / np.sqrt(512)
-
-
 # More than one shard.
 N = 40_000
 

@@ -22,7 +22,6 @@ from streamkern.errors import (
     ParameterError,
     SingularSystemError,
 )
-from streamkern.features import RandomFourierFeatures
 from streamkern.kernels import (
     Gaussian,
     Laplacian,
@@ -31,8 +30,6 @@ from streamkern.kernels import (
     Polynomial,
     RationalQuadratic,
 )
-from streamkern.solve import solve_ridge
-from streamkern.statistics import Moments
 
 # Of rows as they are, like those of scikit-learn.
 exact = partial(ExactKernelRidge, standardize=False)
@@ -102,25 +99,6 @@ def test_the_solution_is_that_of_the_bordered_system_and_residuals_of_n_refits(
     plain = exact(kernel, alpha=0.3, fit_intercept=intercept).fit(X, y)
     assert np.array_equal(plain.dual_coef_, model.dual_coef_)
     assert not hasattr(plain, "loo_residuals_")
-
-
-@pytest.mark.parametrize(
-    ("kernel", "paired", "D", "intercept"),
-    [(Gaussian(1.5), True, 16, True), (Laplacian(1.0), False, 100, False)],
-)
-def test_primal_and_dual_agree(kernel, paired, D, intercept):
-    X, y = rows(3)
-    phi = RandomFourierFeatures(kernel, D, paired=paired).draw(P)
-    moments = naive.accumulated(Moments(phi, 3, precision="double"), naive.blocks(X, y, [9, 30]))
-    primal = solve_ridge(moments.centred(intercept=intercept), 0.5)
-    # The linear kernel of the features is phi(x)^T phi(x').
-    dual = exact(Linear(), alpha=0.5, fit_intercept=intercept).fit(phi.transform(X), y)
-    np.testing.assert_allclose(primal.intercept, dual.intercept_, rtol=0, atol=1e-10)
-    w = phi.transform(X).T @ dual.dual_coef_
-    np.testing.assert_allclose(primal.coef, w, rtol=0, atol=1e-10)
-    predictions = phi.transform(new_rows()) @ primal.coef + primal.intercept
-    expected = dual.predict(phi.transform(new_rows()))
-    np.testing.assert_allclose(predictions, expected, rtol=0, atol=1e-10)
 
 
 def test_more_rows_than_are_predicted_at_once_have_the_same_predictions():
