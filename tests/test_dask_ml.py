@@ -178,14 +178,6 @@ def test_moments_of_rows_that_workers_read_come_back_with_the_model(client):
         assert np.array_equal(again.predict(X), there[1])
 
 
-def test_models_are_searched_on_the_workers(client):
-    found = searches.GridSearchCV(ridge(), GRID, cv=3).fit(X, Y)
-    assert found.best_params_ == {"alpha": 0.1}
-    added = Incremental(ridge(standardize=False), random_state=0).fit(ROWS, TARGETS)
-    expected = ridge(standardize=False).fit(X, Y)
-    assert np.allclose(added.predict(ROWS).compute(), expected.predict(X), rtol=1e-9, atol=1e-9)
-
-
 # Two penalties are fewer than some would draw.
 few_penalties = pytest.mark.filterwarnings("ignore:The total space of parameters 2:UserWarning")
 INCREMENTAL = {

@@ -189,6 +189,8 @@ def test_errors_are_those_of_scikit_learn(n_classes, weighted):
     }
     for name, value in expected.items():
         assert found[name] == pytest.approx(value, rel=1e-9), name
+    score = model.score(new, labels, weights if weighted else None)
+    assert score == pytest.approx(expected["accuracy"], rel=1e-12)
     matrix = confusion_matrix(labels, predicted, **named)
     np.testing.assert_allclose(found["confusion_matrix"], matrix)
     exact = roc_auc_score(labels, area, multi_class="ovr", **named)

@@ -124,6 +124,11 @@ def test_predictions_features_and_scores_of_a_dask_array_are_lazy_and_the_same(q
         for kind in (np.asarray, da.asarray):
             with pytest.raises(DataError, match=r"X has 4 features, but .* expecting 3 features"):
                 getattr(model, method)(kind(np.ones((5, 4))))
+    with dask.config.set(scheduler=no_scheduler):
+        _, deviations = model.predict(lazy, return_std=True)
+    expected = model.predict(X, return_std=True)[1]
+    assert deviations.chunks == ((100, 250, 50), *((each,) for each in y.shape[1:]))
+    assert np.abs(deviations.compute() - expected).max() < 1e-12 * expected.max()
     for s in (None, np.random.default_rng(2).random(len(X))):
         expected = r2_score(y, model.predict(X), sample_weight=s)
         for X_, y_ in ((X, y), (lazy, da.from_array(y, chunks=100))):
