@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.decomposition import PCA, IncrementalPCA, KernelPCA
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import streamkern
@@ -181,14 +180,6 @@ def test_bad_rows_become_nan_where_they_are_skipped():
     found = pca(on_bad_rows="skip").fit(X)
     assert found.n_samples_ == len(X) - 1
     assert np.flatnonzero(np.isnan(found.transform(X)).any(axis=1)).tolist() == [7]
-
-
-def test_it_is_a_step_of_a_pipeline():
-    X = rows()
-    steps = make_pipeline(StandardScaler(), pca(), RandomFeatureRidge(n_components=8, alpha=1.0))
-    assert steps.fit(X, X[:, 0]).predict(X).shape == (len(X),)
-    frame = pca(n_components=2).set_output(transform="pandas").fit_transform(X)
-    assert list(frame.columns) == ["randomfeaturepca0", "randomfeaturepca1"]
 
 
 def test_the_bits_are_the_same_whoever_sums_and_whatever_stopped(tmp_path):
