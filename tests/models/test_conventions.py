@@ -67,6 +67,10 @@ def test_kernels_parameters_are_parameters_of_the_estimator():
         ridge().set_params(kernel__gamma=1.0)
     with pytest.raises(ValueError, match="Invalid parameter 'kern'"):
         ridge().set_params(kern__length_scale=1.0)
+    for made in (RandomFeatureRidge, RandomFourierFeatures):
+        words = rf"{made.__name__}.__init__\(\) got an unexpected keyword argument 'kern'"
+        with pytest.raises(TypeError, match=words):
+            made(kern=Matern())
 
 
 def test_models_and_maps_are_steps_of_pipelines():

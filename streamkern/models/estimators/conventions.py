@@ -49,7 +49,10 @@ def initializer(parameters: Iterable[Parameter]) -> Any:
     known = Signature(list(parameters))
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807  the class's
-        given = known.bind(*args, **kwargs)
+        try:
+            given = known.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{type(self).__name__}.__init__() {error}") from None
         given.apply_defaults()
         vars(self).update(given.arguments)
 
