@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 import streamkern
 from streamkern import Gaussian, Linear, RandomFeaturePCA, RandomFeatureRidge, open_hdf5
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
+from streamkern.sources import ArraySource
 
 P = 4
 ATTRIBUTES = (
@@ -172,7 +173,7 @@ def test_a_file_brings_the_same_components_back(tmp_path):
     assert streamkern.load(tmp_path / "pca.h5").n_components == 2
 
 
-def test_bad_rows_become_nan_where_they_are_skipped():
+def test_bad_rows_become_nan_where_they_are_skipped(tmp_path):
     X = rows()
     X[7, 1] = np.nan
     with pytest.raises(ValueError, match="NaN"):
@@ -180,6 +181,9 @@ def test_bad_rows_become_nan_where_they_are_skipped():
     found = pca(on_bad_rows="skip").fit(X)
     assert found.n_samples_ == len(X) - 1
     assert np.flatnonzero(np.isnan(found.transform(X)).any(axis=1)).tolist() == [7]
+    assert found.transform_to_hdf5(ArraySource(X), tmp_path / "scores.h5") == 1
+    with pytest.raises(DataError, match="1 of 300 rows have no finite prediction"):
+        found.set_params(on_bad_rows="error").transform_to_hdf5(ArraySource(X), tmp_path / "t.h5")
 
 
 def test_the_bits_are_the_same_whoever_sums_and_whatever_stopped(tmp_path):
