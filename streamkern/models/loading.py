@@ -92,5 +92,5 @@ def template_of(like: Any) -> Template | None:
 
 def rows_of(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, Any, Any]:
     """Return rows as the model takes them: an estimator checks tables, and encodes them."""
-    tables = getattr(model, "tables", None)
-    return (X, y, sample_weight) if tables is None else tables(X, y, sample_weight)
+    taken = getattr(model, "__streamkern_rows__", None)
+    return (X, y, sample_weight) if taken is None else taken(X, y, sample_weight)

@@ -17,7 +17,7 @@ from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.errors.formatting import unknown
 from streamkern.features import FAMILIES, Standardized
 from streamkern.kernels import Linear, ShiftInvariantKernel, as_kernel, length_scale_of
-from streamkern.models.estimators.exact_kernel_ridge import ExactKernelRidge
+from streamkern.models.estimators.exact_kernel_ridge import ExactKernelRidge, check_memory
 from streamkern.models.estimators.random_feature_ridge import RandomFeatureRidge
 from streamkern.parameters.fit_options import plan_for
 from streamkern.parameters.parameters import Parameters
@@ -107,7 +107,7 @@ def compare(
         leave_one_out=True,
     )
     fewest = model.n_folds if penalty.needs_folds else 2
-    exact.check_memory(check_split(source, test, n_train, fewest=fewest))
+    check_memory(check_split(source, test, n_train, fewest=fewest), exact.alpha)
     rows, kernel = _standardized(source, test, n_train, model)
     options = _options(model) | {"kernel": kernel, "metric": None}
     options |= {"standardize": False, "fold_by": "blocks"}

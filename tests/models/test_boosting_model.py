@@ -15,9 +15,7 @@ from sklearn.metrics import log_loss
 
 import streamkern
 from streamkern import RandomFeatureAdaBoost, RandomFeatureClassifier, RandomFeatureRidge
-from streamkern.errors import DataError, ModelFileError, ParameterError
-from streamkern.models.fitted_ridge import FittedRidge
-from streamkern.models.loading import read_fitted
+from streamkern.errors import DataError, ParameterError
 from streamkern.parameters.fit_options import plan_for
 from streamkern.parameters.parameters import Parameters
 from streamkern.sources import ArraySource
@@ -74,9 +72,8 @@ def test_dask_arrays_and_sources_give_what_arrays_give(fitted):
     np.testing.assert_allclose(again.predict_proba(X), fitted[3].predict_proba(X), atol=1e-5)
 
 
-@pytest.mark.parametrize("weight", [None, {"ash": 2.0, "beech": 1.0, "oak": 0.5}])
-def test_a_file_gives_the_same_model_back(weight, tmp_path):
-    X, y = rows()
+def test_a_file_gives_the_same_model_back(tmp_path):
+    (X, y), weight = rows(), {"ash": 2.0, "beech": 1.0, "oak": 0.5}
     found = model(algorithm="discrete", learning_rate=0.5, class_weight=weight).fit(X, y)
     found.save(tmp_path / "model.h5")
     loaded = streamkern.load(tmp_path / "model.h5")
@@ -90,56 +87,25 @@ def test_a_file_gives_the_same_model_back(weight, tmp_path):
     assert streamkern.load(tmp_path / "model.h5").class_weight == {"oak": 3.0}
 
 
-def test_a_damaged_file_is_a_sentence_and_so_is_one_of_the_wrong_kind(fitted, tmp_path):
-    path = tmp_path / "model.h5"
-    fitted[2].save(path)
-    with pytest.raises(ModelFileError, match="boosted classifier, not a model"):
-        read_fitted(path, FittedRidge)
-    with h5py.File(path, "r+") as file:
-        del file["rounds/1/coef"]
-    with pytest.raises(ModelFileError, match="is a damaged boosted classifier"):
-        streamkern.load(path)
-    fitted[2].save(path, force=True)
-    with h5py.File(path, "r+") as file:
-        text = file["card"][()].decode().replace('"n_classes": 2', '"n_classes": 3')
-        del file["card"]
-        file["card"] = np.bytes_(text)
-    with pytest.raises(ModelFileError, match="damaged"):
-        streamkern.load(path)
-
-
-@pytest.mark.parametrize("algorithm", ["gentle", "real", "discrete"])
-def test_rows_that_are_not_finite_have_no_class_whatever_the_algorithm(algorithm):
-    X, y = rows()
-    found = model(algorithm=algorithm).fit(X, y)
-    X[7, 0] = np.nan
-    with pytest.raises(DataError, match="1 of 300 rows have no finite score, and so no class"):
-        found.predict(ArraySource(X))
-    p = found.predict_proba(ArraySource(X))
-    assert np.isnan(p).any(axis=1).nonzero()[0].tolist() == [7]
-
-
-def test_rows_that_are_not_finite_are_refused_or_left_out(tmp_path):
+def test_rows_that_are_not_finite_are_refused_or_left_out_and_have_no_class(fitted, tmp_path):
     X, y = rows()
     wrong = X.copy()
     wrong[7, 0] = np.nan
+    with pytest.raises(DataError, match="1 of 300 rows have no finite score, and so no class"):
+        fitted[3].predict(ArraySource(wrong))
     with pytest.raises(DataError, match=r"1 of 300 rows have no label, or hold NaN"):
         model().fit(wrong, y)
-    found = model()
-    found.estimator.on_bad_rows = "skip"
-    found.fit(wrong, y)
-    expected = model().fit(np.delete(X, 7, axis=0), np.delete(y, 7))
-    assert found.report_["skipped_rows"] == 1
-    np.testing.assert_allclose(found.predict_proba(X), expected.predict_proba(X), atol=1e-5)
-    assert found.evaluate(wrong, y)["skipped_rows"] == 1
+    for algorithm in ("gentle", "real", "discrete"):
+        found = model(algorithm=algorithm).set_params(estimator__on_bad_rows="skip").fit(wrong, y)
+        p = found.predict_proba(ArraySource(wrong))
+        assert np.isnan(p).any(axis=1).nonzero()[0].tolist() == [7]
+        expected = model(algorithm=algorithm).fit(np.delete(X, 7, axis=0), np.delete(y, 7))
+        np.testing.assert_allclose(found.predict_proba(X), expected.predict_proba(X), atol=1e-5)
+    assert found.report_["skipped_rows"] == found.evaluate(wrong, y)["skipped_rows"] == 1
     assert found.predict_to_hdf5(wrong, tmp_path / "predicted.h5", probabilities=True) == 1
     with h5py.File(tmp_path / "predicted.h5") as file:
         assert file["y_pred"][7] == b""
-        assert np.isnan(file["y_proba"][:]).any(axis=1).nonzero()[0].tolist() == [7]
-
-
-def state(estimator):
-    return {name: id(value) for name, value in vars(estimator).items()}
+        np.testing.assert_array_equal(file["y_proba"][:], p)
 
 
 @pytest.mark.parametrize("is_fitted", [False, True])
@@ -148,29 +114,25 @@ def test_the_estimator_that_was_given_is_left_as_it_was(tmp_path, is_fitted):
     ridge = RandomFeatureRidge(streamkern.Gaussian(0.5), n_components=16, alpha=0.1)
     if is_fitted:
         ridge.fit(X, X[:, 0])
-    boosted, before = RandomFeatureAdaBoost(ridge, n_estimators=2), state(ridge)
+    boosted, before = RandomFeatureAdaBoost(ridge, n_estimators=2), dict(vars(ridge))
     boosted.fit(X, y).save(tmp_path / "m.h5")
     boosted.evaluate(X, y)
     boosted.predict_to_hdf5(X, tmp_path / "p.h5")
-    assert boosted.estimator is ridge
-    assert state(ridge) == before
-    assert boosted.get_params()["estimator"] is ridge
     with pytest.raises(AttributeError):
         boosted.on_bad_rows = "skip"
     with pytest.raises(ValueError, match="Invalid parameter 'on_bad_rows'"):
         boosted.set_params(on_bad_rows="skip")
-    assert boosted.on_bad_rows == "error"
-    assert state(ridge) == before
+    assert boosted.get_params()["estimator"] is boosted.estimator is ridge
+    assert {name: id(value) for name, value in vars(ridge).items()} == {
+        name: id(value) for name, value in before.items()
+    }
 
 
 def test_parameters_of_the_estimator_are_set_cloned_and_read_again():
     boosted = model().set_params(estimator__on_bad_rows="skip", estimator__n_components=32)
-    assert boosted.on_bad_rows == "skip"
     again = clone(boosted)
     assert again.estimator is not boosted.estimator
-    expected, found = boosted.get_params(), again.get_params()
-    assert expected.pop("estimator") is not found.pop("estimator")
-    assert found == expected
+    assert again.estimator.get_params() == boosted.estimator.get_params()
     assert (again.on_bad_rows, again.estimator.n_components) == ("skip", 32)
     other = RandomFeatureRidge(n_components=8)
     assert again.set_params(estimator=other).get_params()["estimator"] is other

@@ -13,7 +13,6 @@ import pytest
 from distributed import Client
 from harvests import NAMES, classifier, signs
 from harvests import labelled_rows as rows
-from real import load, needs_data
 from sklearn.base import clone
 from sklearn.linear_model import RidgeClassifier
 from sklearn.metrics import (
@@ -28,9 +27,8 @@ from sklearn.model_selection import cross_val_score
 from sklearn.preprocessing import StandardScaler
 
 import streamkern
-from streamkern import Gaussian, RandomFeatureClassifier, RandomFeatureRidge
-from streamkern.errors import DataError, ModelFileError, ParameterError
-from streamkern.models.loading import read_fitted
+from streamkern import RandomFeatureClassifier, RandomFeatureRidge
+from streamkern.errors import DataError, ParameterError
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 
@@ -69,47 +67,44 @@ def test_on_plain_inputs_it_is_the_ridge_classifier_of_scikit_learn(n_classes, c
 @pytest.mark.parametrize(
     "labels",
     [
-        lambda y: y,
         lambda y: y.astype(object),
         lambda y: y.astype("S"),
         lambda y: y == "oats",
         lambda y: np.searchsorted(NAMES, y) - 1,
         lambda y: np.searchsorted(NAMES, y).astype(float),
     ],
-    ids=["text", "objects", "bytes", "booleans", "integers", "floats"],
+    ids=["objects", "bytes", "booleans", "integers", "floats"],
 )
-def test_predictions_are_labels_of_their_own_type(labels):
+def test_predictions_are_labels_of_their_own_type_also_from_a_file(labels, tmp_path):
     X, y = rows()
     y = labels(y)
     model = classifier().fit(X, y)
-    predicted = model.predict(X)
-    assert (model.classes_ == np.unique(y)).all()
-    assert type(predicted[0].item()) is type(np.asarray(y.tolist())[0].item())
-    assert (predicted == y).mean() > 0.7
-    assert model.score(X, y) == (predicted == y).mean()
+    model.save(tmp_path / "model.h5")
+    again = streamkern.load(tmp_path / "model.h5")
+    assert again.classes_.dtype == model.classes_.dtype
+    for each in (model, again):
+        predicted = each.predict(X)
+        assert each.classes_.tolist() == np.unique(y).tolist()
+        assert type(predicted[0].item()) is type(np.asarray(y.tolist())[0].item())
+        assert each.score(X, y) == (predicted == y).mean() > 0.7
 
 
 def test_a_copy_of_a_model_is_not_calibrated_along_with_it(tmp_path):
     X, y = rows()
     model = classifier(calibration=None).fit(X, y)
-    other, kept = copy.copy(model), model.report_
-    before, plain = dict(kept), model.predict_proba(X)
+    other, kept = copy.copy(model), dict(model.report_)
+    plain = model.predict_proba(X)
     model.calibrate(*rows(seed=1))
-    assert model.report_["calibration"] == "sigmoid"
-    assert kept == other.report_ == before
-    assert before["calibration"] == "none"
+    assert other.report_ == kept
     np.testing.assert_array_equal(other.predict_proba(X), plain)
     assert np.abs(model.predict_proba(X) - plain).max() > 0
     for each, name in ((model, "sigmoid"), (other, "none")):
         each.save(tmp_path / f"{name}.h5")
-        again = streamkern.load(tmp_path / f"{name}.h5")
-        assert again.report_ == each.report_
-        assert read_fitted(tmp_path / f"{name}.h5")[1]["report"]["calibration"] == name
+        assert streamkern.load(tmp_path / f"{name}.h5").report_ == each.report_
+        assert each.report_["calibration"] == name
 
 
-@pytest.mark.parametrize(
-    ("n_classes", "calibration"), [(2, "isotonic"), (2, None), (3, "sigmoid"), (3, "isotonic")]
-)
+@pytest.mark.parametrize(("n_classes", "calibration"), [(2, "isotonic"), (2, None), (3, "sigmoid")])
 def test_classes_decisions_and_probabilities_agree(n_classes, calibration):
     X, y = rows(n_classes=n_classes)
     model = classifier(calibration=calibration).fit(X, y)
@@ -121,59 +116,37 @@ def test_classes_decisions_and_probabilities_agree(n_classes, calibration):
     assert (p[np.arange(len(X)), chosen] >= p.max(axis=1) - 1e-12).all()
 
 
-def scores_without_folds(model, X, y, weights, K):
-    """Scores of every row by a ridge regression on the features of all other folds."""
-    Phi = model.transform(X)
-    targets = signs(y, model.classes_)
-    folds = np.array([naive.fold_of_row(i, K, 0) for i in range(len(X))])
-    scores = np.empty_like(targets)
-    for k in range(K):
-        w, mu = naive.weighted_ridge(
-            *(Phi[folds != k], targets[folds != k], weights[folds != k], 0.1), intercept=True
-        )
-        scores[folds == k] = Phi[folds == k] @ w + mu
-    return scores, targets > 0
-
-
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_calibration_is_by_scores_of_rows_that_the_model_has_not_seen(n_classes):
     X, y = rows(n_classes=n_classes)
     weights = np.random.default_rng(2).random(len(X)) + 0.5
     model = classifier(n_folds=4).fit(X, y, weights)
-    scores, is_class = scores_without_folds(model, X, y, weights, 4)
-    found = model.rule_.calibrator
+    Phi, targets = model.transform(X), signs(y, model.classes_)
+    folds, scores = np.array([naive.fold_of_row(i, 4, 0) for i in range(len(X))]), 0.0 * targets
+    for k in range(4):
+        others = Phi[folds != k], targets[folds != k], weights[folds != k]
+        w, mu = naive.weighted_ridge(*others, 0.1, intercept=True)
+        scores[folds == k] = Phi[folds == k] @ w + mu
+    found, platt = model.rule_.calibrator, streamkern.predict.calibration_fit.platt
     for j in range(scores.shape[1]):
-        expected = streamkern.predict.calibration_fit.platt(
-            scores[:, j], weights, 1.0 * is_class[:, j]
-        )
+        expected = platt(scores[:, j], weights, 1.0 * (targets[:, j] > 0))
         assert [found.slope[j], found.offset[j]] == pytest.approx(expected, rel=2e-3, abs=2e-3)
-
-
-def test_calibrated_probabilities_are_better_than_plain_ones_on_new_rows():
-    (X, y), (new, labels) = rows(600), rows(2000, seed=1)
-    losses = {
-        how: log_loss(labels, classifier(calibration=how).fit(X, y).predict_proba(new))
-        for how in ("sigmoid", "isotonic", None)
-    }
-    assert max(losses["sigmoid"], losses["isotonic"]) < losses[None]
 
 
 def test_held_out_rows_calibrate_too_and_weigh_as_if_repeated():
     (X, y), (new, labels) = rows(), rows(seed=1)
     times = np.random.default_rng(2).integers(0, 4, len(new))
-    model = classifier(calibration=None).fit(X, y)
-    plain, other = model.predict_proba(X), classifier(calibration=None).fit(X, y)
+    model, other = (classifier(calibration=None).fit(X, y) for _ in range(2))
+    plain = model.predict_proba(X)
     model.calibrate(new, labels, times)
     other.calibrate(new.repeat(times, axis=0), labels.repeat(times))
     assert np.abs(model.predict_proba(X) - other.predict_proba(X)).max() < 1e-9
     assert np.abs(model.predict_proba(X) - plain).max() > 0.01
-    uncalibrated = model.calibrate(new, labels, calibration=None).predict_proba(X)
-    assert np.abs(uncalibrated - plain).max() == 0
+    assert np.array_equal(model.calibrate(new, labels, calibration=None).predict_proba(X), plain)
     with pytest.raises(ParameterError, match="calibration must be one of sigmoid, isotonic, or No"):
         model.calibrate(new, labels, calibration="temperature")
-    isotonic = model.calibrate(new, labels, calibration="isotonic")
-    assert isotonic.report_["calibration"] == "isotonic"
-    assert isotonic.get_params()["calibration"] is None
+    assert model.calibrate(new, labels, calibration="isotonic").report_["calibration"] == "isotonic"
+    assert model.get_params()["calibration"] is None
 
 
 @pytest.mark.parametrize("class_weight", [None, "balanced"])
@@ -190,15 +163,9 @@ def test_weights_count_as_rows_that_are_there_more_often(class_weight):
 def calibration_error(p, y, classes, weights, n_bins=15):
     """The mean over bins of |accuracy - confidence|, as it is written."""
     confidence, right = p.max(axis=1), classes[p.argmax(axis=1)] == y
-    total = 0.0
-    for b in range(n_bins):
-        inside = np.minimum((confidence * n_bins).astype(int), n_bins - 1) == b
-        if weights[inside].sum():
-            gap = np.average(right[inside], weights=weights[inside]) - np.average(
-                confidence[inside], weights=weights[inside]
-            )
-            total += weights[inside].sum() * abs(gap)
-    return total / weights.sum()
+    bins = np.minimum((confidence * n_bins).astype(int), n_bins - 1)
+    gaps = (weights * (right - confidence) * (bins == b) for b in range(n_bins))
+    return sum(abs(gap.sum()) for gap in gaps) / weights.sum()
 
 
 @pytest.mark.parametrize(("n_classes", "weighted"), [(2, True), (3, False), (3, True)])
@@ -222,6 +189,8 @@ def test_errors_are_those_of_scikit_learn(n_classes, weighted):
     }
     for name, value in expected.items():
         assert found[name] == pytest.approx(value, rel=1e-9), name
+    score = model.score(new, labels, weights if weighted else None)
+    assert score == pytest.approx(expected["accuracy"], rel=1e-12)
     matrix = confusion_matrix(labels, predicted, **named)
     np.testing.assert_allclose(found["confusion_matrix"], matrix)
     exact = roc_auc_score(labels, area, multi_class="ovr", **named)
@@ -234,20 +203,6 @@ def test_a_class_without_rows_has_no_area(fitted):
     found = fitted[3].evaluate(X[y != "hay"], y[y != "hay"])
     assert (found["auc"], found["auc_error"]) == (None, None)
     assert found["confusion_matrix"][0] == [0, 0, 0]
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_predictions_of_lazy_rows_are_lazy_and_the_same(n_classes, fitted):
-    X, y = rows(n_classes=n_classes)
-    lazy, model = da.from_array(X, chunks=(100, 2)), fitted[n_classes]
-    again = classifier().fit(lazy, da.from_array(y, chunks=50))
-    assert np.abs(again.predict_proba(X) - model.predict_proba(X)).max() < 1e-6
-    assert model.score(lazy, da.from_array(y, chunks=50)) == model.score(X, y)
-    for name in ("predict", "decision_function", "predict_proba", "predict_log_proba"):
-        expected, found = getattr(model, name)(X), getattr(model, name)(lazy)
-        assert isinstance(found, da.Array)
-        assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
-        np.testing.assert_array_equal(found.compute(), expected)
 
 
 def test_files_in_which_classes_are_missing_are_fitted_as_arrays(tmp_path):
@@ -264,7 +219,7 @@ def test_files_in_which_classes_are_missing_are_fitted_as_arrays(tmp_path):
     assert model.evaluate(source) == expected.evaluate(X[order], y[order])
 
 
-def test_rows_without_a_label_are_told_or_left_out():
+def test_rows_without_a_label_or_a_score_are_told_or_left_out():
     X, y = rows()
     labels = y.astype(object)
     labels[[3, 50]] = None
@@ -273,13 +228,11 @@ def test_rows_without_a_label_are_told_or_left_out():
     model = classifier(on_bad_rows="skip").fit(X, labels)
     assert model.report_["skipped_rows"] == 2
     found = model.evaluate(X, labels)
-    assert (found["rows"], found["skipped_rows"]) == (238, 2)
-    assert np.sum(found["confusion_matrix"]) == 238
-
-
-def test_rows_without_a_score_have_no_class():
-    X, y = rows()
-    model = classifier(on_bad_rows="skip").fit(X, y)
+    assert (found["rows"], found["skipped_rows"], np.sum(found["confusion_matrix"])) == (
+        238,
+        2,
+        238,
+    )
     X[5, 0] = np.nan
     assert np.isnan(model.predict_proba(X)[5]).all()
     with pytest.raises(DataError, match="1 of 240 rows have no finite score"):
@@ -297,72 +250,35 @@ def test_labels_that_are_no_class_are_refused_by_evaluate_and_errors_in_a_score(
 
 
 @pytest.mark.parametrize(
-    ("calibration", "class_weight"),
-    [("sigmoid", {"oats": 2.0}), ("isotonic", "balanced"), (None, None)],
+    ("calibration", "class_weight"), [("sigmoid", {"oats": 2.0}), ("isotonic", "balanced")]
 )
 def test_a_saved_classifier_is_the_same(calibration, class_weight, tmp_path):
     X, y = rows()
     model = classifier(calibration=calibration, class_weight=class_weight).fit(X, y)
     model.save(tmp_path / "model.h5")
     again = streamkern.load(tmp_path / "model.h5")
-    assert isinstance(again, RandomFeatureClassifier)
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
-    assert (again.predict(X) == model.predict(X)).all()
-    assert (again.calibration, again.class_weight) == (calibration, class_weight)
+    assert again.get_params() == model.get_params()
     assert clone(again).fit(X, y).rule_.as_dict() == model.rule_.as_dict()
     given = {model.classes_[1]: 3.0}
     model.set_params(class_weight=given).save(tmp_path / "model.h5", force=True)
     assert streamkern.load(tmp_path / "model.h5").class_weight == given
 
 
-@pytest.mark.parametrize("labels", [np.array([b"a", b"b"]), np.array([False, True]), [-1, 1]])
-def test_classes_of_every_kind_are_saved(labels, tmp_path):
-    X, y = rows(n_classes=2)
-    model = classifier().fit(X, np.asarray(labels)[(y == "oats").astype(int)])
-    model.save(tmp_path / "model.h5")
-    again = streamkern.load(tmp_path / "model.h5")
-    assert again.classes_.dtype == model.classes_.dtype
-    assert again.classes_.tolist() == model.classes_.tolist()
-
-
-def test_a_file_that_was_tampered_with_is_damaged(fitted, tmp_path):
-    for old, new in (
-        ('"sigmoid"', '"sigmold"'),
-        ('"hay"', '"zay"'),
-        ('"class_factors": null', '"class_factors": [1] '),
-        ('"offset": [', '"offset": 7 , "x":['),
-    ):
-        fitted[3].save(tmp_path / "model.h5", force=True)
-        with h5py.File(tmp_path / "model.h5", "r+") as file:
-            card = file["card"][()].decode()
-            assert old in card
-            del file["card"]
-            encoded = card.replace(old, new).encode()
-            file["card"] = np.array(encoded, h5py.string_dtype("utf-8", len(encoded)))
-        with pytest.raises(ModelFileError, match="is a damaged model"):
-            streamkern.load(tmp_path / "model.h5")
-
-
-def test_moments_are_solved_as_rows_are_fitted(tmp_path):
+def test_moments_are_solved_as_rows_are_fitted_and_calibrate_as_rows_that_come_do(tmp_path):
     X, y = rows()
     options = {"calibration": None, "alpha": "cv", "class_weight": "balanced"}
-    found = classifier(**options).moments(X, y)
-    found.save(tmp_path / "m.h5")
+    classifier(**options).moments(X, y).save(tmp_path / "m.h5")
     fitted = classifier(**options).fit(X, y)
     solved = classifier(**options).solve(streamkern.load_moments(tmp_path / "m.h5"))
     assert np.abs(solved.predict_proba(X) - fitted.predict_proba(X)).max() < 1e-9
-    with pytest.raises(ParameterError, match="calibration 'isotonic' reads the rows again"):
-        classifier(calibration="isotonic").solve(found)
-
-
-def test_moments_calibrate_as_rows_that_come_do():
-    X, y = rows()
     found = classifier().moments(X, y)
     solved, grown = classifier().solve(found), classifier().partial_fit(X, y)
     assert np.abs(solved.predict_proba(X) - grown.predict_proba(X)).max() < 1e-9
-    assert solved.report_["calibration"] == "sigmoid"
-    assert solved.moments_ is None
+    assert (solved.report_["calibration"], solved.moments_) == ("sigmoid", None)
     assert classifier().solve(found, keep_moments=True).moments_ is found
+    with pytest.raises(ParameterError, match="calibration 'isotonic' reads the rows again"):
+        classifier(calibration="isotonic").solve(found)
     with pytest.raises(ParameterError, match="calibration 'sigmoid' needs 2 folds or more, and"):
         classifier().solve(classifier(calibration=None, alpha=1.0, n_folds=1).moments(X, y))
 
@@ -382,33 +298,30 @@ def test_moments_are_solved_with_the_weights_of_classes_that_they_have():
             classifier(class_weight=how).solve(moments)
 
 
-@pytest.mark.parametrize("calibration", ["sigmoid", "isotonic"])
-def test_classes_do_not_depend_on_the_unit_of_weights(calibration):
+def test_classes_do_not_depend_on_the_unit_of_weights():
     X, y = rows()
-    model = classifier(calibration=calibration, alpha="cv")
-    expected = model.fit(X, y).predict_proba(X)
     weights = np.full(len(y), 1e-6)
-    found = clone(model).fit(X, y, sample_weight=weights).predict_proba(X)
-    assert np.abs(found - expected).max() < 1e-5
-    if calibration == "sigmoid":
-        grown, alike = (clone(model).partial_fit(X, y, None, s) for s in (weights, None))
-        assert np.abs(grown.predict_proba(X) - alike.predict_proba(X)).max() < 1e-5
+    for calibration, fit in (("sigmoid", "fit"), ("isotonic", "fit"), ("sigmoid", "partial_fit")):
+        model = classifier(calibration=calibration, alpha="cv")
+        alike, found = (
+            getattr(clone(model), fit)(X, y, sample_weight=each) for each in (None, weights)
+        )
+        assert np.abs(found.predict_proba(X) - alike.predict_proba(X)).max() < 1e-5
 
 
 def test_rows_that_are_skipped_are_left_out_of_the_score():
     X, y = rows()
     X[::7] = np.nan
-    model = classifier(on_bad_rows="skip").fit(X, y)
+    model, good = classifier(on_bad_rows="skip").fit(X, y), np.isfinite(X).all(axis=1)
     assert model.score(X, y) == model.evaluate(X, y)["accuracy"]
     assert not np.isnan(cross_val_score(model, X, y, cv=3)).any()
     weights = np.arange(1.0, len(y) + 1)
-    good = np.isfinite(X).all(axis=1)
     expected = model.score(X[good], y[good], weights[good])
     assert model.score(X, y, weights) == pytest.approx(expected, rel=1e-12)
     with pytest.raises(DataError, match="so none is left"):
         model.score(np.full_like(X, np.nan), y)
     with pytest.raises(DataError, match="NaN"):
-        classifier().fit(X[good], y[good]).score(X, y)
+        model.set_params(on_bad_rows="error").score(X, y)
 
 
 def test_moments_merge_where_one_has_not_all_classes():
@@ -439,63 +352,36 @@ def test_moments_of_other_classes_do_not_merge_and_of_none_make_no_classifier():
         classifier(calibration=None).solve(of_regression)
 
 
-def test_a_fit_like_another_has_its_map_and_classes(tmp_path):
+def test_a_fit_like_another_has_its_map_and_classes():
     X, y = rows()
-    first = classifier(calibration=None).fit(X, y)
-    first.save(tmp_path / "model.h5")
-    few = y != "hay"
-    for like in (first, tmp_path / "model.h5"):
-        model = classifier(calibration=None).fit(X[few], y[few], like=like)
-        assert model.classes_.tolist() == NAMES.tolist()
-        np.testing.assert_array_equal(model.transform(X), first.transform(X))
+    first, few = classifier(calibration=None).fit(X, y), y != "hay"
+    model = classifier(calibration=None).fit(X[few], y[few], like=first)
+    assert model.classes_.tolist() == NAMES.tolist()
+    np.testing.assert_array_equal(model.transform(X), first.transform(X))
 
 
-def test_length_scales_are_searched():
-    X, y = rows()
-    model = classifier(kernel=Gaussian("median"), alpha="cv").tune(X, y)
-    assert len(model.report_["tuning"]) >= 13
-    assert model.rule_.calibrator.name == "sigmoid"
-    assert model.score(X, y) > 0.75
+REFUSED = {
+    "calibration must be one of": [{"calibration": "temperature"}],
+    "class_weight must be None": [{"class_weight": "even"}, {"class_weight": np.ones(2)}],
+    "class_weight must hold non-negative numbers": [
+        {"class_weight": {0: None, 1: 1.0}},
+        {"class_weight": {0: "2"}},
+    ],
+    "needs at least 2 folds": [{"n_folds": 1}],
+    "n_components": [{"n_components": 0}],
+}
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_one_class_alone_is_refused(n_classes):
-    X, y = rows(n_classes=n_classes)
+def test_parameters_that_cannot_be_are_refused_before_rows_are_read_and_so_is_one_class():
+    for words, given in REFUSED.items():
+        for options in given:
+            with pytest.raises(ParameterError, match=words):
+                classifier(**options).fit(None, None)
+    X, y = rows(n_classes=2)
     with pytest.raises(DataError, match="every label is 'a', but a classifier needs at least two"):
         classifier().fit(X, np.full(len(y), "a"))
     with pytest.raises(DataError, match="weighs anything is of the class 'oats'"):
         classifier().fit(X, y, 1.0 * (y == "oats"))
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"calibration": "temperature"}, "calibration must be one of"),
-        ({"class_weight": "even"}, "class_weight must be None"),
-        ({"class_weight": np.ones(2)}, "class_weight must be None"),
-        ({"class_weight": {0: None, 1: 1.0}}, "class_weight must hold non-negative numbers"),
-        ({"class_weight": {0: "2"}}, "class_weight must hold non-negative numbers"),
-        ({"n_folds": 1}, "needs at least 2 folds"),
-        ({"n_components": 0}, "n_components"),
-    ],
-    ids=str,
-)
-def test_parameters_that_cannot_be_are_refused_before_rows_are_read(options, words):
-    with pytest.raises(ParameterError, match=words):
-        classifier(**options).fit(None, None)
-
-
-@needs_data
-def test_adult_has_calibrated_probabilities():
-    data = load("adult_a9a")
-    model = RandomFeatureClassifier(Gaussian(4.0), n_components=512, standardize=False)
-    with dask.config.set(scheduler="threads"):
-        model.fit(data["X"], data["y"])
-        found = model.evaluate(data["X_test"], data["y_test"])
-    # Far from what more features give: 0.853, 0.902 and 0.028.
-    assert found["accuracy"] > 0.847
-    assert found["auc"] > 0.893
-    assert found["expected_calibration_error"] < 0.03
 
 
 @pytest.mark.cluster
@@ -512,16 +398,7 @@ def test_processes_give_the_same_bits(tmp_path, external_scheduler):
     assert here.rule_.as_dict() == there.rule_.as_dict()
 
 
-def test_a_report_is_written_of_the_scores(tmp_path):
-    X, y = rows()
-    model = classifier(alpha="cv").fit(X, y, keep_moments=True)
-    streamkern.write_report(model, tmp_path / "report.html", X, y)
-    page = (tmp_path / "report.html").read_text()
-    assert "RandomFeatureClassifier(" in page
-    assert "RandomFeatureRidge" not in page
-
-
-def test_dates_are_labels_as_text_and_refused_as_dates_before_rows_are_read(tmp_path, monkeypatch):
+def test_dates_are_labels_as_text_and_refused_as_dates_before_rows_are_read(monkeypatch):
     X, y = rows()
     dates = np.datetime64("2020-01-31") + np.unique(y, return_inverse=True)[1]
     with monkeypatch.context() as patched:
@@ -530,9 +407,5 @@ def test_dates_are_labels_as_text_and_refused_as_dates_before_rows_are_read(tmp_
             for method in (classifier().fit, classifier().partial_fit, classifier().moments):
                 with pytest.raises(DataError, match=r"dates to text by astype\(str\)"):
                     method(da.from_array(X, (50, 3)), labels)
-    text = dates.astype(str)
-    model = classifier().fit(X, text)
-    model.save(tmp_path / "model.h5")
-    found = streamkern.load(tmp_path / "model.h5").predict(X)
-    assert (found == model.predict(X)).all()
+    found = classifier().fit(X, dates.astype(str)).predict(X)
     assert (found.astype("M8[D]") == dates).mean() > 0.6

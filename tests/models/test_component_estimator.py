@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import dask
 import dask.array as da
 import h5py
@@ -12,16 +10,12 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.decomposition import PCA, IncrementalPCA, KernelPCA
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import streamkern
 from streamkern import Gaussian, Linear, RandomFeaturePCA, RandomFeatureRidge, open_hdf5
-from streamkern.errors import DataError, ModelFileError, ParameterError, StreamkernWarning
-from streamkern.models.component_fit import FittedComponents
-from streamkern.models.fitted_ridge import FittedRidge
-from streamkern.models.loading import read_fitted
+from streamkern.errors import DataError, ParameterError, StreamkernWarning
+from streamkern.sources import ArraySource
 
 P = 4
 ATTRIBUTES = (
@@ -52,21 +46,20 @@ def assert_same(found, expected, apart=1e-9):
 @pytest.mark.parametrize(
     "options",
     [
-        {},
         {"paired": False},
         {"feature_map": "sorf"},
         {"feature_map": "nystroem"},
         {"n_random_features": 400},  # more than rows
-        {"standardize": False, "kernel": Gaussian(20.0)},
+        {"standardize": False, "kernel": Gaussian(20.0), "precision": "single"},
     ],
 )
 def test_components_are_those_of_the_features(options):
     X, new = rows(), rows(seed=1)
     found = pca(**options).fit(X)
-    features = found.feature_map_.transform
+    features, apart = found.feature_map_.transform, 1e-4 if "precision" in options else 1e-9
     expected = PCA(6, svd_solver="full").fit(features(X))
-    assert_same(found, expected)
-    assert np.abs(found.transform(new) - expected.transform(features(new))).max() < 1e-9
+    assert_same(found, expected, apart)
+    assert np.abs(found.transform(new) - expected.transform(features(new))).max() < apart
     assert np.abs(found.components_ @ found.components_.T - np.eye(6)).max() < 1e-12
     assert found.n_samples_ == len(X)
 
@@ -81,11 +74,6 @@ def test_of_the_inputs_themselves_they_are_those_of_plain_pca(other):
     )
 
 
-def test_the_linear_kernel_is_plain_pca_too():
-    expected = PCA(2).fit(StandardScaler().fit_transform(rows()))
-    assert_same(pca(kernel=Linear(), n_components=2).fit(rows()), expected)
-
-
 def test_landmarks_at_every_row_give_exact_kernel_pca():
     X = rows(60)
     inputs = StandardScaler().fit_transform(X)
@@ -94,13 +82,6 @@ def test_landmarks_at_every_row_give_exact_kernel_pca():
     scores, expected = found.transform(X), exact.transform(inputs)
     signs = np.sign((scores * expected).sum(axis=0))
     assert np.abs(scores * signs - expected).max() < 1e-6
-
-
-def test_single_precision_is_close_to_double():
-    X = rows(2000)
-    single, double = pca(precision="single").fit(X), pca().fit(X)
-    assert np.abs(single.explained_variance_ / double.explained_variance_ - 1).max() < 1e-5
-    assert np.abs(single.transform(X) - double.transform(X)).max() < 1e-4
 
 
 @pytest.mark.parametrize("wanted", [0.5, 0.9, 3, None])
@@ -146,19 +127,13 @@ def test_targets_do_not_matter(tmp_path):
     assert_same(pca().fit(open_hdf5(tmp_path / "rows.h5")), found, 1e-12)
 
 
-@pytest.mark.parametrize("feature_map", ["orthogonal", "nystroem", "identity"])
+@pytest.mark.parametrize("feature_map", ["orthogonal", "nystroem"])
 def test_moments_give_the_components_without_reading_again(feature_map, tmp_path):
-    X = rows()
-    ridge = RandomFeatureRidge(
-        Linear() if feature_map == "identity" else Gaussian(1.5),
-        n_components=64,
-        precision="double",
-        feature_map=feature_map,
-    )
+    X, options = rows(), {"n_components": 64, "precision": "double"}
+    ridge = RandomFeatureRidge(Gaussian(1.5), feature_map=feature_map, **options)
     ridge.moments(X, X[:, 0]).save(tmp_path / "m.h5")
-    kept = 3
-    found = pca(n_components=kept).solve(streamkern.load_moments(tmp_path / "m.h5"))
-    assert_same(found, pca(n_components=kept, feature_map=feature_map).fit(X))
+    found = pca(n_components=3).solve(streamkern.load_moments(tmp_path / "m.h5"))
+    assert_same(found, pca(n_components=3, feature_map=feature_map).fit(X))
 
 
 def test_files_and_dask_arrays_are_transformed_in_pieces(tmp_path):
@@ -182,54 +157,23 @@ def test_files_and_dask_arrays_are_transformed_in_pieces(tmp_path):
 
 
 def test_a_file_brings_the_same_components_back(tmp_path):
-    X = rows()
-    frame = pd.DataFrame(X, columns=list("abcd"))
+    frame = pd.DataFrame(rows(), columns=list("abcd"))
     found = pca(n_components=0.9, feature_map="nystroem").fit(frame)
     found.save(tmp_path / "pca.h5")
     again = streamkern.load(tmp_path / "pca.h5")
     assert_same(again, found, 1e-300)
     assert np.array_equal(again.transform(frame), found.transform(frame))
-    assert again.get_params() == found.get_params()
-    assert again.report_ == found.report_
-    scores = tmp_path / "scores.h5"
+    assert (again.get_params(), again.report_) == (found.get_params(), found.report_)
     for model in (found, again):
         assert model.feature_names_in_.tolist() == list("abcd")
-        for use in (model.transform, lambda X, model=model: model.transform_to_hdf5(X, scores)):
+        for use in (model.transform, lambda X, m=model: m.transform_to_hdf5(X, tmp_path / "s.h5")):
             with pytest.raises(ValueError, match="must be in the same order"):
                 use(frame[list("bacd")])
     found.set_params(n_components=2).save(tmp_path / "pca.h5", force=True)
     assert streamkern.load(tmp_path / "pca.h5").n_components == 2
 
 
-def test_a_file_of_another_kind_is_named(tmp_path):
-    X = rows()
-    RandomFeatureRidge(n_components=8, alpha=1.0).fit(X, X[:, 0]).save(tmp_path / "model.h5")
-    pca().fit(X).save(tmp_path / "pca.h5")
-    assert isinstance(streamkern.load(tmp_path / "model.h5"), RandomFeatureRidge)
-    assert isinstance(streamkern.load(tmp_path / "pca.h5"), RandomFeaturePCA)
-    with pytest.raises(ModelFileError, match="is a streamkern model, not a PCA"):
-        read_fitted(tmp_path / "model.h5", FittedComponents)
-    with pytest.raises(ModelFileError, match="is a streamkern PCA, not a model"):
-        read_fitted(tmp_path / "pca.h5", FittedRidge)
-
-
-def test_a_damaged_file_is_refused(tmp_path):
-    found = pca(n_components=2).fit(rows())
-    for name, value, words in (
-        ("components", np.ones((2, 7)), r"components of shape \(2, 7\)"),
-        ("explained_variance", np.array([1.0, -1.0]), "a variance of"),
-        ("mean", np.full(64, np.nan), "not finite"),
-        ("weight", 0.5, "rows that weigh 0.5"),
-    ):
-        found.save(tmp_path / "pca.h5", force=True)
-        with h5py.File(tmp_path / "pca.h5", "r+") as file:
-            del file[name]
-            file[name] = value
-        with pytest.raises(ModelFileError, match=words):
-            streamkern.load(tmp_path / "pca.h5")
-
-
-def test_bad_rows_become_nan_where_they_are_skipped():
+def test_bad_rows_become_nan_where_they_are_skipped(tmp_path):
     X = rows()
     X[7, 1] = np.nan
     with pytest.raises(ValueError, match="NaN"):
@@ -237,41 +181,21 @@ def test_bad_rows_become_nan_where_they_are_skipped():
     found = pca(on_bad_rows="skip").fit(X)
     assert found.n_samples_ == len(X) - 1
     assert np.flatnonzero(np.isnan(found.transform(X)).any(axis=1)).tolist() == [7]
-
-
-def test_it_is_a_step_of_a_pipeline():
-    X = rows()
-    steps = make_pipeline(StandardScaler(), pca(), RandomFeatureRidge(n_components=8, alpha=1.0))
-    assert steps.fit(X, X[:, 0]).predict(X).shape == (len(X),)
-    frame = pca(n_components=2).set_output(transform="pandas").fit_transform(X)
-    assert list(frame.columns) == ["randomfeaturepca0", "randomfeaturepca1"]
-
-
-@parametrize_with_checks([pca(n_components=None)])
-def test_it_keeps_the_contract_of_scikit_learn(estimator, check):
-    with warnings.catch_warnings():
-        # Of columns that are constant, and rows in checks that are wide.
-        warnings.simplefilter("ignore", StreamkernWarning)
-        check(estimator)
-
-
-# More than one shard.
-N = 40_000
+    assert found.transform_to_hdf5(ArraySource(X), tmp_path / "scores.h5") == 1
+    with pytest.raises(DataError, match="1 of 300 rows have no finite prediction"):
+        found.set_params(on_bad_rows="error").transform_to_hdf5(ArraySource(X), tmp_path / "t.h5")
 
 
 def test_the_bits_are_the_same_whoever_sums_and_whatever_stopped(tmp_path):
-    X = rows(N).astype(np.float32)
-    wanted = pca(precision="single")
-    with dask.config.set(scheduler="synchronous"):
-        alone = clone(wanted).fit(X)
+    X, wanted = rows(40_000).astype(np.float32), pca(precision="single")
     with h5py.File(tmp_path / "rows.h5", "w") as file:
         file.create_dataset("X", data=X, chunks=(1024, P))
     source = open_hdf5(tmp_path / "rows.h5", y=None)
     assert len(source.shards(16384)) > 1
+    with dask.config.set(scheduler="synchronous"):
+        alone = clone(wanted).fit(X)
     with dask.config.set(scheduler="threads", num_workers=3):
-        checkpointed = clone(wanted).fit(source, checkpoint=tmp_path / "sums")
-        resumed = clone(wanted).fit(source, checkpoint=tmp_path / "sums")
-    assert resumed.report_["resumed_shards"] > 0
-    for other in (checkpointed, resumed):
-        assert_same(other, alone, 1e-300)
-        assert np.array_equal(other.components_, alone.components_)
+        for resumed in (False, True):
+            other = clone(wanted).fit(source, checkpoint=tmp_path / "sums")
+            assert (other.report_["resumed_shards"] > 0) == resumed
+            assert_same(other, alone, 1e-300)

@@ -22,20 +22,14 @@ from streamkern.errors import (
     ParameterError,
     SingularSystemError,
 )
-from streamkern.features import RandomFourierFeatures
 from streamkern.kernels import (
-    Cauchy,
     Gaussian,
-    InverseMultiquadric,
     Laplacian,
     Linear,
     Matern,
-    Periodic,
     Polynomial,
     RationalQuadratic,
 )
-from streamkern.solve import solve_ridge
-from streamkern.statistics import Moments
 
 # Of rows as they are, like those of scikit-learn.
 exact = partial(ExactKernelRidge, standardize=False)
@@ -44,17 +38,11 @@ N, P = 40, 3
 KERNELS = {
     "gaussian": (Gaussian(1.5), {"kernel": "rbf", "gamma": 1 / (2 * 1.5**2)}),
     "laplacian": (Laplacian(2.0), {"kernel": "laplacian", "gamma": 1 / 2.0}),
-    "matern12": (Matern(1.5, nu=0.5), {"kernel": SklearnMatern(1.5, nu=0.5)}),
     "matern32": (Matern(1.5, nu=1.5), {"kernel": SklearnMatern(1.5, nu=1.5)}),
-    "matern52": (Matern(1.5, nu=2.5), {"kernel": SklearnMatern(1.5, nu=2.5)}),
     "matern": (Matern(1.5, nu=2.0), {"kernel": SklearnMatern(1.5, nu=2.0)}),
     "rational quadratic": (
         RationalQuadratic(1.5, shape=0.7),
         {"kernel": SklearnRationalQuadratic(1.5, alpha=0.7)},
-    ),
-    "inverse multiquadric": (
-        InverseMultiquadric(2.0),
-        {"kernel": SklearnRationalQuadratic(2.0, alpha=0.5)},
     ),
     "polynomial": (Polynomial(3, 0.5), {"kernel": "poly", "degree": 3, "gamma": 1, "coef0": 0.5}),
     "linear": (Linear(), {"kernel": "linear"}),
@@ -78,43 +66,15 @@ def new_rows(n: int = 11) -> np.ndarray:
 
 
 @every_kernel
-@pytest.mark.parametrize(("q", "alpha"), [(None, 1e-2), (1, 50.0), (3, 1.0)])
-def test_predictions_without_an_intercept_are_those_of_scikit_learn(kernel, theirs, q, alpha):
-    X, y = rows(q)
-    model = exact(kernel, alpha=alpha, fit_intercept=False).fit(X, y)
-    other = KernelRidge(alpha=alpha, **theirs).fit(X, y)
-    predictions = model.predict(new_rows())
-    assert predictions.shape == ((11,) if q is None else (11, q))
-    np.testing.assert_allclose(predictions, other.predict(new_rows()), rtol=0, atol=1e-8)
-    # The coefficients of a linear kernel, of rank P, are large beside the predictions.
-    np.testing.assert_allclose(model.dual_coef_, other.dual_coef_, rtol=1e-8, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("kernel", "formula"),
-    [
-        pytest.param(Gaussian(2.0), naive.gaussian, id="gaussian"),
-        pytest.param(Cauchy(2.0), naive.cauchy, id="cauchy"),
-        pytest.param(
-            Periodic(2.0, period=3.0), partial(naive.periodic, periods=(3.0,) * P), id="periodic"
-        ),
-        pytest.param(
-            Gaussian(2.0).on([0]) * Cauchy(2.0).on([2]) + 3.0 * Laplacian(2.0),
-            lambda x, z, s: (
-                0.25 * naive.gaussian(x[:1], z[:1], s[:1]) * naive.cauchy(x[2:], z[2:], s[2:])
-                + 0.75 * naive.laplacian(x, z, s)
-            ),
-            id="sum of a product",
-        ),
-    ],
-)
-def test_kernels_in_plain_loops_give_the_same_predictions(kernel, formula):
-    X, y = rows()
-    other = KernelRidge(kernel="precomputed", alpha=0.1)
-    other.fit(naive.kernel_matrix(formula, X, X, (2.0,) * P), y)
-    expected = other.predict(naive.kernel_matrix(formula, new_rows(), X, (2.0,) * P))
-    model = exact(kernel, alpha=0.1, fit_intercept=False).fit(X, y)
-    np.testing.assert_allclose(model.predict(new_rows()), expected, rtol=0, atol=1e-8)
+def test_predictions_without_an_intercept_are_those_of_scikit_learn(kernel, theirs):
+    for q, alpha in ((None, 1e-2), (3, 1.0)):
+        X, y = rows(q)
+        model = exact(kernel, alpha=alpha, fit_intercept=False).fit(X, y)
+        other = KernelRidge(alpha=alpha, **theirs).fit(X, y)
+        expected = other.predict(new_rows())
+        np.testing.assert_allclose(model.predict(new_rows()), expected, rtol=0, atol=1e-8)
+        # The coefficients of a linear kernel, of rank P, are large beside the predictions.
+        np.testing.assert_allclose(model.dual_coef_, other.dual_coef_, rtol=1e-8, atol=1e-6)
 
 
 @every_kernel
@@ -141,30 +101,6 @@ def test_the_solution_is_that_of_the_bordered_system_and_residuals_of_n_refits(
     assert not hasattr(plain, "loo_residuals_")
 
 
-@pytest.mark.parametrize(
-    ("kernel", "paired", "D", "intercept"),
-    [
-        (Gaussian(1.5), True, 16, True),
-        (Laplacian(1.0), False, 100, False),
-        (Matern(1.0), True, 100, False),
-        (Gaussian(1.5), False, 16, True),
-    ],
-)
-def test_primal_and_dual_agree(kernel, paired, D, intercept):
-    X, y = rows(3)
-    phi = RandomFourierFeatures(kernel, D, paired=paired).draw(P)
-    moments = naive.accumulated(Moments(phi, 3, precision="double"), naive.blocks(X, y, [9, 30]))
-    primal = solve_ridge(moments.centred(intercept=intercept), 0.5)
-    # The linear kernel of the features is phi(x)^T phi(x').
-    dual = exact(Linear(), alpha=0.5, fit_intercept=intercept).fit(phi.transform(X), y)
-    np.testing.assert_allclose(primal.intercept, dual.intercept_, rtol=0, atol=1e-10)
-    w = phi.transform(X).T @ dual.dual_coef_
-    np.testing.assert_allclose(primal.coef, w, rtol=0, atol=1e-10)
-    predictions = phi.transform(new_rows()) @ primal.coef + primal.intercept
-    expected = dual.predict(phi.transform(new_rows()))
-    np.testing.assert_allclose(predictions, expected, rtol=0, atol=1e-10)
-
-
 def test_more_rows_than_are_predicted_at_once_have_the_same_predictions():
     X, y = rows()
     model = exact().fit(X, y)
@@ -179,9 +115,8 @@ def test_memory_is_enough_or_refused_with_both_numbers(alpha, n_matrices, monkey
     # 8 n^2 for each matrix, and four panels of 1,024 rows of it.
     needed = n_matrices * 8 * 100**2 + 4 * 8 * 1024 * 100
     assert exact(alpha=alpha, max_bytes=needed).fit(X, y).dual_coef_.shape == (100,)
-    for few in (needed - 1, 1000):
-        with pytest.raises(InsufficientMemoryError, match="take fewer rows, or random features"):
-            exact(alpha=alpha, max_bytes=few).fit(X, y)
+    with pytest.raises(InsufficientMemoryError, match="take fewer rows, or random features"):
+        exact(alpha=alpha, max_bytes=needed - 1).fit(X, y)
     module = "streamkern.models.estimators.exact_kernel_ridge"
     monkeypatch.setattr(f"{module}.available_bytes", lambda: 2_000_000)
     words = rf"on 100 rows needs {needed / 1e6:.2f} MB, but 2 MB may be used"
@@ -199,12 +134,6 @@ def test_a_singular_kernel_matrix_is_refused_without_a_penalty(intercept):
             exact(kernel, alpha=0.0, fit_intercept=intercept).fit(inputs, y)
 
 
-def test_without_a_penalty_distinct_rows_are_interpolated():
-    X, y = rows()
-    model = exact(Laplacian(), alpha=0.0).fit(X, y)
-    assert_close(model.predict(X), y, steps=1e4)
-
-
 def left_out(kernel, X, y, alpha, *, intercept=True):
     """The error of every row by a fit to the others, by n refits."""
     K, Y = kernel(X, X), y.reshape(len(y), -1)
@@ -216,23 +145,23 @@ def left_out(kernel, X, y, alpha, *, intercept=True):
     return errors
 
 
-def left_out_rmse(*arguments, **options):
-    """The leave-one-out RMSE of every target."""
-    return np.sqrt((left_out(*arguments, **options) ** 2).mean(axis=0))
-
-
-@with_and_without
-@pytest.mark.parametrize("kernel", [Gaussian(1.5), Matern(1.5, nu=0.5), Linear()], ids=repr)
-def test_the_penalty_is_the_one_of_least_error_over_n_refits(kernel, intercept):
-    X, y = rows()
+@pytest.mark.parametrize(
+    ("kernel", "q", "intercept"),
+    [(Gaussian(1.5), 3, True), (Matern(1.5, nu=0.5), None, False), (Linear(), None, True)],
+)
+def test_the_penalty_is_the_one_of_least_average_relative_error_over_n_refits(kernel, q, intercept):
+    X, y = rows(q)
+    y = y * [1.0, 100.0, 0.01] if q else y
     grid = [1e-3, 0.03, 1.0, 30.0]
     model = exact(kernel, alpha=grid[::-1], fit_intercept=intercept).fit(X, y)
-    expected = [left_out_rmse(kernel, X, y, alpha, intercept=intercept)[0] for alpha in grid]
-    assert model.alpha_ == grid[int(np.argmin(expected))]
-    assert model.alpha_curve_["criterion"] == "loo"
-    assert model.alpha_curve_["alphas"] == grid
-    np.testing.assert_allclose(model.alpha_curve_["values"], expected, rtol=1e-8)
-    assert np.sqrt(np.mean(model.loo_residuals_**2)) == pytest.approx(min(expected), rel=1e-8)
+    errors = [left_out(kernel, X, y, alpha, intercept=intercept) for alpha in grid]
+    rmse = np.array([np.sqrt((each**2).mean(axis=0)) for each in errors])
+    best = int(np.argmin((rmse**2 / y.var(axis=0)).mean(axis=1)))
+    assert model.alpha_ == grid[best]
+    assert (model.alpha_curve_["criterion"], model.alpha_curve_["alphas"]) == ("loo", grid)
+    values = np.reshape(model.alpha_curve_["values"], rmse.shape)
+    np.testing.assert_allclose(values, rmse, rtol=1e-8)
+    np.testing.assert_allclose(model.loo_residuals_, errors[best].reshape(y.shape), atol=1e-8)
 
 
 @pytest.mark.parametrize(("q", "intercept"), [(None, False), (1, True), (3, False)])
@@ -262,39 +191,24 @@ def test_the_grid_of_its_own_has_no_better_neighbour():
     assert model.alpha_ == alphas[best]
     assert 0 < best < 63
     for neighbour in (best - 1, best + 1):
-        assert left_out_rmse(Gaussian(1.5), X, y, alphas[neighbour])[0] >= values[best]
+        errors = left_out(Gaussian(1.5), X, y, alphas[neighbour])
+        assert np.sqrt(np.mean(errors**2)) >= values[best]
 
 
-def test_several_targets_share_the_penalty_of_least_average_relative_error():
-    X, y = rows(3)
-    y = y * [1.0, 100.0, 0.01]
-    grid = [1e-3, 0.03, 1.0, 30.0]
-    model = exact(Gaussian(1.5), alpha=grid).fit(X, y)
-    rmse = [left_out_rmse(Gaussian(1.5), X, y, alpha) for alpha in grid]
-    relative = [(each**2 / y.var(axis=0)).mean() for each in rmse]
-    assert model.alpha_ == grid[int(np.argmin(relative))]
-    np.testing.assert_allclose(model.alpha_curve_["values"], rmse, rtol=1e-8)
+REFUSED = {
+    "give one of these: the exact model chooses by leave-one-out": ["cv", "gcv", "much"],
+    "grid": [[], [0.0, 1.0], [1.0, 1.0]],
+    "alpha must be a finite number of at least 0, not": [-1.0, float("nan"), float("inf"), None],
+}
 
 
-def test_one_row_cannot_be_left_out():
+def test_a_penalty_that_cannot_be_is_refused():
+    for words, alphas in REFUSED.items():
+        for alpha in alphas:
+            with pytest.raises(ParameterError, match=words):
+                exact(alpha=alpha).fit(*rows())
     with pytest.raises(DataError, match="leave-one-out needs 2 rows, but there is 1"):
         exact(alpha="loo").fit([[1.0]], [2.0])
-
-
-@pytest.mark.parametrize(
-    ("alpha", "words"),
-    [
-        *((word, f"'loo' or numbers, not '{word}'; give one of") for word in ("cv", "gcv", "much")),
-        *((grid, "grid") for grid in ([], [0.0, 1.0], [1.0, 1.0])),
-        *(
-            (each, "alpha must be a finite number of at least 0, not")
-            for each in (-1.0, float("nan"), float("inf"), None)
-        ),
-    ],
-)
-def test_a_penalty_that_cannot_be_is_refused(alpha, words):
-    with pytest.raises(ParameterError, match=words):
-        exact(alpha=alpha).fit(*rows())
 
 
 @pytest.mark.parametrize(

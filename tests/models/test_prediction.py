@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tracemalloc
 from functools import cache
+from unittest.mock import Mock
 
 import dask
 import dask.array as da
@@ -12,12 +13,13 @@ import h5py
 import naive
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 from tolerances import assert_close
 
 import streamkern
-from streamkern import Gaussian, RandomFeatureRidge, open_hdf5
-from streamkern.errors import DataError, ModelFileError, OutputError, StreamkernWarning
+from streamkern import Gaussian, Matern, RandomFeatureRidge, open_hdf5
+from streamkern.errors import DataError, ModelFileError
 from streamkern.features import Identity, RandomFourierFeatures
 from streamkern.models import prediction
 from streamkern.predict.predictor import Predictor
@@ -25,8 +27,6 @@ from streamkern.sources.arrays import ArraySource
 
 # More than one shard.
 N, P = 40_000, 3
-SHAPES = [(), (1,), (3,)]
-every_shape = pytest.mark.parametrize("shape", SHAPES, ids=str)
 
 
 def rows(shape=(), n=N):
@@ -62,7 +62,7 @@ def stored(path, X, **others):
     return path
 
 
-@every_shape
+@pytest.mark.parametrize("shape", [(), (3,)], ids=str)
 def test_predictions_and_deviations_in_a_file_are_those_of_predict(tmp_path, shape):
     model, (X, _) = fitted(shape), rows(shape)
     expected = dict(zip(("y_pred", "y_std"), model.predict(X, return_std=True), strict=True))
@@ -85,7 +85,7 @@ def test_predictions_and_deviations_in_a_file_are_those_of_predict(tmp_path, sha
             assert_near(found, values)
 
 
-def test_bad_rows_far_in_are_named_and_nothing_is_left(tmp_path):
+def test_bad_rows_far_in_are_named_and_nothing_is_left_or_are_nan_where_they_are_skipped(tmp_path):
     X, _ = rows()
     X[[30_000, 39_999], [1, 0]] = np.nan, np.inf
     source = open_hdf5(stored(tmp_path / "new.h5", X), y=None)
@@ -93,27 +93,11 @@ def test_bad_rows_far_in_are_named_and_nothing_is_left(tmp_path):
         with pytest.raises(DataError, match=r"2 of 40,000 rows .*new\.h5, row 30,000"):
             fitted().predict_to_hdf5(source, tmp_path / "p.h5", **more)
     assert [file.name for file in tmp_path.iterdir()] == ["new.h5"]
-
-
-def test_bad_rows_are_predicted_as_nan_where_they_are_skipped(tmp_path):
-    X, _ = rows()
-    X[[5, 30_000], [0, 1]] = np.nan, -np.inf
     model = fitted(on_bad_rows="skip")
-    assert model.predict_to_hdf5(ArraySource(X), tmp_path / "p.h5", return_std=True) == 2
+    assert model.predict_to_hdf5(source, tmp_path / "p.h5", return_std=True) == 2
     with h5py.File(tmp_path / "p.h5") as file:
         for name in ("y_pred", "y_std"):
-            assert np.flatnonzero(np.isnan(file[name][:])).tolist() == [5, 30_000]
-
-
-def test_existing_predictions_are_kept_unless_forced(tmp_path):
-    model, source = fitted(), ArraySource(rows(n=10)[0])
-    (tmp_path / "p.h5").write_text("precious")
-    with pytest.raises(OutputError, match=r"p\.h5 exists already"):
-        model.predict_to_hdf5(source, tmp_path / "p.h5")
-    assert (tmp_path / "p.h5").read_text() == "precious"
-    model.predict_to_hdf5(source, tmp_path / "p.h5", force=True)
-    with h5py.File(tmp_path / "p.h5") as file:
-        assert file["y_pred"].shape == (10,)
+            assert np.flatnonzero(np.isnan(file[name][:])).tolist() == [30_000, 39_999]
 
 
 # Many targets, and what is under way.
@@ -125,9 +109,7 @@ def wide(q=300, precision="single", D=16):
     return Predictor(feature_map, rng.standard_normal((D, q)), rng.standard_normal(q), precision)
 
 
-@pytest.mark.parametrize(
-    ("chunk_rows", "scheduler"), [(7, "threads"), (1000, "synchronous"), (5000, "threads")]
-)
+@pytest.mark.parametrize(("chunk_rows", "scheduler"), [(7, "threads"), (1000, "synchronous")])
 def test_many_targets_are_predicted_in_shards_of_bounded_size(
     tmp_path, chunk_rows, scheduler, monkeypatch
 ):
@@ -135,50 +117,41 @@ def test_many_targets_are_predicted_in_shards_of_bounded_size(
     predictor, (X, _) = wide(), rows(n=5000)
     with h5py.File(tmp_path / "new.h5", "w") as file:
         file.create_dataset("X", data=X, chunks=(chunk_rows, P))
-    source = open_hdf5(tmp_path / "new.h5", y=None)
-    made = []
+    source, made = open_hdf5(tmp_path / "new.h5", y=None), []
     with dask.config.set(scheduler=scheduler, num_workers=3):
         for shard, part in prediction.predicted_shards(predictor, source):
             assert part["y_pred"].nbytes <= 400_000
             assert len(part["y_pred"]) == shard.n_rows
             made.append(part["y_pred"])
-    expected = predictor.predict(X)
-    assert_close(np.concatenate(made), expected, dtype=np.float32)
-    with dask.config.set(scheduler=scheduler, num_workers=3):
         assert prediction.predict_to_hdf5(predictor, source, tmp_path / "p.h5") == 0
+    assert_close(np.concatenate(made), predictor.predict(X), dtype=np.float32)
     with h5py.File(tmp_path / "p.h5") as file:
         assert np.array_equal(file["y_pred"][:], np.concatenate(made))
 
 
-@pytest.mark.parametrize(("precision", "q"), [("single", 1), ("double", 3), ("single", 40)])
+def predicted(predictor, source, path):
+    prediction.predict_to_hdf5(predictor, source, path, force=True)
+    with h5py.File(path) as file:
+        return file["y_pred"][:]
+
+
+@pytest.mark.parametrize(("precision", "q"), [("double", 3), ("single", 40)])
 def test_who_predicts_changes_no_bit(tmp_path, precision, q):
     predictor, (X, _) = wide(q, precision=precision), rows()
     source = open_hdf5(stored(tmp_path / "new.h5", X), y=None)
-    files = []
-    for scheduler, n_workers in (("synchronous", 1), ("threads", 1), ("threads", 3)):
+    files, deviations = [], []
+    for scheduler, n_workers in (("synchronous", 1), ("threads", 3)):
         with dask.config.set(scheduler=scheduler, num_workers=n_workers):
-            prediction.predict_to_hdf5(predictor, source, tmp_path / "p.h5", force=True)
-        with h5py.File(tmp_path / "p.h5") as file:
-            files.append(file["y_pred"][:])
-    assert all(np.array_equal(files[0], other) for other in files)
-
-
-@pytest.mark.cluster
-def test_a_cluster_predicts_the_same_bits(external_scheduler, tmp_path):
-    predictor, (X, _) = wide(40), rows()
-    source = open_hdf5(stored(tmp_path / "new.h5", X), y=None)
-    prediction.predict_to_hdf5(predictor, source, tmp_path / "p.h5")
-    with streamkern.connect(scheduler=external_scheduler):
-        prediction.predict_to_hdf5(predictor, source, tmp_path / "q.h5")
-    with h5py.File(tmp_path / "p.h5") as here, h5py.File(tmp_path / "q.h5") as there:
-        assert np.array_equal(here["y_pred"][:], there["y_pred"][:])
+            files.append(predicted(predictor, source, tmp_path / "p.h5"))
+            deviations.append(fitted(precision="single").predict(source, return_std=True)[1])
+    assert np.array_equal(*files)
+    assert np.array_equal(*deviations)
 
 
 def test_finite_predictions_whose_sum_is_not_are_no_bad_rows(tmp_path):
     predictor = Predictor(Identity().draw(P), np.full((P, 2), 5e307), np.zeros(2), "double")
-    assert (
-        prediction.predict_to_hdf5(predictor, ArraySource(np.ones((4, P))), tmp_path / "p.h5") == 0
-    )
+    source = ArraySource(np.ones((4, P)))
+    assert prediction.predict_to_hdf5(predictor, source, tmp_path / "p.h5") == 0
 
 
 def test_memory_of_predictions_is_that_of_the_shards_under_way(tmp_path, monkeypatch):
@@ -202,7 +175,7 @@ def test_memory_of_predictions_is_that_of_the_shards_under_way(tmp_path, monkeyp
 METRICS = {"rmse": root_mean_squared_error, "mae": mean_absolute_error, "r2": r2_score}
 
 
-@every_shape
+@pytest.mark.parametrize("shape", [(), (1,), (3,)], ids=str)
 def test_errors_are_those_of_scikit_learn(shape):
     model, (X, y) = fitted(shape), rows(shape)
     found = model.evaluate(ArraySource(X, y))
@@ -261,44 +234,23 @@ def test_standard_deviations_are_those_of_the_formula(shape, options):
     assert deviation == pytest.approx(naive_deviations(model, X, y, new), rel=1e-8)
 
 
-def no_scheduler(*arguments, **options):
-    pytest.fail(f"computed {arguments} {options}")
-
-
-@every_shape
-def test_standard_deviations_of_a_dask_array_are_lazy_and_the_same(shape):
-    model, (X, _) = fitted(shape), rows(shape, 400)
-    lazy = da.from_array(X, chunks=((100, 250, 50), 2))
-    with dask.config.set(scheduler=no_scheduler):
-        both = model.predict(lazy, return_std=True)
-    for made, expected in zip(both, model.predict(X, return_std=True), strict=True):
-        assert isinstance(made, da.Array)
-        assert made.chunks == ((100, 250, 50), *((q,) for q in shape))
-        assert made.dtype == np.float64
-        assert_near(made.compute(), expected)
-
-
-def test_the_scheduler_changes_no_bit_of_a_standard_deviation():
-    model, source = fitted(precision="single"), ArraySource(rows()[0])
-    found = []
-    for scheduler in ("synchronous", "threads"):
-        with dask.config.set(scheduler=scheduler, num_workers=2):
-            found.append(model.predict(source, return_std=True)[1])
-    assert np.array_equal(*found)
-
-
 @pytest.mark.cluster
-def test_standard_deviations_on_a_cluster_are_those_of_this_process(external_scheduler, tmp_path):
-    model, (X, _) = fitted((3,)), rows((3,))
+def test_predictions_and_diagnoses_on_a_cluster_are_those_of_this_process(
+    external_scheduler, tmp_path, diagnosed
+):
+    model, (X, _), predictor = fitted((3,)), rows((3,)), wide(40)
     mean, deviation = model.predict(X, return_std=True)
-    path = stored(tmp_path / "new.h5", X)
+    source = open_hdf5(stored(tmp_path / "new.h5", X), y=None)
+    here = predicted(predictor, source, tmp_path / "p.h5")
     with streamkern.connect(scheduler=external_scheduler):
         lazy = model.predict(da.from_array(X, chunks=(9000, 2)), return_std=True)
         for made, expected in zip(dask.compute(*lazy), (mean, deviation), strict=True):
             assert_near(made, expected)
-        source = open_hdf5(path, y=None)
-        assert model.predict_to_hdf5(source, tmp_path / "p.h5", return_std=True) == 0
-    with h5py.File(tmp_path / "p.h5") as file:
+        assert model.predict_to_hdf5(source, tmp_path / "q.h5", return_std=True) == 0
+        assert np.array_equal(predicted(predictor, source, tmp_path / "p.h5"), here)
+        known, X, y, diagnosis = diagnosed
+        assert known.diagnose(ArraySource(X, y)) == diagnosis
+    with h5py.File(tmp_path / "q.h5") as file:
         assert_near(file["y_std"][:], deviation)
 
 
@@ -345,8 +297,7 @@ def test_own_rows_are_predicted_as_by_a_fit_without_each(shape, intercept, weigh
     X, y = few(shape)
     s = np.random.default_rng(4).choice([0.5, 1.0, 2.0], len(X)) if weighted else np.ones(len(X))
     model = ridge(fit_intercept=intercept).fit(X, y, s if weighted else None)
-    source = ArraySource(X, y, s if weighted else None)
-    found = model.diagnose(source, n_largest=len(X))
+    found = model.diagnose(ArraySource(X, y, s if weighted else None), n_largest=len(X))
     Phi, targets = model.transform(X), y.reshape(len(y), -1)
     errors = naive.left_out_errors(Phi, targets, s, model.alpha_, intercept=intercept)
     expected = np.sqrt(s @ errors**2 / s.sum())
@@ -357,39 +308,21 @@ def test_own_rows_are_predicted_as_by_a_fit_without_each(shape, intercept, weigh
     assert np.reshape(found["loo_rmse"], -1) == pytest.approx(expected, rel=1e-8)
     assert np.shape(found["loo_rmse"]) == shape
     h = s * naive.leverages(Phi, Phi, s, model.alpha_, intercept=intercept)
-    for key, size in (
-        ("largest_leverages", h),
-        ("largest_errors", np.abs(errors).max(axis=1)),
-    ):
+    for key, size in (("largest_leverages", h), ("largest_errors", np.abs(errors).max(axis=1))):
         assert [row["row"] for row in found[key]] == np.argsort(-size).tolist()
         for row in found[key]:
             assert row["leverage"] == pytest.approx(h[row["row"]], rel=1e-8)
             assert np.shape(row["error"]) == shape
             assert np.reshape(row["error"], -1) == pytest.approx(errors[row["row"]], rel=1e-6)
             assert row["place"] == f"row {row['row']}"
-
-
-def test_a_diagnosis_is_json_and_names_as_many_rows_as_are_asked_for():
-    X, y = few((3,))
-    model = ridge().fit(X, y)
-    ten, three = (model.diagnose(ArraySource(X, y), **more) for more in ({}, {"n_largest": 3}))
-    assert json.loads(json.dumps(ten, allow_nan=False)) == ten
-    for key in ("largest_leverages", "largest_errors"):
-        assert len(ten[key]) == 10
-        assert three[key] == ten[key][:3]
-
-
-def test_a_constant_column_changes_no_diagnosis():
-    X, y = few()
-    wide = np.insert(X, 1, 7.0, axis=1)
-    with pytest.warns(StreamkernWarning, match="constant column"):
-        model = ridge().fit(wide, y)
-    assert model.diagnose(ArraySource(wide, y)) == ridge().fit(X, y).diagnose(ArraySource(X, y))
+        three = model.diagnose(ArraySource(X, y, s if weighted else None), n_largest=3)
+        assert three[key] == found[key][:3]
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
 
 
 @pytest.mark.parametrize(
     ("alpha", "precision", "D"),
-    [("cv", "single", 256), (1e-3, "double", 64), (1e-9, "single", 64), (1e-9, "double", 256)],
+    [("cv", "single", 256), (1e-9, "single", 64), (1e-9, "double", 256)],
 )
 @pytest.mark.filterwarnings("ignore:.*precision floor:streamkern.errors.StreamkernWarning")
 @pytest.mark.filterwarnings("ignore:the error still falls:streamkern.errors.StreamkernWarning")
@@ -402,24 +335,20 @@ def test_own_rows_are_known_whatever_the_penalty(alpha, precision, D):
     assert 0.9 < found["loo_rmse"] / model.report_["train_rmse"] < 3
 
 
-OTHERS = {
-    "new rows": lambda *_: few(seed=1),
-    "half of them": lambda X, y: (X[::2], y[::2]),
-    "all but one": lambda X, y: (X[1:], y[1:]),
-    "one twice": lambda X, y: (np.vstack([X, X[:1]]), np.append(y, y[0])),
-    "all twice": lambda X, y: (np.tile(X, (2, 1)), np.tile(y, 2)),
-    "shifted inputs": lambda X, y: (X + 0.5, y),
-    "shifted targets": lambda X, y: (X, y + 1),
-    "targets of other rows": lambda X, y: (X, np.roll(y, 1)),
-}
-
-
 def test_other_rows_than_those_fitted_are_refused():
     X, y = few()
     model = ridge(precision="single").fit(X, y)
-    for others in OTHERS.values():
+    for others in (
+        few(seed=1),
+        (X[1:], y[1:]),
+        (np.vstack([X, X[:1]]), np.append(y, y[0])),
+        (np.tile(X, (2, 1)), np.tile(y, 2)),
+        (X + 0.5, y),
+        (X, y + 1),
+        (X, np.roll(y, 1)),
+    ):
         with pytest.raises(DataError, match="not the rows that the model was fitted on") as caught:
-            model.diagnose(ArraySource(*others(X, y)))
+            model.diagnose(ArraySource(*others))
         assert str(caught.value).count(". ") == 0
     for data, words in (
         ((X[:, :2], y), "rows must have 3 columns"),
@@ -456,31 +385,19 @@ def diagnosed():
     return model, X, y, model.diagnose(ArraySource(X, y))
 
 
-def test_the_scheduler_changes_nothing_of_a_diagnosis(diagnosed):
+def test_schedulers_files_and_dask_arrays_give_the_same_diagnosis(diagnosed, tmp_path):
     model, X, y, expected = diagnosed
     assert model.diagnose(X, y) == expected
-    for scheduler in ("synchronous", "threads"):
-        with dask.config.set(scheduler=scheduler, num_workers=2):
-            assert model.diagnose(ArraySource(X, y)) == expected
-
-
-def test_files_and_dask_arrays_give_the_diagnosis_that_arrays_give(diagnosed, tmp_path):
-    model, X, y, expected = diagnosed
+    with dask.config.set(scheduler="synchronous"):
+        assert model.diagnose(ArraySource(X, y)) == expected
     source = open_hdf5(stored(tmp_path / "train.h5", X, y=y))
     lazy = streamkern.sources.as_source(da.from_array(X, chunks=(8000, 2)), da.from_array(y))
     for found in (model.diagnose(source), model.diagnose(lazy)):
-        assert found["loo_rmse"] == pytest.approx(expected["loo_rmse"], rel=1e-6)
-        assert found["effective_dof"] == pytest.approx(expected["effective_dof"], rel=1e-6)
+        for name in ("loo_rmse", "effective_dof"):
+            assert found[name] == pytest.approx(expected[name], rel=1e-6)
         assert [row["row"] for row in found["largest_errors"]] == [
             row["row"] for row in expected["largest_errors"]
         ]
-
-
-@pytest.mark.cluster
-def test_a_diagnosis_on_a_cluster_is_that_of_this_process(diagnosed, external_scheduler):
-    model, X, y, expected = diagnosed
-    with streamkern.connect(scheduler=external_scheduler):
-        assert model.diagnose(ArraySource(X, y)) == expected
 
 
 # What survives a file.
@@ -488,50 +405,32 @@ def test_a_diagnosis_on_a_cluster_is_that_of_this_process(diagnosed, external_sc
 
 @pytest.mark.parametrize(
     ("precision", "shape", "more"),
-    [
-        ("single", (), {}),
-        ("double", (1,), {"fit_intercept": False}),
-        ("single", (3,), {"per_target": True}),
-    ],
+    [("double", (1,), {"fit_intercept": False}), ("single", (3,), {"per_target": True})],
     ids=str,
 )
 def test_a_loaded_model_gives_the_same_bits_of_everything(tmp_path, precision, shape, more):
     X, y = few(shape, 200)
-    model = ridge(alpha="cv", precision=precision, **more).fit(X, y)
+    options = {"kernel": Matern((1.0, 2.0, 3.0), nu=2.5), "alpha": "cv", "random_state": 9}
+    model = ridge(precision=precision, **options, **more).fit(X, y)
     model.save(tmp_path / "model.h5")
-    loaded = streamkern.load(tmp_path / "model.h5")
-    new = rows(n=30)[0]
+    loaded, new = streamkern.load(tmp_path / "model.h5"), rows(n=30)[0]
     for before, after in zip(
         model.predict(new, return_std=True), loaded.predict(new, return_std=True), strict=True
     ):
         assert before.tobytes() == after.tobytes()
     assert loaded.diagnose(ArraySource(X, y)) == model.diagnose(ArraySource(X, y))
-    assert loaded.report_ == model.report_
-
-
-@pytest.mark.parametrize(("precision", "itemsize"), [("single", 4), ("double", 8)])
-def test_a_compact_file_is_smaller_by_one_triangle(tmp_path, precision, itemsize):
-    D = 300
-    model = ridge(n_components=D, precision=precision).fit(*few(n=400))
-    model.save(tmp_path / "whole.h5")
-    model.save(tmp_path / "compact.h5", compact=True)
-    whole, compact = ((tmp_path / f"{name}.h5").stat().st_size for name in ("whole", "compact"))
-    triangle = itemsize * D * (D + 1) / 2
-    assert triangle <= whole - compact <= 1.1 * triangle + 20_000
+    assert (loaded.kernel_, loaded.report_) == (model.kernel_, model.report_)
+    assert (loaded.get_params(), loaded.n_features_in_) == (model.get_params(), P)
+    assert np.array_equal(clone(loaded).fit(X, y).coef_, model.coef_)
 
 
 def test_deviations_are_factorised_once_a_model(monkeypatch):
-    X = rows((), 50)[0]
-    model, calls = RandomFeatureRidge(Gaussian(1.5), n_components=32).fit(*rows((), 2000)), []
-    of = streamkern.predict.deviation.Deviation.of
-
-    def counted(*arguments):
-        calls.append(arguments)
-        return of(*arguments)
-
-    monkeypatch.setattr(streamkern.predict.deviation.Deviation, "of", counted)
+    X, model = rows((), 50)[0], ridge().fit(*few(n=200))
+    deviation = streamkern.predict.deviation.Deviation
+    counted = Mock(side_effect=deviation.of)
+    monkeypatch.setattr(deviation, "of", counted)
     first, again = (model.predict(X, return_std=True)[1] for _ in range(2))
     assert np.array_equal(first, again)
-    assert len(calls) == 1
-    model.fit(*rows((), 1000))
+    assert counted.call_count == 1
+    model.fit(*few(n=100))
     assert not np.array_equal(model.predict(X, return_std=True)[1], first)

@@ -7,29 +7,16 @@ import pytest
 import skops.io
 from skops.io.exceptions import UntrustedTypesFoundException
 
-from streamkern import (
-    ExactKernelRidge,
-    Gaussian,
-    Laplacian,
-    Matern,
-    Polynomial,
-    RandomFeaturePCA,
-    RandomFeatureRidge,
-)
+from streamkern import ExactKernelRidge, RandomFeaturePCA, RandomFeatureRidge
+from streamkern.kernels import Gaussian, Laplacian, Matern, Polynomial
 
-
-def ridge(kernel=None, **options):
-    return RandomFeatureRidge(kernel or Gaussian(1.5), n_components=16, **options)
-
-
+PRODUCT = Gaussian(1.0).on([0]) * Matern(2.0).on([1, 2])
 MODELS = {
-    "frequencies": ridge(),
-    "transforms": ridge(feature_map="sorf"),
-    "landmarks": ridge(feature_map="nystroem"),
-    "cells": ridge(Laplacian(2.0), feature_map="binning"),
-    "hashes": ridge(Polynomial(2), feature_map="sketch"),
-    "few features": ridge(sparse=4),
-    "a product": ridge(Gaussian(1.0).on([0]) * Matern(2.0).on([1, 2])),
+    "transforms": RandomFeatureRidge(feature_map="sorf", n_components=16),
+    "landmarks": RandomFeatureRidge(feature_map="nystroem", n_components=16),
+    "cells": RandomFeatureRidge(Laplacian(2.0), feature_map="binning", n_components=16),
+    "hashes": RandomFeatureRidge(Polynomial(2), feature_map="sketch", n_components=16),
+    "few features": RandomFeatureRidge(PRODUCT, sparse=4, n_components=16),
     "rows": ExactKernelRidge(Gaussian(1.5)),
     "components": RandomFeaturePCA(n_components=2, n_random_features=16),
 }

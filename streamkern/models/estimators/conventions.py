@@ -1,26 +1,30 @@
-"""scikit-learn's conventions: what its estimators check of tables, and how parameters are named."""
+"""scikit-learn's conventions: parameters and their names, checks of tables, and `set_output`."""
 
 from __future__ import annotations
 
 import warnings
 from contextlib import contextmanager
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
-from streamkern.errors import DataError, StreamkernWarning
+from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.errors.formatting import listed
 from streamkern.kernels import as_kernel
 from streamkern.kernels.parameter_names import split_names
 from streamkern.sources import Source
-from streamkern.sources.lazy import as_numbers, is_dask_frame, is_lazy
+from streamkern.sources.lazy import as_numbers, is_dask_frame, is_lazy, lazy_frame
 from streamkern.sources.preprocessing.column_encoders import Tally
 from streamkern.sources.preprocessing.column_names import bad_columns
 from streamkern.sources.preprocessing.discovery import is_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from sklearn.base import BaseEstimator
 
@@ -28,23 +32,42 @@ if TYPE_CHECKING:
     from streamkern.sources.preprocessing import Recipe
 
 
-class KernelParameters:
-    """An estimator whose parameter `kernel` has parameters, such as `kernel__length_scale`.
+# Parameters.
 
-    Kernels do not change, so that one may be the default of many estimators: another one takes its
-    place.
-    """
+
+def parameters_of(options: Callable[..., Any]) -> list[Parameter]:
+    """Return what options are made with as parameters of an estimator: by keyword, but a kernel."""
+    return [
+        each.replace(kind=each.KEYWORD_ONLY if each.name != "kernel" else each.kind)
+        for each in signature(options).parameters.values()
+        if each.name != "keeps_folds"  # no parameter of a user's
+    ]
+
+
+def initializer(parameters: Iterable[Parameter]) -> Any:
+    """Return an `__init__` that keeps what it is given under the names of its parameters."""
+    known = Signature(list(parameters))
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807  the class's
+        try:
+            given = known.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{type(self).__name__}.__init__() {error}") from None
+        given.apply_defaults()
+        vars(self).update(given.arguments)
+
+    this = Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)
+    __init__.__signature__ = Signature([this, *parameters])  # type: ignore[attr-defined]
+    return __init__
+
+
+class KernelParameters:
+    """An estimator whose `kernel` is a value: to set `kernel__length_scale` replaces the kernel."""
 
     kernel: Kernel | str
 
     def set_params(self, **parameters: Any) -> Self:
-        """Set parameters by name, those of the kernel included.
-
-        Raises
-        ------
-        ValueError
-            If there is no such parameter.
-        """
+        """Set parameters by name, those of the kernel included; ValueError if there is no such."""
         of_kernel = split_names(parameters)[1].get("kernel", {})
         others = {name: v for name, v in parameters.items() if not name.startswith("kernel__")}
         estimator: Any = super()
@@ -52,6 +75,18 @@ class KernelParameters:
         if of_kernel:
             self.kernel = as_kernel(self.kernel).with_params(**of_kernel)
         return self
+
+
+# Tables.
+
+
+@contextmanager
+def data_errors() -> Iterator[None]:
+    """Have what scikit-learn finds wrong with a table be a DataError, in its words."""
+    try:
+        yield
+    except ValueError as error:
+        raise DataError(str(error)) from error
 
 
 def checked_rows(
@@ -63,29 +98,11 @@ def checked_rows(
     dtype: Any = "numeric",
     fewest: int = 1,
 ) -> Any:
-    """Return a table of rows as an array, with its columns noted, or compared with those noted.
+    """Return a table of at least `fewest` rows as an array; sources and Dask collections stay.
 
-    Parameters
-    ----------
-    estimator : BaseEstimator
-    X : Source, Dask collection, data frame or array_like, of shape (n, p)
-        The first two stay what they are.
-    first : bool
-        Whether these are the rows of a fit: their columns are noted in `n_features_in_` and, of a
-        frame, `feature_names_in_`.
-    finite : bool
-        Whether to look for NaN and infinite values; passes look for them on their own.
-    dtype
-        As in scikit-learn's `check_array`.
-    fewest : int
-        How many rows there must be.
-
-    Raises
-    ------
-    DataError
-        If the rows are no table of numbers, or one of other columns.
-    TypeError
-        If it has objects that are no numbers.
+    Its columns are noted where these are the `first` rows, of a fit, and else compared with those
+    noted.  Passes look for values that are not finite on their own: only with `finite` is it done
+    here.
     """
     if isinstance(X, Source):
         if first:
@@ -96,14 +113,8 @@ def checked_rows(
             columns = X._meta if is_dask_frame(X) else X  # noqa: SLF001  Dask's own protocol
             validate_data(estimator, columns, reset=first, skip_check_array=True)
             return X
-        rows = validate_data(
-            estimator,
-            X,
-            reset=first,
-            dtype=dtype,
-            ensure_all_finite=False,
-            ensure_min_samples=fewest,
-        )
+        limits = {"ensure_all_finite": False, "ensure_min_samples": fewest}
+        rows = validate_data(estimator, X, reset=first, dtype=dtype, **limits)
     check_finite(estimator, rows, getattr(estimator, "feature_names_in_", None), finite=finite)
     return as_numbers(rows)
 
@@ -156,21 +167,9 @@ def _encoded_part(part: Any, recipe: Recipe) -> Any:
 
 
 def checked_targets(estimator: BaseEstimator, y: Any, *, labels: bool = False) -> Any:
-    """Return numeric targets as an array (n,) or (n, q), or labels (n,); what is Dask's as it is.
+    """Return targets (n,) or (n, q) as an array of numbers, or labels (n,) of any kind; lazy stay.
 
     Passes look for values that are not finite and for labels that are missing, and say where.
-
-    Parameters
-    ----------
-    estimator : BaseEstimator
-    y : array_like or Dask collection
-    labels : bool
-        Labels of classes, of any kind.
-
-    Raises
-    ------
-    DataError
-        If there are none, they are no numbers, or more than one label a row.
     """
     if y is None:
         raise DataError(
@@ -182,16 +181,54 @@ def checked_targets(estimator: BaseEstimator, y: Any, *, labels: bool = False) -
     with data_errors():
         if labels:
             return column_or_1d(y, warn=True)
-        targets = check_array(
-            y, ensure_2d=False, dtype="numeric", ensure_all_finite=False, input_name="y"
-        )
-    return as_numbers(targets)
+        limits = {"ensure_2d": False, "ensure_all_finite": False}
+        return as_numbers(check_array(y, dtype="numeric", input_name="y", **limits))
 
 
-@contextmanager
-def data_errors() -> Iterator[None]:
-    """Have what scikit-learn finds wrong with a table be a DataError, in its words."""
-    try:
-        yield
-    except ValueError as error:
-        raise DataError(str(error)) from error
+# What `transform` returns.
+
+
+class LazyTransformer(TransformerMixin, auto_wrap_output_keys=None):  # type: ignore[call-arg, misc]
+    """A transformer whose output is lazy for a Dask collection, whatever `set_output` asks for.
+
+    scikit-learn makes a data frame of what a transformer returns, in memory, so it would compute
+    all rows.  Here 'pandas' asks for a Dask DataFrame.
+    """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)  # here scikit-learn puts its own around `transform`
+        method = vars(cls).get("transform")
+        if method is not None:
+            cls.transform = _lazily(method)
+
+    def fit_transform(self, X: Any, y: Any = None, **parameters: Any) -> Any:
+        """Fit to rows, with parameters of `fit`, and return what `transform` makes of them."""
+        fitted: Any = self
+        return fitted.fit(X, y, **parameters).transform(X)
+
+
+def _lazily(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a `transform` that hands lazy rows past scikit-learn, in the container asked for."""
+    plain = getattr(method, "__wrapped__", method)
+
+    @wraps(method)
+    def transform(self: Any, X: Any, *more: Any, **named: Any) -> Any:
+        if not is_lazy(X):
+            return method(self, X, *more, **named)
+        made = plain(self, X, *more, **named)
+        wanted = _get_output_config("transform", self)["dense"]
+        if wanted == "default":
+            return made
+        if wanted != "pandas":
+            raise ParameterError(
+                f"set_output(transform={wanted!r}) would compute all rows, which are a Dask "
+                f"collection; take 'pandas' for a Dask DataFrame, 'default' for a Dask array, or "
+                f"compute the rows first."
+            )
+        return lazy_frame(made, self.get_feature_names_out(), X.index if is_dask_frame(X) else None)
+
+    return transform
+
+
+class KernelFeatures(KernelParameters, ClassNamePrefixFeaturesOutMixin, LazyTransformer):  # type: ignore[misc]
+    """A transformer to features of a kernel, which are called after its class."""

@@ -14,6 +14,7 @@ from streamkern.features.metric import check_kernel_in_metric, check_metric, che
 from streamkern.kernels import Gaussian, Kernel, ShiftInvariantKernel, as_kernel
 from streamkern.kernels.median_length_scale import MEDIAN_ROWS
 from streamkern.models.estimators.conventions import KernelParameters, checked_rows, data_errors
+from streamkern.models.estimators.docstrings import documented
 from streamkern.models.prediction import by_rows
 from streamkern.runtime.memory import available_bytes, in_words
 from streamkern.solve.kernel_system import KernelBasis, solve_dual
@@ -33,6 +34,7 @@ _ROWS_AT_ONCE = 1024
 _N_ALPHAS = 64
 
 
+@documented
 class ExactKernelRidge(
     KernelParameters,
     MultiOutputMixin,  # type: ignore[misc]
@@ -46,8 +48,6 @@ class ExactKernelRidge(
 
     Parameters
     ----------
-    kernel : Kernel or str
-        As in `RandomFeatureRidge`, by default Gaussian with the median length scale.
     alpha : float, sequence of float, or 'loo'
         The penalty, as in scikit-learn's `KernelRidge`.  Or penalties to choose from by
         leave-one-out cross-validation, or 'loo' for 64 of them between the rounding of K and its
@@ -58,7 +58,6 @@ class ExactKernelRidge(
         or rows turned by the symmetric root of M where it is of another distance.
     standardize : bool
         Take inputs less their means, over their standard deviations, and leave out constant ones.
-    fit_intercept : bool
     leave_one_out : bool
         Compute the leave-one-out residuals of a given alpha too, for twice as much work again.
     max_bytes : int, optional
@@ -79,9 +78,6 @@ class ExactKernelRidge(
     loo_residuals_ : ndarray of shape (n,) or (n, q)
         y_i less the prediction for x_i of a model fitted without row i, which is left out with all
         its weight; with `leave_one_out`, and of a chosen alpha.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (p,)
-        Names of the columns, where they were fitted as a data frame.
 
     References
     ----------
@@ -109,29 +105,19 @@ class ExactKernelRidge(
         self.max_bytes = max_bytes
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Solve the n x n system.
+        """Solve the n x n system of rows (n, p) and targets (n,) or (n, q).
 
-        Predictions are those of a fit to rows that are repeated as often as they weigh, up to
+        Predictions are those of a fit to rows that are repeated as often as they weigh (n,), up to
         rounding, at the same alpha.  Leave-one-out differs: it leaves out a row of weight 2 whole.
-
-        Parameters
-        ----------
-        X : array_like of shape (n, p)
-        y : array_like of shape (n,) or (n, q)
-        sample_weight : array_like of shape (n,), optional
-            Numbers of at least 0.
 
         Raises
         ------
         DataError
-            If X and y are no tables of finite numbers of equal length, a weight is negative or not
-            finite, or all are 0; or all inputs are constant, and to be standardised.
-        ParameterError
-            If alpha is none of the things it can be, or the metric is no such matrix.
-        InsufficientMemoryError
-            If the n x n matrices do not fit.
-        SingularSystemError
-            If K + alpha I has no Cholesky factor.
+            If these are no tables of finite numbers of equal length, or weights are negative or all
+            0; or all inputs are constant, and to be standardised.
+        ParameterError, InsufficientMemoryError, SingularSystemError
+            If an option cannot be, the n x n matrices do not fit, or K + alpha I has no Cholesky
+            factor.
         """
         with data_errors():
             X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
@@ -141,7 +127,7 @@ class ExactKernelRidge(
         given, counting = (X, y), np.ones(len(X), dtype=bool) if weights is None else weights > 0
         if weights is not None:
             X, y, weights = X[counting], y[counting], weights[counting]
-        self.check_memory(len(X))
+        check_memory(len(X), alpha, self.max_bytes)
         if not isinstance(alpha, float) and len(X) < 2:
             raise DataError("leave-one-out needs 2 rows, but there is 1 sample; add rows.")
         standardizer = self._standardizer(X, weights, metric)
@@ -151,14 +137,8 @@ class ExactKernelRidge(
         targets = y.reshape(len(X), -1).astype(float, copy=False)
         curve = None
         if isinstance(alpha, float):
-            solution = solve_dual(
-                K,
-                targets,
-                alpha,
-                weights,
-                intercept=self.fit_intercept,
-                leave_one_out=self.leave_one_out,
-            )
+            more = {"intercept": self.fit_intercept, "leave_one_out": self.leave_one_out}
+            solution = solve_dual(K, targets, alpha, weights, **more)
         else:
             basis = KernelBasis.of(K, targets, weights, intercept=self.fit_intercept)
             alphas = basis.grid(_N_ALPHAS) if alpha == "loo" else np.array(alpha)
@@ -210,19 +190,6 @@ class ExactKernelRidge(
             kept, mean, deviation, p, None if metric is None else metric.linear(kept)
         )
 
-    def check_memory(self, n_rows: int) -> None:
-        """Raise InsufficientMemoryError unless a fit to so many rows fits in memory."""
-        allowed = available_bytes() if self.max_bytes is None else self.max_bytes
-        # The kernel matrix, factorised in place, and a few rows of it in the making; or its
-        # eigenvectors, with the workspace of the decomposition.
-        matrices = 1 if isinstance(_checked(self.alpha), float) else 5
-        needed = matrices * 8 * n_rows**2 + 4 * 8 * _ROWS_AT_ONCE * n_rows
-        if needed > allowed:
-            raise InsufficientMemoryError(
-                f"exact kernel ridge regression on {n_rows:,} rows needs {in_words(needed)}, but "
-                f"{in_words(allowed)} may be used; take fewer rows, or random features."
-            )
-
     def predict(self, X: Any) -> Any:
         """Return predictions (n,) or (n, q) for rows (n, p), a block of rows at a time.
 
@@ -231,34 +198,33 @@ class ExactKernelRidge(
         check_is_fitted(self)
         rows = as_rows(checked_rows(self, X, first=False, finite=True, dtype=np.float64))
         n_columns = None if self.dual_coef_.ndim == 1 else self.dual_coef_.shape[1]
-        return by_rows(
-            _predictions,
-            rows,
-            n_columns,
-            kernel=self.kernel_,
-            fitted=self._rows,
-            standardizer=self._standardizer_,
-            dual_coef=self.dual_coef_,
-            intercept=self.intercept_,
-        )
+        fitted = self._rows, self.kernel_, self._standardizer_, self.dual_coef_, self.intercept_
+        return by_rows(_predictions, rows, n_columns, fitted=fitted)
 
 
-def _predictions(
-    X: Array,
-    *,
-    kernel: Kernel,
-    fitted: Floats,
-    standardizer: Standardizer,
-    dual_coef: Floats,
-    intercept: Any,
-) -> Floats:
+def _predictions(X: Array, fitted: Any) -> Floats:
+    rows, kernel, standardizer, dual_coef, intercept = fitted
     X = standardizer(X)
     predictions = np.empty((len(X), *dual_coef.shape[1:]))
     for start in range(0, len(X), _ROWS_AT_ONCE):
-        rows = slice(start, start + _ROWS_AT_ONCE)
-        predictions[rows] = kernel(X[rows], fitted) @ dual_coef
+        block = slice(start, start + _ROWS_AT_ONCE)
+        predictions[block] = kernel(X[block], rows) @ dual_coef
     predictions += intercept
     return predictions
+
+
+def check_memory(n_rows: int, alpha: Any, max_bytes: int | None = None) -> None:
+    """Raise InsufficientMemoryError unless a fit to so many rows fits in memory."""
+    allowed = available_bytes() if max_bytes is None else max_bytes
+    # The kernel matrix, factorised in place, and a few rows of it in the making; or its
+    # eigenvectors, with the workspace of the decomposition.
+    matrices = 1 if isinstance(alpha, float) else 5
+    needed = matrices * 8 * n_rows**2 + 4 * 8 * _ROWS_AT_ONCE * n_rows
+    if needed > allowed:
+        raise InsufficientMemoryError(
+            f"exact kernel ridge regression on {n_rows:,} rows needs {in_words(needed)}, but "
+            f"{in_words(allowed)} may be used; take fewer rows, or random features."
+        )
 
 
 def _checked_weights(X: Floats, sample_weight: Any) -> Floats:

@@ -6,12 +6,9 @@ from abc import abstractmethod
 from copy import copy
 from typing import TYPE_CHECKING, Any, Self
 
-from sklearn.base import ClassNamePrefixFeaturesOutMixin
-
 from streamkern.errors import ParameterError
-from streamkern.models.estimators.base import TableEstimator, fitted
-from streamkern.models.estimators.conventions import KernelParameters
-from streamkern.models.estimators.set_output import LazyTransformer
+from streamkern.models.estimators.base import TableEstimator, fitted, holding
+from streamkern.models.estimators.conventions import KernelFeatures
 from streamkern.models.growing import Growing, rows_lock
 from streamkern.models.loading import template_of
 from streamkern.models.tuned_fit import Choice
@@ -24,26 +21,18 @@ if TYPE_CHECKING:
 
     from streamkern.kernels import Kernel
     from streamkern.models.data_moments import DataMoments
-    from streamkern.models.fitted_model import FittedModel
     from streamkern.models.tasks import Task
 
 
-class FeatureEstimator(
-    KernelParameters,
-    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
-    LazyTransformer,
-    TableEstimator,
-):
+class FeatureEstimator(KernelFeatures, TableEstimator):
     """An estimator of one task: it fits, solves and grows by the same calls, whatever the task."""
 
-    feature_map_ = fitted(
-        "ridge.feature_map", "From raw rows to features, standardisation included."
-    )
-    coef_ = fitted("ridge.coef", "The coefficients, (D,) or (D, q).")
-    intercept_ = fitted("ridge.intercept", "The intercept, a float or (q,).")
+    feature_map_ = fitted("ridge.feature_map", "From raw rows to features, standardised before.")
+    coef_ = fitted("ridge.coef", "The coefficients, (D,) or (D, q); of scores for a classifier.")
+    intercept_ = fitted("ridge.intercept", "The intercept, a float or (q,); likewise.")
     kernel_ = fitted("ridge.kernel", "The kernel, with its length scale resolved.")
     alpha_ = fitted("ridge.alpha", "The penalty that was given or chosen.")
-    metric_ = fitted("ridge.metric", "M (p, p), the identity where none was given or learnt.")
+    metric_ = fitted("ridge.metric", "M (p, p), the identity by default; 0 for inputs left out.")
     predictor_ = fitted("ridge.predictor", "What predicts rows, or gives the scores of classes.")
 
     @abstractmethod
@@ -54,14 +43,11 @@ class FeatureEstimator(
         return Parameters.of(self)
 
     @property
-    def moments_(self) -> DataMoments | None:
-        """Of the rows, where they are kept or come and go; not saved with the model."""
+    def moments_(self) -> Any:
+        """The `DataMoments` of the rows, where they are kept or come and go, or None; not saved."""
         state: Any = self._state
-        if state is None:
-            return None
-        known = state if isinstance(state, Growing) else state.ridge
-        moments: DataMoments | None = known.moments
-        return moments
+        known = state if state is None or isinstance(state, Growing) else state.ridge
+        return known and known.moments
 
     @job("fit")
     def fit(
@@ -74,9 +60,7 @@ class FeatureEstimator(
         checkpoint: str | Path | None = None,
         keep_moments: bool = False,
     ) -> Self:
-        """Fit the model in two passes.
-
-        A classifier reads the labels first, and the rows once more to calibrate.
+        """Fit the model in two passes; a classifier reads labels first, and rows to calibrate.
 
         Parameters
         ----------
@@ -100,10 +84,8 @@ class FeatureEstimator(
 
         Raises
         ------
-        ParameterError
-            If an option has a value that it cannot have.
-        DataError
-            If the rows or their labels cannot be used.
+        ParameterError, DataError
+            If an option has a value that it cannot have, or the rows or labels cannot be used.
         CheckpointError
             If the folder is in use, or belongs to a fit that differs.
         InsufficientMemoryError
@@ -113,15 +95,9 @@ class FeatureEstimator(
         """
         parameters, task, template = self._parameters(), self._task(), template_of(like)
         task.prepared(parameters).passes(template)  # refused before rows are looked at
-        return self.set_fitted(
-            task.fit(
-                parameters,
-                self.tables(X, y, sample_weight, first=True, fewest=2, like=template),
-                template=template,
-                checkpoint=checkpoint,
-                keep_moments=keep_moments,
-            )
-        )
+        rows = self._tables(X, y, sample_weight, first=True, fewest=2, like=template)
+        options: dict[str, Any] = {"checkpoint": checkpoint, "keep_moments": keep_moments}
+        return holding(self, task.fit(parameters, rows, template=template, **options))
 
     @job("tune")
     def tune(
@@ -159,23 +135,13 @@ class FeatureEstimator(
             unless they are given; the sample and the features grow with it.  The fit comes on top.
         checkpoint, keep_moments
             As in `fit`; the search is made again.
-
-        Raises
-        ------
-        ParameterError
-            If a kernel has no length scale, if kernels and maps do not go together, if a budget in
-            seconds comes with a checkpoint, or for what `fit` raises.
         """
-        search: dict[str, Any] = {
-            "kernels": kernels,
-            "maps": maps,
-            "budget": budget,
-            "checkpoint": checkpoint,
-        }
+        search: dict[str, Any] = {"kernels": kernels, "maps": maps, "budget": budget}
+        search |= {"checkpoint": checkpoint}
         parameters, task = self._parameters(), self._task()
         Choice(task.prepared(parameters), **search)  # refused before rows are looked at
-        rows = self.tables(X, y, sample_weight, first=True, fewest=2)
-        return self.set_fitted(task.tune(parameters, rows, keep_moments=keep_moments, **search))
+        rows = self._tables(X, y, sample_weight, first=True, fewest=2)
+        return holding(self, task.tune(parameters, rows, keep_moments=keep_moments, **search))
 
     @job("moments")
     def moments(
@@ -190,52 +156,28 @@ class FeatureEstimator(
         """Read the rows as `fit` does, and return their moments: all that `solve` needs.
 
         They can be saved and merged with those of other rows, and rows can be removed from them.
-
-        Parameters
-        ----------
-        X, y, sample_weight, checkpoint
-            As in `fit`.
-        like : DataMoments, estimator, or path of either, optional
-            As in `fit`; the number of folds is taken too, so that the two merge.
-
-        Returns
-        -------
-        DataMoments
+        Those made `like` others, an estimator, or the file of either, have their map and folds, so
+        that the two merge.
         """
         template = template_of(like)
-        # This model stays as it is: moments are not what it was fitted to.
-        aside = copy(self)
-        rows = aside.tables(X, y, sample_weight, first=True, like=template)
-        return self._task().moments(
-            self._parameters(), rows, template=template, checkpoint=checkpoint
-        )
+        aside = copy(self)  # this one was not fitted to these rows
+        rows = aside.__streamkern_rows__(X, y, sample_weight, first=True, like=template)
+        options: dict[str, Any] = {"template": template, "checkpoint": checkpoint}
+        return self._task().moments(self._parameters(), rows, **options)
 
     @job("solve")
     def solve(self, moments: DataMoments, *, keep_moments: bool = False) -> Self:
-        """Fit the model to moments, without reading rows.
+        """Fit the model to moments of at least `n_components` features, without reading rows.
 
         The map, and what else the moments were made by, is theirs, whatever this model's
-        parameters.
+        parameters; of their features the leading ones are taken.  With `keep_moments`, rows can
+        then be added and removed, if the moments know their rows.
 
-        Parameters
-        ----------
-        moments : DataMoments
-            Of at least `n_components` features, the leading ones of which are taken.
-        keep_moments : bool
-            As in `fit`; rows can then be added and removed, if the moments know their rows.
-
-        Raises
-        ------
-        ParameterError
-            If there are fewer features, no folds to choose or to calibrate by, no classes for a
-            classifier, or if the choice reads rows.
-        InsufficientMemoryError
-            If this process cannot hold the system of equations.
-        SingularSystemError
-            If `alpha` is 0 and the features are not independent.
+        ParameterError is raised if there are fewer features, no folds to choose or to calibrate by,
+        no classes for a classifier, or if the choice of the penalty reads rows.
         """
         model = self._task().solve(self._parameters(), moments)
-        return self.set_fitted(model if keep_moments else model.without_moments())
+        return holding(self, model if keep_moments else model.without_moments())
 
     @job("update")
     def update(
@@ -243,20 +185,8 @@ class FeatureEstimator(
     ) -> Self:
         """Add rows that are not in yet to a model that keeps its moments, as `partial_fit` does.
 
-        Parameters
-        ----------
-        X, y, sample_weight
-            As in `fit`.
-        repeated_rows : bool
-            Rows with the values of others that are in are other observations, and count too.
-
-        Raises
-        ------
-        ParameterError
-            If the model does not keep its moments, these do not know their rows, or parameters that
-            decide the map have changed.
-        DataError
-            If rows are in already, cannot be used, or have other inputs, targets or classes.
+        DataError is raised if a row is in already.  With `repeated_rows`, rows with the values of
+        others that are in are other observations, and count too.
         """
         return self._grow(X, y, sample_weight, repeated_rows=repeated_rows)
 
@@ -264,27 +194,18 @@ class FeatureEstimator(
     def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Remove rows from a model that keeps its moments, as if they had never been in.
 
-        The map and the classes stay as they were chosen when the rows were in.
+        Rows have the targets and weights that they have in the model.  The map and the classes stay
+        as they were chosen when the rows were in.
 
-        Parameters
-        ----------
-        X, y, sample_weight
-            The rows, with the targets and weights that they have in the model.
-
-        Raises
-        ------
-        ParameterError
-            If the model does not keep its moments, or these do not know their rows.
-        DataError
-            If a row was never in, or not as often as it is here, if none would be left, or if the
-            rows outweigh the others so far that the digits of these are gone.
+        DataError is raised if a row was never in, or not as often as it is here, if none would be
+        left, or if the rows outweigh the others so far that the digits of these are gone.
         """
         with rows_lock(self):
             state = self._growing()
             moments = state.known_rows()
             state.check_unchanged(self._parameters(), self._task())
-            moments = moments.forget(*self.tables(X, y, sample_weight))
-            return self.set_fitted(state.with_moments(moments))
+            moments = moments.forget(*self._tables(X, y, sample_weight))
+            return holding(self, state.with_moments(moments))
 
     def _begin_or_grow(
         self, X: Any, y: Any, sample_weight: Any, like: Any, classes: Any = None
@@ -298,10 +219,10 @@ class FeatureEstimator(
                     )
                 return self._grow(X, y, sample_weight, classes, repeated_rows=True)
             parameters, task, template = self._parameters(), self._task(), template_of(like)
-            rows = self.tables(X, y, sample_weight, first=True, like=template)
+            rows = self._tables(X, y, sample_weight, first=True, like=template)
             moments = task.grown(parameters, rows, template=template, classes=classes)
             weight = getattr(task, "class_weight", None)
-            return self.set_fitted(Growing(moments.gathered(), parameters, weight))
+            return holding(self, Growing(moments.gathered(), parameters, weight))
 
     def _grow(
         self, X: Any, y: Any, sample_weight: Any, classes: Any = None, *, repeated_rows: bool
@@ -310,10 +231,10 @@ class FeatureEstimator(
             state, parameters, task = self._growing(), self._parameters(), self._task()
             before = state.moments if repeated_rows else state.known_rows()
             state.check_unchanged(parameters, task)
-            rows = self.tables(X, y, sample_weight, quiet=True)
+            rows = self._tables(X, y, sample_weight, quiet=True)
             more = task.grown(parameters, rows, before=before, classes=classes)
             merged = before.merge(more, repeated_rows=repeated_rows)
-            return self.set_fitted(state.with_moments(merged))
+            return holding(self, state.with_moments(merged))
 
     def _growing(self) -> Growing:
         """Return the moments that rows come to, or raise ParameterError if there are none."""
@@ -330,45 +251,19 @@ class FeatureEstimator(
         weight = getattr(state, "class_weight", None)
         return Growing(ridge.moments, ridge.parameters, weight, ridge.size)
 
-    def _solved(self, state: Growing) -> FittedModel:
-        model: FittedModel = state.solved(self._parameters(), self._task())
-        return model
-
     def transform(self, X: Any) -> Any:
-        """Return the features (n, D) of rows (n, p): standardised, mapped, and scaled.
+        """Return the features (n, D) of rows: standardised, mapped, and scaled.
 
-        Parameters
-        ----------
-        X : array_like, data frame or Dask collection, of shape (n, p)
-
-        Returns
-        -------
-        ndarray of shape (n, D), or what `set_output` asks for
-            Of a Dask collection a lazy Dask array, or a lazy DataFrame where 'pandas' is asked for.
+        Of a Dask collection a lazy Dask array, or what `set_output` asks for, lazily.
         """
-        ridge = self.model_.ridge
-        return ridge.transform(self._rows(X))
+        return self.model_.ridge.transform(self._rows(X))
 
     def save(self, path: str | Path, *, compact: bool = False, force: bool = False) -> None:
         """Write the fitted model to an HDF5 file, which `streamkern.load` reads.
 
-        Parameters
-        ----------
-        path : path
-        compact : bool
-            Leave out the normal equations, D (D + 1) / 2 numbers, without which there are no
-            standard deviations and no leverages.
-        force : bool
-            Replace an existing file.
-
-        Raises
-        ------
-        OutputError
-            If the file exists and `force` is not given, or cannot be written.
+        A `compact` one is without the normal equations, D (D + 1) / 2 numbers, without which there
+        are no standard deviations and no leverages.  `force` replaces a file.
         """
         self._current_model().save(path, compact=compact, force=force)
 
-    @property
-    def _n_features_out(self) -> int:
-        n_components: int = self.feature_map_.n_components
-        return n_components
+    _n_features_out = fitted("ridge.feature_map.n_components", "D, for scikit-learn.")

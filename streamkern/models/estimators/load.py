@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamkern.models.boosting import FittedEnsemble
 from streamkern.models.component_fit import FittedComponents
+from streamkern.models.estimators.base import holding
 from streamkern.models.estimators.random_feature_adaboost import RandomFeatureAdaBoost
 from streamkern.models.estimators.random_feature_classifier import RandomFeatureClassifier
 from streamkern.models.estimators.random_feature_pca import RandomFeaturePCA
@@ -39,16 +40,12 @@ def estimator_of(model: FittedModel) -> Any:
     if isinstance(model, FittedComponents):
         estimator: Any = RandomFeaturePCA(**vars(model.options))
     elif isinstance(model, FittedEnsemble):
-        base, boosting = RandomFeatureRidge(**model.parameters.values()), model.boosting
-        weight = {"class_weight": boosting.class_weight}
-        estimator = RandomFeatureAdaBoost(base, **boosting.as_dict(), **weight)
+        base = RandomFeatureRidge(**model.parameters.values())
+        estimator = RandomFeatureAdaBoost(base, **vars(model.boosting))
     elif isinstance(model, FittedClassifier):
-        estimator = RandomFeatureClassifier(
-            **model.ridge.parameters.values(),
-            class_weight=model.class_weight,
-            calibration=model.calibration,
-        )
+        task = {"class_weight": model.class_weight, "calibration": model.calibration}
+        estimator = RandomFeatureClassifier(**model.ridge.parameters.values(), **task)
     else:
         assert isinstance(model, FittedRidge)  # noqa: S101  there are four
         estimator = RandomFeatureRidge(**model.parameters.values())
-    return estimator.set_fitted(model, model.names)
+    return holding(estimator, model, model.names)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from inspect import Parameter
 from typing import TYPE_CHECKING, Any, Self
 
 from streamkern.errors import ParameterError
 from streamkern.models.boosting import Boosting, FittedEnsemble
-from streamkern.models.estimators.base import fitted
-from streamkern.models.estimators.class_estimator import ClassEstimator
+from streamkern.models.estimators.base import fitted, holding
+from streamkern.models.estimators.conventions import initializer, parameters_of
+from streamkern.models.estimators.docstrings import documented
+from streamkern.models.estimators.random_feature_classifier import ClassEstimator
 from streamkern.models.estimators.random_feature_ridge import RandomFeatureRidge
 from streamkern.parameters.parameters import Parameters
 from streamkern.runtime.events import job
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+@documented
 class RandomFeatureAdaBoost(ClassEstimator):
     """AdaBoost with random-feature ridge regression, on rows that are weighted as they are read.
 
@@ -44,19 +48,13 @@ class RandomFeatureAdaBoost(ClassEstimator):
         a weight that follows from how many rows are wrong, which is AdaBoost, or SAMME.
     learning_rate : float
         What votes are multiplied by besides, above 0 and at most 1.
-    class_weight : 'balanced', or mapping of label to float, optional
-        As of `RandomFeatureClassifier`.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (K,)
-    ensemble_ : Ensemble
-        The predictors of the rounds, with what their votes are multiplied by.
     report_ : dict
         Rows, seconds and memory of the fit, and `rounds`: of each its weighted error, and the
         training error after it, for two classes with its bound, the mean of exp(-V) for the votes
         V of a row's class.  Both are means with the weights of rows.
-    n_features_in_ : int
 
     Notes
     -----
@@ -76,20 +74,12 @@ class RandomFeatureAdaBoost(ClassEstimator):
     predictor_ = ensemble_
     class_factors_ = fitted("class_factors", "What weights of rows were multiplied by, (K,).")
 
-    def __init__(
-        self,
-        estimator: RandomFeatureRidge | None = None,
-        *,
-        n_estimators: int = 10,
-        algorithm: str = "gentle",
-        learning_rate: float = 1.0,
-        class_weight: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.n_estimators = n_estimators
-        self.algorithm = algorithm
-        self.learning_rate = learning_rate
-        self.class_weight = class_weight
+    __init__ = initializer(
+        [
+            Parameter("estimator", Parameter.POSITIONAL_OR_KEYWORD, default=None),
+            *parameters_of(Boosting),
+        ]
+    )
 
     @property
     def on_bad_rows(self) -> str:  # type: ignore[override]
@@ -127,34 +117,17 @@ class RandomFeatureAdaBoost(ClassEstimator):
         """Fit the model: the labels are read for their classes, then the rows.
 
         A light pass comes first, and another last; every round is a pass of sums and a light one.
-
-        Parameters
-        ----------
-        X : Source, array_like or dask.array.Array, of shape (n, p)
-            A source, such as `open_hdf5` returns, brings its own labels.
-        y : array_like or dask.array.Array of shape (n,)
-            Labels: text, bytes, booleans or whole numbers.  NaN, None and empty texts are missing.
-        sample_weight : array_like of shape (n,), optional
-        checkpoint : path, optional
-            As in `RandomFeatureRidge.fit`: it goes on in the round where it was stopped.
-
-        Raises
-        ------
-        DataError
-            If the rows or their labels cannot be used, or the first round does no better than
-            chance.
-        ParameterError, CheckpointError, InsufficientMemoryError, SingularSystemError
-            As `RandomFeatureRidge.fit` does.
+        Parameters, and errors, are those of `RandomFeatureRidge.fit`, with labels for targets.  A
+        fit that was stopped goes on in its round.  DataError is raised too if the first round does
+        no better than chance.
         """
         boosting, parameters = self._boosting(), self._parameters()
         boosting.check(parameters)
-        rows = self.tables(X, y, sample_weight, first=True, fewest=2)
-        return self.set_fitted(boosting.fit(parameters, rows, checkpoint=checkpoint))
+        rows = self._tables(X, y, sample_weight, first=True, fewest=2)
+        return holding(self, boosting.fit(parameters, rows, checkpoint=checkpoint))
 
     def staged_evaluate(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
         """Say how the first rounds do, for every number of them, in one pass.
-
-        Parameters are those of `fit`.
 
         Returns
         -------
@@ -163,15 +136,9 @@ class RandomFeatureAdaBoost(ClassEstimator):
             `error_bounds`, what that is at most, or None of more than two classes.
         """
         model: FittedEnsemble = self.model_
-        source = model.labelled(*self.tables(X, y, sample_weight))
-        return model.staged_evaluate(source, skip_bad_rows=self.on_bad_rows == "skip")
+        source = model.labelled(*self._tables(X, y, sample_weight))
+        return model.staged_evaluate(source, skip_bad_rows=self._skips)
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write the fitted model to an HDF5 file, which `streamkern.load` reads.
-
-        Raises
-        ------
-        OutputError
-            If the file exists and `force` is not given, or cannot be written.
-        """
+        """Write the model to an HDF5 file, which `streamkern.load` reads; `force` replaces one."""
         self._current_model().save(path, force=force)

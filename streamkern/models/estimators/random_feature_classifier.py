@@ -5,21 +5,107 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
-from streamkern.kernels import Gaussian, Kernel
+import numpy as np
+from sklearn.base import ClassifierMixin
+
 from streamkern.models.classification import Classification
-from streamkern.models.estimators.base import fitted
-from streamkern.models.estimators.class_estimator import ClassEstimator
+from streamkern.models.estimators.base import TableEstimator, fitted, holding
+from streamkern.models.estimators.conventions import initializer, parameters_of
+from streamkern.models.estimators.docstrings import documented
 from streamkern.models.estimators.feature_estimator import FeatureEstimator
+from streamkern.parameters.parameters import Parameters
 from streamkern.runtime.events import job
+from streamkern.sources import Source, as_source, labelled_rows
+from streamkern.sources.lazy import is_lazy
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from pathlib import Path
 
-    from streamkern._typing import Array
     from streamkern.models.fitted_classes import FittedClassifier
     from streamkern.models.tasks import Task
 
 
+class ClassEstimator(ClassifierMixin, TableEstimator):  # type: ignore[misc]
+    """An estimator whose fitted model predicts classes."""
+
+    rule_ = fitted("rule", "How scores become classes and probabilities.")
+    classes_ = fitted("classes", "The classes, in ascending order, (K,).")
+
+    def predict(self, X: Any) -> Any:
+        """Return the classes (n,) of rows, as labels of their own type; lazy for a Dask collection.
+
+        DataError is raised for rows of other columns than the fit's, or without a finite score.
+        """
+        return self.model_.predict(self._rows(X))
+
+    def decision_function(self, X: Any) -> Any:
+        """Return what classes are chosen by: above 0 for the second of two, else the largest.
+
+        These are the log-odds of a class against the rest, as calibrated, or without calibration
+        the scores: (n,) for two classes, else (n, K); lazy for a Dask collection.
+        """
+        return self.model_.decision_function(self._rows(X))
+
+    def predict_proba(self, X: Any) -> Any:
+        """Return the probabilities of the classes, (n, K); lazy for a Dask array."""
+        return self.model_.predict_proba(self._rows(X))
+
+    def predict_log_proba(self, X: Any) -> Any:
+        """Return the logarithms of the probabilities, (n, K); lazy for a Dask array."""
+        return self.model_.predict_log_proba(self._rows(X))
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return the accuracy, in one pass; parameters are those of `fit`.
+
+        Of arrays, a label that is none of the classes counts as an error.  With `on_bad_rows`
+        'skip', rows with values that are not finite are left out.
+        """
+        if y is None or isinstance(X, Source) or is_lazy(X):
+            return float(self.evaluate(X, y, sample_weight)["accuracy"])
+        model = self.model_
+        rows, *others = self._tables(X, y, sample_weight)
+        labelled_rows(rows, *others)  # checks lengths and weights
+        scores = model.scores(rows)
+        known = np.ones(len(scores), dtype=bool)
+        if self._skips:
+            known = np.isfinite(scores).reshape(len(scores), -1).all(axis=1)
+            if not known.any():
+                raise as_source(rows).none_left_error(len(known), 0)
+        found = model.labels_of_scores(scores[known])
+        weights = None if sample_weight is None else np.asarray(sample_weight)[known]
+        return float(np.average(found == np.asarray(y).ravel()[known], weights=weights))
+
+    def evaluate(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
+        """Compare predictions with labels, in one pass; parameters are those of `fit`.
+
+        Returns
+        -------
+        dict
+            `rows`, `skipped_rows`, `accuracy`, `balanced_accuracy`, `log_loss`, `brier_score`,
+            `auc`, `auc_error`, `expected_calibration_error`, `classes` and `confusion_matrix`.
+            The area under the curve is counted in bins; the exact one is within `auc_error` of it.
+            For more than two classes it is the mean of each against the rest.  Rows of the matrix
+            are classes, and columns what was predicted.
+        """
+        model = self.model_
+        source = model.labelled(*self._tables(X, y, sample_weight))
+        found: dict[str, Any] = model.evaluate(source, skip_bad_rows=self._skips)
+        return found
+
+    def predict_to_hdf5(
+        self, X: Any, path: str | Path, *, probabilities: bool = False, force: bool = False
+    ) -> int:
+        """Predict the rows of a source or an array into the dataset `y_pred` of a new HDF5 file.
+
+        A dataset `classes` holds the classes; with `probabilities`, `y_proba` (n, K) those.
+        Returned is how many rows have no class, because `on_bad_rows` is 'skip'.
+        """
+        options = {"skip_bad_rows": self._skips, "probabilities": probabilities, "force": force}
+        n_bad: int = self.model_.predict_to_hdf5(self._source(X), path, **options)
+        return n_bad
+
+
+@documented
 class RandomFeatureClassifier(ClassEstimator, FeatureEstimator):
     """Kernel classification by random features, in a few passes over the rows.
 
@@ -29,38 +115,15 @@ class RandomFeatureClassifier(ClassEstimator, FeatureEstimator):
     row is predicted from the moments of the other folds.  Classes are chosen by these
     probabilities, each against the rest.
 
+    The penalty is chosen by the squared error of +1 and -1; with `per_target` there is one for each
+    class.  Folds are made for the calibration too, whatever `alpha` is.
+
     Parameters
     ----------
-    kernel, n_components, feature_map, paired, metric, standardize, fit_intercept, precision
-        As of `RandomFeatureRidge`.
-    alpha, alphas, n_folds, fold_by, per_target, one_standard_error
-        As of `RandomFeatureRidge`: what is compared is the squared error of +1 and -1, and with
-        `per_target` each class has a penalty of its own.  Folds are made for the calibration too,
-        whatever `alpha` is.
-    sparse, sparse_method, random_state
-        As of `RandomFeatureRidge`.
-    on_bad_rows : {'error', 'skip'}
-        What to do about rows with values that are not finite, or without a label.
-    class_weight : 'balanced', or mapping of label to float, optional
-        What weights of rows are multiplied by.  'balanced' is N / (K N_k) for a class of weight
-        N_k, so that all classes weigh the same.  Probabilities are then those of rows so weighted.
     calibration : {'sigmoid', 'isotonic'}, optional
         Platt's sigmoid, or a function that never falls, for each class against the rest.  With
         None the probability is (1 + s) / 2 of a score s, cut off at 0 and 1, no folds are made for
         it, and the rows are read once less.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (K,)
-    coef_ : ndarray of shape (D,), or (D, K) for more classes than two
-        Of the scores before calibration.
-    intercept_ : float or ndarray of shape (K,)
-    feature_map_, kernel_, alpha_, metric_, n_features_in_
-        As of `RandomFeatureRidge`.
-    report_ : dict
-        Rows, seconds, memory and diagnostics of the fit; its errors are those of +1 and -1.
-    ridge_ : RidgeModel
-        The regression that gives the scores.
 
     References
     ----------
@@ -72,50 +135,7 @@ class RandomFeatureClassifier(ClassEstimator, FeatureEstimator):
     ridge_ = fitted("ridge", "The regression that gives the scores.")
     class_factors_ = fitted("class_factors", "What weights of rows were multiplied by, (K,).")
 
-    def __init__(
-        self,
-        kernel: Kernel | str = Gaussian("median"),  # noqa: B008  immutable
-        *,
-        n_components: int | str = 2048,
-        alpha: float | str | Sequence[float] = "cv",
-        alphas: Sequence[float] | None = None,
-        n_folds: int = 5,
-        fold_by: str = "auto",
-        per_target: bool = False,
-        one_standard_error: bool = False,
-        sparse: int | str | None = None,
-        sparse_method: str = "forward",
-        feature_map: str = "orthogonal",
-        paired: bool = True,
-        metric: str | Array | None = None,
-        standardize: bool = True,
-        fit_intercept: bool = True,
-        precision: str = "single",
-        on_bad_rows: str = "error",
-        random_state: int = 0,
-        class_weight: Any = None,
-        calibration: str | None = "sigmoid",
-    ) -> None:
-        self.kernel = kernel
-        self.n_components = n_components
-        self.alpha = alpha
-        self.alphas = alphas
-        self.n_folds = n_folds
-        self.fold_by = fold_by
-        self.per_target = per_target
-        self.one_standard_error = one_standard_error
-        self.sparse = sparse
-        self.sparse_method = sparse_method
-        self.feature_map = feature_map
-        self.paired = paired
-        self.metric = metric
-        self.standardize = standardize
-        self.fit_intercept = fit_intercept
-        self.precision = precision
-        self.on_bad_rows = on_bad_rows
-        self.random_state = random_state
-        self.class_weight = class_weight
-        self.calibration = calibration
+    __init__ = initializer([*parameters_of(Parameters), *parameters_of(Classification)])
 
     def _task(self) -> Task:
         return Classification(self.class_weight, self.calibration)
@@ -140,25 +160,9 @@ class RandomFeatureClassifier(ClassEstimator, FeatureEstimator):
         by the model without it, as the moments tell them, and can be coarser than that of `fit`.
         `calibrate` on rows held out takes another one, until rows come or go again.
 
-        Parameters
-        ----------
-        X, y
-            As in `fit`.
-        classes : array_like of shape (K,), optional
-            All labels that there will be; by default those of `like`, or of the first call.
-        sample_weight : array_like of shape (n,), optional
-        like : DataMoments, estimator, or path of either, optional
-            In the first call, whose map, classes and their weights are taken.
-
-        Raises
-        ------
-        ParameterError
-            If `classes` are not those of the first call, `class_weight` is 'balanced' or
-            `calibration` 'isotonic', or as `RandomFeatureRidge.partial_fit` does.
-        DataError
-            If the rows cannot be used, or a label is none of the classes.
-        InsufficientMemoryError
-            If the job cannot fit, before the first read.
+        `classes` (K,) are all labels that there will be; by default those of `like`, or of the
+        first call.  ParameterError is raised if they are others than in the first call, or
+        `class_weight` is 'balanced' or `calibration` 'isotonic'.
         """
         return self._begin_or_grow(X, y, sample_weight, like, classes)
 
@@ -172,14 +176,9 @@ class RandomFeatureClassifier(ClassEstimator, FeatureEstimator):
     ) -> Self:
         """Calibrate the probabilities by rows that the model was not fitted on, in one pass.
 
-        Parameters
-        ----------
-        X, y, sample_weight
-            As in `fit`.
-        calibration : {'sigmoid', 'isotonic'}, optional
-            As the parameter of that name, which stays as it is.  None forgets the calibration, and
-            reads no rows.
+        The parameter `calibration` stays as it is.  With None the model is without a calibration,
+        and no rows are read.
         """
         model: FittedClassifier = self.model_
-        source = model.labelled(*self.tables(X, y, sample_weight), weighted=True)
-        return self.set_fitted(model.calibrated(source, calibration))
+        source = model.labelled(*self._tables(X, y, sample_weight), weighted=True)
+        return holding(self, model.calibrated(source, calibration))

@@ -7,11 +7,12 @@ scikit-learn.
 from __future__ import annotations
 
 import re
-from inspect import Parameter, cleandoc, signature
+from inspect import cleandoc, signature
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, OneToOneFeatureMixin
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
 from streamkern import features
@@ -19,8 +20,13 @@ from streamkern.engine.reduction import accumulate
 from streamkern.errors import DataError
 from streamkern.features import FeatureMap, KernelMap
 from streamkern.kernels import ShiftInvariantKernel, as_kernel, length_scale_of
-from streamkern.models.estimators.conventions import KernelParameters, checked_rows
-from streamkern.models.estimators.set_output import LazyTransformer
+from streamkern.models.estimators.conventions import (
+    KernelFeatures,
+    LazyTransformer,
+    checked_rows,
+    initializer,
+)
+from streamkern.models.estimators.docstrings import documented
 from streamkern.models.prediction import features_of
 from streamkern.parameters.fit_options import sample_size
 from streamkern.runtime.threads import blas_threads
@@ -31,33 +37,14 @@ from streamkern.tune.column_pass import check_rows
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
-    from streamkern.kernels import Kernel
-
-__all__ = [
-    "GridFourierFeatures",
-    "Identity",
-    "Nystroem",
-    "QuasiRandomFourierFeatures",
-    "RandomBinning",
-    "RandomFourierFeatures",
-    "StructuredFourierFeatures",
-    "TensorSketch",
-]
 
 _PRECISIONS = [np.float64, np.float32]
 _KERNEL = r"""\1 or str
     Its length scale 'median' is that of the rows that the map is fitted to."""
-_ATTRIBUTES = """
+_MAP = """
 Attributes
 ----------
 feature_map_ : FeatureMap
-kernel_ : Kernel
-    With its length scale resolved.
-n_components_ : int
-    D of the map that was drawn.
-n_features_in_ : int
-feature_names_in_ : ndarray of shape (p,)
-    Names of the columns, where they were fitted as a data frame.
 """
 
 
@@ -68,50 +55,35 @@ class MapTransformer(LazyTransformer, BaseEstimator):  # type: ignore[misc]
     """
 
     makes: ClassVar[type[FeatureMap]]
+    # Rows of a spread sample for every feature, for a map that is made from rows.
+    rows_a_feature: ClassVar[int]
 
-    feature_map_: FeatureMap
+    feature_map_: Any
 
     def __init_subclass__(cls, makes: type[FeatureMap] | None = None, **options: Any) -> None:
         super().__init_subclass__(**options)
         if makes is None:
             return
         cls.makes = makes
-        taken = signature(makes).parameters.values()
+        cls.rows_a_feature = vars(cls).get("rows_a_feature", makes.rows_a_feature)
         usual = {"kernel": makes.usual_kernel} if issubclass(makes, KernelMap) else {}
-        own = [each.replace(default=usual.get(each.name, each.default)) for each in taken]
-
-        def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807  the class's
-            given = signature(type(self)).bind(*args, **kwargs)
-            given.apply_defaults()
-            vars(self).update(given.arguments)
-
-        this = Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)
-        __init__.__signature__ = signature(makes).replace(parameters=[this, *own])  # type: ignore[attr-defined]
-        cls.__init__ = __init__  # type: ignore[method-assign]
-        if usual:
-            before, raises, after = cleandoc(makes.__doc__ or "").partition("\nRaises\n")
-            before = re.sub("(?m)^(kernel : .*)$", _KERNEL, before).strip()
-            after = after[after.find("\n\n") + 1 :] if raises else ""
-            cls.__doc__ = f"{before}\n{_ATTRIBUTES}{after}"
+        cls.__init__ = initializer(  # type: ignore[method-assign]
+            [
+                each.replace(default=usual.get(each.name, each.default))
+                for each in signature(makes).parameters.values()
+            ]
+        )
+        text = cleandoc(cls.__doc__ or makes.__doc__ or "")
+        cls.__doc__ = re.sub("(?m)^(kernel : .*)$", _KERNEL, text) + _MAP
+        documented(cls)
 
     def draw(
         self, n_features: int, rows: Array | None = None, weights: Floats | None = None
     ) -> FeatureMap:
         """Return the map, drawn for rows of p inputs; the transformer stays as it is.
 
-        Parameters
-        ----------
-        n_features : int
-            p.
-        rows : ndarray of shape (m, p), optional
-            Spread over the data, in random order, for what is made from rows.
-        weights : ndarray of shape (m,), optional
-            How often each row counts in a median length scale, and as a landmark; once by default.
-
-        Raises
-        ------
-        ParameterError
-            If an option has a value that it cannot have, or there are no rows to make it from.
+        What is made from rows is made from those given, spread over the data and in random order,
+        each of which counts as often in a median length scale, and as a landmark, as it weighs.
         """
         options = self._options()
         kernel = options.get("kernel")
@@ -123,23 +95,15 @@ class MapTransformer(LazyTransformer, BaseEstimator):  # type: ignore[misc]
             made = self.makes(**options)
             return made.draw(n_features, rows if rows is None else made.chosen(rows, weights))
 
+    def _fitted(self, source: Source, *sample: Any) -> Self:
+        self.feature_map_ = self.draw(source.n_features, *sample)
+        self.n_features_in_ = source.n_features
+        return self
+
     def transform(self, X: Any) -> Any:
-        """Return the features of some rows.
+        """Return the features (n, D) of rows, in single precision of such rows.
 
-        Parameters
-        ----------
-        X : array_like, data frame or dask.array.Array, of shape (n, p)
-            Of single precision, if the features are to be.
-
-        Returns
-        -------
-        ndarray of shape (n, D), or what `set_output` asks for
-            Of a Dask collection a lazy Dask array, or a lazy DataFrame where 'pandas' is asked for.
-
-        Raises
-        ------
-        DataError
-            If the rows are of other columns than those that were fitted.
+        Of a Dask collection a lazy Dask array, or what `set_output` asks for, lazily.
         """
         check_is_fitted(self)
         if isinstance(X, Source):
@@ -159,10 +123,6 @@ class MapTransformer(LazyTransformer, BaseEstimator):  # type: ignore[misc]
         made.check_inputs(source.n_features)
         return source
 
-    def _take(self, feature_map: FeatureMap) -> Self:
-        self.feature_map_, self.n_features_in_ = feature_map, feature_map.n_features
-        return self
-
     def _options(self) -> dict[str, Any]:
         """Return what the map is made with: parameters, with a kernel for its name."""
         options: dict[str, Any] = self.get_params(deep=False)
@@ -180,56 +140,22 @@ class ShapeTransformer(MapTransformer):
     """A map that follows from the number of inputs."""
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002  scikit-learn's signature
-        """Draw the map for rows of as many inputs; what they hold is not looked at.
-
-        Parameters
-        ----------
-        X : Source, dask.array.Array, data frame or array_like, of shape (n, p)
-        y : object
-            Is not looked at.
-
-        Raises
-        ------
-        ParameterError
-            If an option has a value that it cannot have.
-        DataError
-            If the rows are no table.
-        """
-        return self._take(self.draw(self._source(X).n_features))
+        """Draw the map for rows of as many inputs; what they hold, and y, is not looked at."""
+        return self._fitted(self._source(X))
 
 
-class FeaturesOut(KernelParameters, ClassNamePrefixFeaturesOutMixin):  # type: ignore[misc]
-    """What a transformer tells of a map of a kernel."""
+class KernelMapTransformer(KernelFeatures, MapTransformer):
+    """A map of a kernel, which is set by the kernel's parameters too."""
 
-    feature_map_: FeatureMap
-
-    @property
-    def kernel_(self) -> Kernel:
-        """The kernel with its length scale resolved."""
-        kernel: Kernel = self.feature_map_.kernel  # type: ignore[attr-defined]
-        return kernel
-
-    @property
-    def n_components_(self) -> int:
-        """D of the map that was drawn."""
-        return self.feature_map_.n_components
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.n_components_
+    kernel_ = property(attrgetter("feature_map_.kernel"), doc="With its length scale resolved.")
+    n_components_ = property(attrgetter("feature_map_.n_components"), doc="D of the map.")
+    _n_features_out = n_components_
 
 
-class KernelTransformer(FeaturesOut, MapTransformer):
+class KernelTransformer(KernelMapTransformer):
     """A map of a kernel that is drawn for the rows that it is fitted to."""
 
     n_components: int
-    # Rows of a spread sample for every feature, for a map that is made from rows.
-    rows_a_feature: ClassVar[int] = 0
-
-    def __init_subclass__(cls, makes: type[FeatureMap] | None = None, **options: Any) -> None:
-        super().__init_subclass__(makes, **options)
-        if makes is not None and "rows_a_feature" not in vars(cls):
-            cls.rows_a_feature = makes.rows_a_feature
 
     def fit(
         self,
@@ -237,33 +163,19 @@ class KernelTransformer(FeaturesOut, MapTransformer):
         y: Any = None,  # noqa: ARG002  scikit-learn's signature
         sample_weight: Any = None,
     ) -> Self:
-        """Draw the map for rows such as these.
+        """Draw the map for rows such as these; y is not looked at.
 
         What is made from rows (landmarks, cells of a grid, a median length scale) is made from a
         uniform sample of them, in one light pass; else rows are not read.
 
-        Parameters
-        ----------
-        X : Source, dask.array.Array, data frame or array_like, of shape (n, p)
-        y : object
-            Is not looked at.
-        sample_weight : array_like or Dask collection of shape (n,), optional
-            Numbers of at least 0: a row of weight 0 counts as none, and one of weight s as s equal
-            rows in the median length scale, exactly where the equal rows are 1,024 or fewer.
-            Landmarks are chosen by weight from rows that are drawn by their places, and a grid
-            follows from the range of these.
-
-        Raises
-        ------
-        ParameterError
-            If an option has a value that it cannot have.
-        DataError
-            If the rows cannot be used.
+        A row of weight 0 counts as none, and one of weight s as s equal rows in the median length
+        scale, exactly where the equal rows are 1,024 or fewer.  Landmarks are chosen by weight from
+        rows that are drawn by their places, and a grid follows from the range of these.
         """
         reads = self.rows_a_feature > 0 or length_scale_of(as_kernel(self.kernel)) == "median"
         source = self._source(X, sample_weight, fewest=2 if reads else 1)
         sample = self._sample(source) if reads else (None, None)
-        return self._take(self.draw(source.n_features, *sample))
+        return self._fitted(source, *sample)
 
     def _sample(self, source: Source) -> tuple[Array, Floats | None]:
         """Return a uniform sample of the rows, in random order, and what they count."""
@@ -297,16 +209,8 @@ class Nystroem(KernelTransformer, makes=features.Nystroem): ...  # noqa: D101
 class RandomBinning(KernelTransformer, makes=features.RandomBinning): ...  # noqa: D101
 
 
-class TensorSketch(FeaturesOut, ShapeTransformer, makes=features.TensorSketch): ...  # noqa: D101
+class TensorSketch(KernelMapTransformer, ShapeTransformer, makes=features.TensorSketch): ...  # noqa: D101
 
 
 class Identity(OneToOneFeatureMixin, ShapeTransformer, makes=features.Identity):  # type: ignore[misc]
-    """The inputs as features, computed by someone else already: models of them are linear ridge.
-
-    Attributes
-    ----------
-    feature_map_ : FeatureMap
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (p,)
-        Names of the columns, where they were fitted as a data frame.
-    """
+    """The inputs as features, computed by someone else already: models of them are linear ridge."""
