@@ -335,12 +335,13 @@ def prepared(
     from streamkern.cli.input_rows import source_of
     from streamkern.cli.output_paths import check_outputs
     from streamkern.parameters.fit_options import check_folds
+    from streamkern.parameters.plan import planned
 
     source = source_of(options, labels=options.get("classify", False))
     if not options.get("like"):
         check_folds(checked, source)
     place = Place.of(options)
-    plan = checked.planned(source, n_workers=place.workers, **how)
+    plan = planned(checked, source, n_workers=place.workers, **how)
     if options["dry_run"]:
         if place.is_elsewhere:
             raise ParameterError(

@@ -17,8 +17,8 @@ import streamkern
 from streamkern import RandomFeatureAdaBoost, RandomFeatureClassifier, RandomFeatureRidge
 from streamkern.errors import DataError, ModelFileError, ParameterError
 from streamkern.models.model_files import read_model
-from streamkern.parameters.fit_options import plan_for
 from streamkern.parameters.parameters import Parameters
+from streamkern.parameters.plan import plan_for
 from streamkern.sources import ArraySource
 
 N = 300

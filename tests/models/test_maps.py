@@ -16,8 +16,8 @@ from streamkern import RandomFeatureRidge
 from streamkern.errors import ParameterError
 from streamkern.features import Chosen, Nystroem
 from streamkern.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial
-from streamkern.parameters.fit_options import plan_for
 from streamkern.parameters.parameters import Parameters
+from streamkern.parameters.plan import plan_for
 from streamkern.sources import ArraySource
 from streamkern.tune.fold_solution import nested_sizes
 
