@@ -55,7 +55,7 @@ ALLOWED = {
         "sources/label_columns.py",
         "sources/labelled_source.py",
         "sources/lazy.py",
-        "cli/compute_place.py",
+        "cli/job.py",
     ),
     "distributed": (
         "engine/",

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from commandline import refused, report_of, rows, streamkern, write
 
 from streamkern.cli import main
-from streamkern.cli.common_options import Say
+from streamkern.cli.console import Say
 
 pytestmark = pytest.mark.usefixtures("folder")
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 import streamkern
 from streamkern.cli import main
-from streamkern.cli.model_options import kernel_named
+from streamkern.cli.options import kernel_named
 from streamkern.errors import DataError
 from streamkern.kernels import KERNELS, Gaussian
 from streamkern.models.boosting import Boosting

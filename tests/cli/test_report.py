@@ -14,7 +14,7 @@ from commandline import invoke, rows, small_files, streamkern, write
 from pages import Page
 
 from streamkern import load
-from streamkern.cli.report_option import quoted
+from streamkern.cli.saving import quoted
 
 pytestmark = pytest.mark.usefixtures("folder")
 

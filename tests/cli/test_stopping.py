@@ -22,7 +22,7 @@ from click.testing import CliRunner
 from conftest import wait_until
 
 from streamkern.cli import main
-from streamkern.cli.common_options import common
+from streamkern.cli.console import common
 from streamkern.runtime.signals import Stopped, end_at_once, stoppable, stopping
 from streamkern.storage import disk
 
