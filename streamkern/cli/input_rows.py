@@ -68,10 +68,7 @@ def opened_rows(
 
 
 def write_rows(
-    say: Say,
-    options: dict[str, Any],
-    model: FittedModel,
-    write: Callable[[HDF5Source, Path], int],
+    say: Say, options: dict[str, Any], model: FittedModel, write: Callable[[HDF5Source, Path], int]
 ) -> dict[str, Any]:
     """Write what a model gives for every row, and return counts.
 

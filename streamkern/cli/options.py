@@ -114,9 +114,7 @@ like_option = click.option(
     help="Moments or a model, whose map to take: standardisation, kernel and precision.",
 )
 classify_option = click.option(
-    "--classify",
-    is_flag=True,
-    help="y holds labels of classes: text, booleans or whole numbers.",
+    "--classify", is_flag=True, help="y holds labels of classes: text, booleans or whole numbers."
 )
 
 

@@ -21,11 +21,7 @@ from streamkern.errors import ParameterError
             "metavar": "KERNEL[,KERNEL...]|auto",
             "help": "Kernels to choose among, or auto for a short list",
         },
-        feature_map={
-            "type": str,
-            "metavar": "NAME[,NAME...]|auto",
-            "help": "Maps to choose among",
-        },
+        feature_map={"type": str, "metavar": "NAME[,NAME...]|auto", "help": "Maps to choose among"},
     ),
     click.option(
         "--budget",

@@ -25,6 +25,10 @@ CHOICES = {
     "on_bad_rows": ("error", "skip"),
     "fold_by": ("auto", "shards", "rows", "blocks"),
 }
+# Rows of the spread sample travel with the first pass.
+SAMPLE_ROWS = 2048
+# The bytes of a sample that something is made from or learnt on, and the rows of such a one.
+_SAMPLE_BYTES, _FEWEST_ROWS, _LARGE_SAMPLE = 128 << 20, 256, 16384
 
 
 @dataclass(frozen=True)
@@ -101,8 +105,6 @@ class FitOptions:
 
     def sample_rows(self, source: Source) -> int:
         """Return how many rows the first pass brings along, for the map and what is learnt."""
-        from streamkern.parameters.plan import large_sample, sample_size
-
         n_columns = source.n_features + source.n_targets
         learning = large_sample(n_columns) if learning_of(self.metric) else 0
         return max(learning, sample_size(self.family.rows_a_feature, self.n_components, n_columns))
@@ -151,6 +153,18 @@ class FitOptions:
             kernel = kernel.restricted(kept).resolved(rows, weights=weights)
         drawn = self.map_of(kernel)
         return drawn.draw(len(kept), drawn.chosen(rows, weights)), kernel
+
+
+def large_sample(n_columns: int) -> int:
+    """Return how many rows of so many inputs and targets a large sample may hold."""
+    return int(min(_LARGE_SAMPLE, max(_SAMPLE_BYTES // (8 * n_columns), _FEWEST_ROWS)))
+
+
+def sample_size(rows_a_feature: int, n_components: int, n_columns: int) -> int:
+    """Return how many rows, of so many columns, a map of D features is made from."""
+    fitting = _SAMPLE_BYTES // (8 * n_columns)
+    fewest = min(SAMPLE_ROWS, max(fitting, _FEWEST_ROWS))  # of thousands of targets
+    return max(fewest, min(rows_a_feature * n_components, max(fitting, n_components)))
 
 
 def checked_n_folds(n_folds: Any) -> int:

@@ -11,13 +11,13 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from streamkern.errors import DataError, InsufficientMemoryError
-from streamkern.parameters.memory_estimate import Footprint
+from streamkern.parameters.cost_estimate import Footprint, fit_flops, rough_flops_per_second
+from streamkern.parameters.fit_options import SAMPLE_ROWS, FitOptions
 from streamkern.runtime.events import tell_of_job
 from streamkern.runtime.memory import available_bytes, in_words, usable_cores
 from streamkern.runtime.resources import current_resources
 
 if TYPE_CHECKING:
-    from streamkern.parameters.fit_options import FitOptions
     from streamkern.sources import Source
 
 # A block of features should be tall enough for the product and small beside the Gram matrix.
@@ -32,20 +32,12 @@ _SHARD_ROWS = (32768, 1 << 20)
 _SHARDS_A_FOLD = 3
 # Into how many strips the products are cut where a worker cannot hold all, with their partials.
 _STRIPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
-# Of the sample that a map is made from, however many the columns.
-_SAMPLE_BYTES, _FEWEST_ROWS = 128 << 20, 256
 # What a target of one row takes in the blocks that are read, and as it enters products.
 _TARGET_BYTES = 56
-# Rows of the spread sample travel with the first pass.
-SAMPLE_ROWS = 2048
-# Of the sample that something is learnt on, at the most.
-_LARGE_SAMPLE, _LARGE_SAMPLE_BYTES = 16384, 128 << 20
 # Below this much work in seconds, starting worker processes costs more than it saves.
 _IN_PROCESS_SECONDS = 20.0
 # About a fortieth of a pass holds the interpreter's lock, so more threads would wait for it.
 _THREADS_A_PROCESS = 16
-# A careful guess of one core's speed, for choosing only.
-_FLOPS_PER_SECOND = {"single": 60e9, "double": 30e9}
 
 
 @dataclass(frozen=True)
@@ -279,35 +271,6 @@ def plan_for(
     plan.check()
     tell_of_job("planned", worker_bytes=plan.worker_bytes, allowed_bytes=plan.allowed_bytes)
     return plan
-
-
-def large_sample(n_columns: int) -> int:
-    """Return how many rows of so many inputs and targets a large sample may hold."""
-    return int(min(_LARGE_SAMPLE, max(_LARGE_SAMPLE_BYTES // (8 * n_columns), 256)))
-
-
-def sample_size(rows_a_feature: int, n_components: int, n_columns: int) -> int:
-    """Return how many rows, of so many columns, a map of D features is made from."""
-    fitting = _SAMPLE_BYTES // (8 * n_columns)
-    fewest = min(SAMPLE_ROWS, max(fitting, _FEWEST_ROWS))  # of thousands of targets
-    return max(fewest, min(rows_a_feature * n_components, max(fitting, n_components)))
-
-
-def rough_flops_per_second(precision: str) -> float:
-    """Return a careful guess of the multiply-adds that one core does."""
-    return _FLOPS_PER_SECOND[precision]
-
-
-def fit_flops(n_rows: int, n_features: int, n_components: int, n_folds: int) -> float:
-    """Return the multiply-adds of projections, products and the solution of K folds, 1 for none."""
-    products = float(n_rows) * n_components * (n_features + n_components)
-    return products + solve_flops(n_components, n_folds)
-
-
-def solve_flops(n_components: int, n_folds: int) -> float:
-    """Return the multiply-adds of one factorisation, or of K folds and the whole decomposed."""
-    cube = float(n_components) ** 3
-    return cube / 3 if n_folds == 1 else (1 + n_folds) * 5.0 * cube
 
 
 def cut(source: Source, feature_bytes: int) -> tuple[int, int]:

@@ -10,7 +10,7 @@ import pytest
 
 from streamkern.errors import InsufficientMemoryError
 from streamkern.parameters import plan as planning
-from streamkern.parameters.memory_estimate import solve_bytes
+from streamkern.parameters.cost_estimate import solve_bytes
 from streamkern.parameters.plan import plan_fit
 from streamkern.runtime.memory import in_words
 from streamkern.sources.base import Segment, Source

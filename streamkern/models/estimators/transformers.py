@@ -22,7 +22,7 @@ from streamkern.kernels import ShiftInvariantKernel, as_kernel, length_scale_of
 from streamkern.models.blockwise import features_of
 from streamkern.models.estimators.conventions import KernelParameters, checked_rows
 from streamkern.models.estimators.set_output import LazyTransformer
-from streamkern.parameters.plan import sample_size
+from streamkern.parameters.fit_options import sample_size
 from streamkern.runtime.threads import blas_threads
 from streamkern.sources import Source, as_source
 from streamkern.sources.arrays import as_rows

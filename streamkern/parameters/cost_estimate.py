@@ -1,4 +1,4 @@
-"""What a fit takes in memory, before anything is read."""
+"""What a fit takes in memory and work, before anything is read."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ _INDEX_BYTES = 16
 _INDEX_MERGED, _INDEX_ORDERED = 3, 5
 # Strips are spread over workers as evenly as whole strips go.
 _UNEVEN = 1.25
+# A careful guess of one core's speed, for choosing only.
+_FLOPS_PER_SECOND = {"single": 60e9, "double": 30e9}
 
 
 @dataclass(frozen=True)
@@ -170,3 +172,20 @@ def solve_bytes(n_components: int, n_targets: int, n_folds: int, n_threads: int)
     a_fold = 8 * Triangle.size(D) + 8 * _SQUARES_A_FOLD * D**2 + _CROSSES_A_FOLD * columns
     held = decomposition_bytes(D) + _CROSSES * columns
     return held + (min(n_folds, n_threads) * a_fold if n_folds > 1 else 0)
+
+
+def rough_flops_per_second(precision: str) -> float:
+    """Return a careful guess of the multiply-adds that one core does."""
+    return _FLOPS_PER_SECOND[precision]
+
+
+def fit_flops(n_rows: int, n_features: int, n_components: int, n_folds: int) -> float:
+    """Return the multiply-adds of projections, products and the solution of K folds, 1 for none."""
+    products = float(n_rows) * n_components * (n_features + n_components)
+    return products + solve_flops(n_components, n_folds)
+
+
+def solve_flops(n_components: int, n_folds: int) -> float:
+    """Return the multiply-adds of one factorisation, or of K folds and the whole decomposed."""
+    cube = float(n_components) ** 3
+    return cube / 3 if n_folds == 1 else (1 + n_folds) * 5.0 * cube
