@@ -177,14 +177,14 @@ def _parameter_option(field: Field[Any], changes: dict[str, Any]) -> Decorator:
     else:
         named |= {"default": default, "show_default": default is not None}
         if option.choices:
-            named["type"] = click.Choice(option.choices)
+            named["type"] = click.Choice([*option.choices, *filter(None, [option.form])])
         elif option.form:
             named |= {"type": str, "metavar": option.form}
         elif option.least is not None:
             named["type"] = click.IntRange(min=option.least)
     named |= changes
     if option.listed:
-        named["help"] += f": {option.listed}"
+        named["help"] += f": {option.listed()}"
     return click.option(_flag_of(field), field.name, **named)
 
 
@@ -209,11 +209,11 @@ def parameters_of(options: dict[str, Any]) -> Parameters:
 
 def _value(field: Field[Any], options: dict[str, Any]) -> Any:
     """Return a parameter that may be given as text: a kernel, numbers, a whole number, words."""
-    given, form = options[field.name], field.metadata["option"].form or ""
+    given, option = options[field.name], field.metadata["option"]
     if field.name == "kernel":
         return kernel_named(given, options["length_scale"])
-    words = form.split("|")
-    if not isinstance(given, str) or given in words:
+    words = (option.form or "").split("|")
+    if not isinstance(given, str) or given in words or option.choices:
         return given
     if words[-1] == "FLOAT[,FLOAT...]":
         others = "".join(f"{word}, " for word in words[:-1])

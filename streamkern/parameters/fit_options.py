@@ -15,12 +15,14 @@ from streamkern.features.metric import GivenMetric, check_metric, checked_metric
 from streamkern.kernels import Gaussian, Kernel, Linear, ShiftInvariantKernel, as_kernel
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from streamkern._typing import Array, Floats
     from streamkern.sources import Source
     from streamkern.statistics.centred_moments import Precision
 
-CHOICES = {
-    "feature_map": tuple(FAMILIES),
+CHOICES: dict[str, Collection[str]] = {
+    "feature_map": FAMILIES,  # to which a user's own module may add
     "precision": ("single", "double"),
     "on_bad_rows": ("error", "skip"),
     "fold_by": ("auto", "shards", "rows", "blocks"),

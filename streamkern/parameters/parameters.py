@@ -17,6 +17,8 @@ from streamkern.kernels import KERNELS, Gaussian, Kernel
 from streamkern.parameters.fit_options import CHOICES, FitOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
     from streamkern.parameters.choices import PenaltyOptions, SparseOptions
     from streamkern.parameters.template import Template
     from streamkern.sources import Source
@@ -35,9 +37,21 @@ class Option(NamedTuple):
     help: str
     name: str | None = None  # without dashes, where the field has another
     form: str | None = None  # alternatives: words as they are, others in capitals
-    choices: tuple[str, ...] | None = None
+    choices: Collection[str] = ()  # beside which there may be a form
     least: int | None = None
-    listed: str | None = None  # the values, where the help goes on with them
+    listed: Callable[[], str] | None = None  # the values, where the help goes on with them
+
+
+def _kernels() -> str:
+    return (
+        f"{', '.join(KERNELS)}; with parameters, as matern(nu=2); sums and products, of columns "
+        f"where there are brackets: gaussian[0-2]*periodic(period=7)[3]+0.5*laplacian."
+    )
+
+
+def _maps() -> str:
+    each = "; ".join(f"{name}: {family.help}" for name, family in FAMILIES.items())
+    return f"{each}; auto: `tune` chooses among those that suit the inputs."
 
 
 def option(default: Any, *args: Any, **named: Any) -> Any:
@@ -57,8 +71,7 @@ class Parameters:
         DEFAULT_KERNEL,
         "How similar two rows are",
         form="KERNEL",
-        listed=f"{', '.join(KERNELS)}; with parameters, as matern(nu=2); sums and products, of "
-        f"columns where there are brackets: gaussian[0-2]*periodic(period=7)[3]+0.5*laplacian.",
+        listed=_kernels,
     )
     n_components: int | str = option(
         2048,
@@ -100,9 +113,9 @@ class Parameters:
         "orthogonal",
         "How features are made",
         name="map",
-        choices=(*FAMILIES, AUTO),
-        listed="; ".join(f"{name}: {family.help}" for name, family in FAMILIES.items())
-        + "; auto: `tune` chooses among those that suit the inputs.",
+        choices=CHOICES["feature_map"],
+        form=AUTO,
+        listed=_maps,
     )
     paired: bool = option(True, "Cosines with random phases, instead of pairs.", name="phase")
     metric: Any = option(

@@ -225,16 +225,6 @@ def test_a_second_signal_does_not_wait():
     assert run_stoppable(code) == ""
 
 
-def test_a_signal_is_not_lost_where_python_lets_no_exception_out():
-    code = (
-        "class Deaf:\n"
-        "            def __del__(self):\n"
-        "                os.kill(os.getpid(), 15)\n"
-        "        Deaf()"
-    )
-    assert run_stoppable(code) == "stopped by 15\n"
-
-
 def test_a_signal_is_not_lost_in_a_callback_of_a_weak_reference():
     code = (
         "import weakref\n"
