@@ -48,7 +48,7 @@ ALLOWED = {
         "sources/arrays.py",
         "sources/labelled_source.py",
         "sources/lazy.py",
-        "cli/compute_place.py",
+        "cli/job.py",
     ),
     "distributed": (
         "engine/",
@@ -182,6 +182,7 @@ COMMANDS = {
     "errors": (0, "evaluate model.h5 data.h5"),
     "leave-one-out": (0, "diagnose model.h5 data.h5"),
     "the card": (0, "show model.h5"),
+    "what a file holds": (0, "inspect data.h5"),
     "no such file": (1, "fit other.h5 --out new.h5"),
     "an option that cannot be": (2, "fit data.h5 --out new.h5 --components 0"),
 }

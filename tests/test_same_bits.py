@@ -20,8 +20,8 @@ from hearing import When
 import streamkern
 from streamkern.features import FAMILIES
 from streamkern.parameters import plan
-from streamkern.parameters.fit_options import plan_for
 from streamkern.parameters.parameters import Parameters
+from streamkern.parameters.plan import plan_for
 from streamkern.runtime.events import observed
 from streamkern.runtime.resources import current_client
 

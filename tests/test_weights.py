@@ -18,8 +18,8 @@ from streamkern.errors import CheckpointError, DataError
 from streamkern.kernels import parsed_kernel
 from streamkern.kernels.median_length_scale import median_distance
 from streamkern.models.checkpoint_job import checkpointed
-from streamkern.parameters.fit_options import plan_for
 from streamkern.parameters.parameters import Parameters
+from streamkern.parameters.plan import plan_for
 from streamkern.sources import ArraySource
 
 N, P = 240, 3

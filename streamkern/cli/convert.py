@@ -6,52 +6,56 @@ from typing import Any
 
 import click
 
-from streamkern.cli.common_options import Say, common, force_option
+from streamkern.cli import options as shared
+from streamkern.cli.console import Say, command
 
 # Columns that are named.
 _SHOWN = 50
 
 
-@click.command()
-@click.argument("src")
-@click.argument("dst", metavar="DST.h5")
-@click.option(
-    "--target",
-    "targets",
-    multiple=True,
-    metavar="NAME",
-    help="Column of a target: its name, in a .npy its number; may be given several times.",
+@command(
+    click.argument("src"),
+    click.argument("dst", metavar="DST.h5"),
+    click.option(
+        "--target",
+        "targets",
+        multiple=True,
+        metavar="NAME",
+        help="Column of a target: its name, in a .npy its number; may be given several times.",
+    ),
+    click.option("--no-target", is_flag=True, help="All columns are inputs, as for `predict`."),
+    click.option(
+        "--categorical",
+        multiple=True,
+        metavar="NAME",
+        help="Column of categories that are numbers.",
+    ),
+    click.option(
+        "--ordinal",
+        multiple=True,
+        metavar="NAME=LEAST,...,MOST",
+        help="Column whose categories have an order, and the order.",
+    ),
+    click.option(
+        "--missing",
+        multiple=True,
+        metavar="TEXT",
+        help="What means missing, in place of '?', 'NA', 'NaN', 'null' and the like.",
+    ),
+    click.option("--drop", multiple=True, metavar="NAME", help="Column to leave out."),
+    click.option("--weights", metavar="NAME", help="Column of weights of rows."),
+    click.option(
+        "--max-levels",
+        type=click.IntRange(min=2),
+        default=64,
+        show_default=True,
+        help="Inputs that a column of categories may become.",
+    ),
+    click.option("--impute", is_flag=True, help="Fill missing numbers of later tables too."),
+    click.option("--no-header", is_flag=True, help="SRC has no names; columns are 0, 1, 2, ..."),
+    click.option("--like", metavar="FILE.h5", help="Do as for these rows, or for this model's."),
+    shared.force_option,
 )
-@click.option("--no-target", is_flag=True, help="All columns are inputs, as for `predict`.")
-@click.option(
-    "--categorical", multiple=True, metavar="NAME", help="Column of categories that are numbers."
-)
-@click.option(
-    "--ordinal",
-    multiple=True,
-    metavar="NAME=LEAST,...,MOST",
-    help="Column whose categories have an order, and the order.",
-)
-@click.option(
-    "--missing",
-    multiple=True,
-    metavar="TEXT",
-    help="What means missing, in place of '?', 'NA', 'NaN', 'null' and the like.",
-)
-@click.option("--drop", multiple=True, metavar="NAME", help="Column to leave out.")
-@click.option("--weights", metavar="NAME", help="Column of weights of rows.")
-@click.option(
-    "--max-levels",
-    type=click.IntRange(min=2),
-    default=64,
-    show_default=True,
-    help="Inputs that a column of categories may become.",
-)
-@click.option("--impute", is_flag=True, help="Fill missing numbers of later tables too.")
-@click.option("--no-header", is_flag=True, help="SRC has no names; columns are 0, 1, 2, ...")
-@click.option("--like", metavar="FILE.h5", help="Do as for these rows, or for this model's.")
-@force_option
-@common
 def convert(say: Say, src: str, dst: str, **options: Any) -> None:
     """Write the table SRC as the datasets X and y of DST.h5, in chunks.
 

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamkern.cli.common_options import Say, common
+from streamkern.cli.console import Say, command
+from streamkern.cli.job import place_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from streamkern._typing import Floats
+    from streamkern._typing import Array
 
 _NOISE = 0.5
 _INPUTS = 8
@@ -23,11 +24,11 @@ _TEST = 20_000
 _option = partial(click.option, show_default=True)
 
 
-@click.command()
-@_option("--out", default="demo", metavar="DIR", help="Where files are written.")
-@_option("--rows", type=click.IntRange(min=_FEW), default=4_000_000, help="n.")
-@_option("--components", type=click.IntRange(min=2), default=1024, help="D.")
-@common
+@command(
+    _option("--out", default="demo", metavar="DIR", help="Where files are written."),
+    _option("--rows", type=click.IntRange(min=_FEW), default=4_000_000, help="n."),
+    _option("--components", type=click.IntRange(min=2), default=1024, help="D."),
+)
 def demo(say: Say, out: str, rows: int, components: int) -> None:
     """Fit a data set whose features do not fit in memory, and compare with smaller ways.
 
@@ -35,7 +36,6 @@ def demo(say: Say, out: str, rows: int, components: int) -> None:
     """
     import numpy as np
 
-    from streamkern.cli.compute_place import Place
     from streamkern.kernels import Gaussian, Linear
     from streamkern.models.estimators.exact_kernel_ridge import ExactKernelRidge
     from streamkern.models.estimators.random_feature_ridge import RandomFeatureRidge
@@ -47,9 +47,9 @@ def demo(say: Say, out: str, rows: int, components: int) -> None:
     folder = make_folder(out)
     train, test = folder / "train.h5", folder / "test.h5"
     say.line(f"Writing {rows:,} rows of {_INPUTS} inputs to {train}, {_TEST:,} to {test}.")
-    _write(train, rows, seed=0)
-    _write(test, _TEST, seed=1)
-    few, (X_test, y_test), source = _read(train, _FEW), _read(test, _TEST), open_hdf5(train)
+    X_few, y_few = (first[:_FEW].astype(float) for first in _write(train, rows, seed=0))
+    X_test, y_test = (first.astype(float) for first in _write(test, _TEST, seed=1))
+    few, source = (X_few, y_few), open_hdf5(train)
     # Inputs are standard normal, so that all models see the same rows in the same units.
     given: dict[str, Any] = {"alpha": 0.1, "standardize": False}
     ridge: Any = partial(RandomFeatureRidge, n_components=components, **given)
@@ -60,7 +60,7 @@ def demo(say: Say, out: str, rows: int, components: int) -> None:
         ("random features", rows, components, model := ridge(Gaussian(3.0)), (source,)),
     ]
     found: list[dict[str, Any]] = []
-    with Place().entered(say, plan_fit(source, components)):
+    with place_of(say, {}, plan_fit(source, components)):
         for name, n_rows, order, estimator, data in trials:
             begun = time.perf_counter()
             estimator.fit(*data)
@@ -100,8 +100,8 @@ def demo(say: Say, out: str, rows: int, components: int) -> None:
     say.result({"trials": found, "report": report, "model": str(folder / "model.h5")})
 
 
-def _write(path: Path, n_rows: int, seed: int) -> None:
-    """Write standard normal inputs and a smooth function of six of them, with noise."""
+def _write(path: Path, n_rows: int, seed: int) -> tuple[Array, Array]:
+    """Write standard normal inputs and a smooth function of six, with noise; return the first."""
     import numpy as np
 
     from streamkern.storage import RowWriter
@@ -112,18 +112,9 @@ def _write(path: Path, n_rows: int, seed: int) -> None:
             n = min(_ROWS_AT_ONCE, n_rows - start)
             X = rng.standard_normal((n, _INPUTS), dtype=np.float32)
             y = np.sin(X[:, 0] + X[:, 1]) + 0.5 * (X[:, 2] * X[:, 3] + X[:, 5]) + np.cos(X[:, 4])
+            y += _NOISE * rng.standard_normal(n, dtype=np.float32)
             writer.append("X", X)
-            writer.append("y", y + _NOISE * rng.standard_normal(n, dtype=np.float32))
-
-
-def _read(path: Path, n_rows: int) -> tuple[Floats, Floats]:
-    """Return the first rows of a file, which are in random order."""
-    import numpy as np
-
-    from streamkern.sources import Shard, open_hdf5
-
-    X, y = [], []
-    for block in open_hdf5(path).reader(Shard(0, 0, n_rows)).blocks(n_rows):
-        X.append(block.X.astype(float))
-        y.append(block.y[:, 0].copy())
-    return np.concatenate(X), np.concatenate(y)
+            writer.append("y", y)
+            if start == 0:
+                first = X, y
+    return first

@@ -7,30 +7,30 @@ from typing import Any
 
 import click
 
-from streamkern.cli.common_options import Say, bad_rows_option, common, data_options, place_options
+from streamkern.cli import options as shared
+from streamkern.cli.console import Say, command
+from streamkern.cli.job import place_of, source_of
 
 
-@click.command()
-@click.argument("model")
-@data_options
-@click.option(
-    "--largest",
-    type=click.IntRange(min=1),
-    default=10,
-    show_default=True,
-    help="How many rows of largest leverage, and of largest error, to name.",
+@command(
+    click.argument("model"),
+    *shared.data_options,
+    click.option(
+        "--largest",
+        type=click.IntRange(min=1),
+        default=10,
+        show_default=True,
+        help="How many rows of largest leverage, and of largest error, to name.",
+    ),
+    shared.bad_rows_option,
+    *shared.place_options,
 )
-@bad_rows_option
-@place_options
-@common
 def diagnose(say: Say, **options: Any) -> None:
     """Say how MODEL would do on each row of DATA without that row.
 
     DATA holds the rows that MODEL was fitted on.  One pass gives the leave-one-out error of all of
     them without fitting again, and names the rows of largest leverage and of largest error.
     """
-    from streamkern.cli.compute_place import Place
-    from streamkern.cli.input_rows import source_of
     from streamkern.models.fitted_classes import FittedClassifier
     from streamkern.models.loading import load_fitted
     from streamkern.report.report_rows import brief
@@ -42,7 +42,7 @@ def diagnose(say: Say, **options: Any) -> None:
         source = model.labelled(source, weighted=True)
     parameters = replace(model.ridge.parameters, on_bad_rows=options["on_bad_rows"])
     ridge = replace(model.ridge, parameters=parameters)
-    with Place.of(options).entered(say):
+    with place_of(say, options):
         found = ridge.diagnose(source, n_largest=options["largest"])
     say.table(
         f"Leave-one-out on {found['rows']:,} rows",

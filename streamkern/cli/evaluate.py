@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from streamkern.cli.common_options import Say, bad_rows_option, common, data_options, place_options
-
-if TYPE_CHECKING:
-    from streamkern.report.trial_tables import Table
+from streamkern.cli import options as shared
+from streamkern.cli.console import Say, command
+from streamkern.cli.job import place_of
 
 # Classes whose confusions are printed.
 _MOST_CLASSES = 12
 
 
-@click.command()
-@click.argument("model")
-@data_options
-@bad_rows_option
-@place_options
-@common
+@command(
+    click.argument("model"), *shared.data_options, shared.bad_rows_option, *shared.place_options
+)
 def evaluate(say: Say, **options: Any) -> None:
     """Compare the predictions of MODEL with the targets of DATA, in one pass.
 
@@ -29,7 +25,6 @@ def evaluate(say: Say, **options: Any) -> None:
     long as the command runs.  Rows of such a table count by the column that was --weights there, or
     by the one that --weights names here.
     """
-    from streamkern.cli.compute_place import Place
     from streamkern.cli.input_rows import opened_rows
     from streamkern.models.fitted_classes import FittedClasses
     from streamkern.models.loading import load_fitted
@@ -37,10 +32,10 @@ def evaluate(say: Say, **options: Any) -> None:
     from streamkern.report.report_rows import class_error_rows
 
     model: Any = load_fitted(options["model"], components=False, with_equations=False)
-    is_classifier, place = isinstance(model, FittedClasses), Place.of(options)
+    is_classifier = isinstance(model, FittedClasses)
     opened = opened_rows(options, model.report, options["y"], labels=is_classifier)
     skip = options["on_bad_rows"] == "skip"
-    with opened as (source, unlabelled, unexpected), place.entered(say):
+    with opened as (source, unlabelled, unexpected), place_of(say, options):
         if is_classifier:
             found = model.evaluate(model.labelled(source), skip_bad_rows=skip)
         else:
@@ -54,20 +49,15 @@ def evaluate(say: Say, **options: Any) -> None:
         rows.append(("rows skipped", f"{found['skipped_rows']:,}"))
     if is_classifier:
         say.table("Errors", [*rows, *class_error_rows(found, "{:.6g}".format)])
-        say.words(_confusion(found), "Rows of each class, by the class predicted")
+        names = [str(value) for value in found["classes"][:_MOST_CLASSES]]
+        cells = [
+            (name, *map("{:,.10g}".format, row[:_MOST_CLASSES]))
+            for name, row in zip(names, found["confusion_matrix"], strict=False)
+        ]
+        say.table("Rows of each class, by the class predicted", cells, ("class", *names))
     else:
         for name in ("rmse", "mae", "r2"):
             label = f"{name}, mean over targets" if f"{name}_mean" in found else name
             rows.append((label, f"{found.get(f'{name}_mean', found[name]):.6g}"))
         say.table("Errors", rows)
     say.result(found)
-
-
-def _confusion(found: dict[str, Any]) -> Table:
-    """Return how often each of the first classes was taken for which."""
-    from streamkern.report.trial_tables import Table
-
-    names = [str(value) for value in found["classes"][:_MOST_CLASSES]]
-    matrix = zip(names, found["confusion_matrix"], strict=False)
-    cells = [(name, *(f"{count:,.10g}" for count in row[:_MOST_CLASSES])) for name, row in matrix]
-    return Table(("class", *names), cells)

@@ -7,26 +7,27 @@ from typing import Any
 
 import click
 
-from streamkern.cli.common_options import Say, common, force_option
+from streamkern.cli import options as shared
+from streamkern.cli.console import Say, command
+from streamkern.cli.job import check_outputs
 
 
-@click.command()
-@click.argument("model", metavar="MODEL.h5")
-@click.option("--out", required=True, metavar="MODEL.onnx", help="The ONNX file to write.")
-@click.option(
-    "--precision",
-    type=click.Choice(["single", "double"]),
-    help="Of rows, features and what is returned; by default the model's.",
+@command(
+    click.argument("model", metavar="MODEL.h5"),
+    shared.out_option("MODEL.onnx", "The ONNX file to write."),
+    click.option(
+        "--precision",
+        type=click.Choice(["single", "double"]),
+        help="Of rows, features and what is returned; by default the model's.",
+    ),
+    shared.force_option,
 )
-@force_option
-@common
 def export(say: Say, **options: Any) -> None:
     """Write the predictions of MODEL.h5 as an ONNX graph, for runtimes without Python.
 
     It takes rows X and gives y_pred; of a classifier the probabilities of classes as y_proba, of a
     file of principal components scores.
     """
-    from streamkern.cli.output_paths import check_outputs
     from streamkern.models.loading import load_fitted
     from streamkern.report.onnx import write_onnx
     from streamkern.runtime.memory import in_words

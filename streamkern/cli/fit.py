@@ -2,35 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamkern.cli import common_options, model_options
-from streamkern.cli.boost_option import boost_option, fit_boosted
-from streamkern.cli.class_options import class_options
-from streamkern.cli.common_options import Say, common
-from streamkern.cli.report_option import folders_option, report_option, save_model, show_model
+from streamkern.cli import options as shared
+from streamkern.cli.console import Say, command
+from streamkern.cli.job import prepared
+from streamkern.cli.saving import drop_checkpoint, json_report, save_model, show_model
+from streamkern.errors import ParameterError
+
+if TYPE_CHECKING:
+    from streamkern.parameters.parameters import Parameters
+
+# What rounds take no part in: they have maps of their own, and votes for probabilities.
+_NOT_BOOSTED = ("like", "calibration", "report")
 
 
-@click.command()
-@common_options.data_options
-@common_options.model_option
-@model_options.map_options
-@model_options.like_option
-@model_options.penalty_options
-@model_options.sparse_options
-@class_options
-@boost_option
-@common_options.origin_option
-@common_options.bad_rows_option
-@common_options.checkpoint_option
-@common_options.place_options
-@folders_option
-@report_option
-@common_options.dry_run_option
-@common_options.force_option
-@common
+@command(
+    *shared.data_options,
+    shared.model_option,
+    *shared.parameter_options(),
+    shared.like_option,
+    *shared.class_options,
+    click.option(
+        "--boost",
+        metavar="ROUNDS[:gentle|real|discrete]",
+        help="AdaBoost: so many rounds, of 512 components each unless --components is given, on "
+        "rows weighted by how the rounds before did.",
+    ),
+    *shared.job_options,
+    shared.report_option,
+)
 def fit(say: Say, **options: Any) -> None:
     """Fit random-feature kernel ridge regression to the rows of DATA.
 
@@ -38,20 +41,19 @@ def fit(say: Say, **options: Any) -> None:
     """
     from streamkern.models.loading import template_of
 
-    model_options.check_like(options["like"])
-    choices = model_options.penalty_of(options) | model_options.sparse_of(options)
-    choices["fit_intercept"] = not options["no_intercept"]
+    if like := options["like"]:
+        shared.refuse_given(
+            shared.OF_LIKE, f"is decided by --like {like}; leave out one of the two."
+        )
+    given = shared.parameters_of(options)
     if options["boost"] is not None:
-        fit_boosted(say, options, **choices)
+        _fit_boosted(say, options, given)
         return
-    task, given = model_options.task_of(options), model_options.parameters_of(options, **choices)
-    template, parameters = template_of(options["like"]), task.prepared(given)
+    task, template = shared.task_of(options), template_of(like)
+    parameters = task.prepared(given)
     how = {"fixed_alpha": parameters.solves_at_once, "n_left_out": parameters.penalty.n_left_out}
-    job = model_options.prepared(say, options, parameters.passes(template), **how)
-    if job is None:
-        return
-    source, place, plan = job
-    with place.entered(say, plan, options["out"]):
+    source, place = prepared(say, options, parameters.passes(template), **how)
+    with place:
         model = task.fit(
             parameters,
             (source, None, None),
@@ -61,3 +63,44 @@ def fit(say: Say, **options: Any) -> None:
         )
         save_model(say, model, options, source)
     show_model(say, "Fitted", model, options["out"])
+
+
+def _fit_boosted(say: Say, options: dict[str, Any], parameters: Parameters) -> None:
+    """Fit a boosted classifier in place of one."""
+    from dataclasses import replace
+
+    from streamkern.models.boosting import Boosting
+    from streamkern.models.boosting_fit import round_options
+    from streamkern.report.report_rows import Row, boosted_rows
+    from streamkern.report.trial_tables import round_table
+
+    if not options["classify"]:
+        raise ParameterError("--boost is for classes; give --classify too, or leave it out.")
+    shared.refuse_given(_NOT_BOOSTED, "is not for rounds of --boost; leave one of them out.")
+    if not shared.given_options(["n_components"]):
+        usual = Boosting.parameters_of_a_round()
+        parameters = replace(parameters, n_components=usual.n_components)
+    boosting = Boosting(class_weight=options["class_weight"], **_boosting_of(options["boost"]))
+    how = {"fixed_alpha": parameters.solves_at_once, "n_maps": 1 + boosting.n_estimators}
+    source, place = prepared(say, options, round_options(parameters), **how)
+    with place:
+        rows = source, None, None
+        model = boosting.fit(parameters, rows, checkpoint=options["checkpoint"])
+        model.save(options["out"], force=options["force"])
+        drop_checkpoint(options["checkpoint"])
+    report = json_report(model.report, model=options["out"])
+    say.table("Fitted", [*boosted_rows(report), Row("model", options["out"])])
+    say.table("Training error after every round", **round_table(report)._asdict())
+    say.result(report)
+
+
+def _boosting_of(text: str) -> dict[str, Any]:
+    """Return the parameters of boosting that --boost names."""
+    rounds, _, algorithm = text.partition(":")
+    try:
+        return {"n_estimators": int(rounds)} | ({"algorithm": algorithm} if algorithm else {})
+    except ValueError as error:
+        raise ParameterError(
+            f"--boost must be a number of rounds, or one with an algorithm as 10:discrete, not "
+            f"{text!r}; give one of these."
+        ) from error

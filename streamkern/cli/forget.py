@@ -7,19 +7,21 @@ from typing import Any
 
 import click
 
-from streamkern.cli.common_options import Say, common, data_options, force_option, place_options
-from streamkern.cli.moments import save_moments
+from streamkern.cli import options as shared
+from streamkern.cli.console import Say, command
+from streamkern.cli.job import check_outputs, place_of, source_of
+from streamkern.cli.saving import save_moments
 
 
-@click.command()
-@click.argument("moments", metavar="M.h5")
-@data_options
-@click.option(
-    "--out", metavar="NEW.h5", help="The moments file to write; by default M.h5 is replaced."
+@command(
+    click.argument("moments", metavar="M.h5"),
+    *shared.data_options,
+    click.option(
+        "--out", metavar="NEW.h5", help="The moments file to write; by default M.h5 is replaced."
+    ),
+    *shared.place_options,
+    shared.force_option,
 )
-@place_options
-@force_option
-@common
 def forget(say: Say, **options: Any) -> None:
     """Take the rows of DATA out of the sums in the moments M.h5.
 
@@ -27,9 +29,6 @@ def forget(say: Say, **options: Any) -> None:
     still know the rows: solve again. Standardisation and length scale stay as they were chosen
     when the rows were in.
     """
-    from streamkern.cli.compute_place import Place
-    from streamkern.cli.input_rows import source_of
-    from streamkern.cli.output_paths import check_outputs
     from streamkern.errors import OutputError
     from streamkern.models.data_moments import load_moments
 
@@ -39,7 +38,7 @@ def forget(say: Say, **options: Any) -> None:
     if in_place:
         options |= {"out": path, "force": True, "moments": None}  # to be replaced
     check_outputs(options, source)
-    with Place.of(options).entered(say):
+    with place_of(say, options):
         left = moments.forget(source)
     if in_place and _state(path) != before:
         raise OutputError(

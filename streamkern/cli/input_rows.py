@@ -7,44 +7,29 @@ import time
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from streamkern.cli.job import check_outputs, place_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from streamkern.cli.common_options import Say
+    from streamkern.cli.console import Say
     from streamkern.models.fitted_model import FittedModel
     from streamkern.sources.hdf5 import HDF5Source
-
-
-class OpenedRows(NamedTuple):
-    """Rows, how many others of a table have no label, and counts of cells not expected there."""
-
-    source: HDF5Source
-    unlabelled: int
-    unexpected: dict[str, int]
-
-
-def source_of(options: dict[str, Any], *, labels: bool = False) -> HDF5Source:
-    """Open the HDF5 files and datasets that `data_options` name."""
-    from streamkern.sources import open_hdf5
-
-    names, weights = (options["x"], options["y"]), options["weights"]
-    folders = options.get("folders", False)
-    return open_hdf5(options["data"], *names, weights=weights, labels=labels, folders=folders)
 
 
 @contextmanager
 def opened_rows(
     options: dict[str, Any], report: dict[str, Any], y: str | None, *, labels: bool = False
-) -> Iterator[OpenedRows]:
+) -> Iterator[tuple[HDF5Source, int, dict[str, int]]]:
     """Open HDF5 files; or CSV and Parquet files, whose rows are converted for that time.
 
+    Gives rows, how many others of a table have no label, and counts of cells not expected there.
     Without `y` there are neither targets nor weights.  Converted rows are kept beside the output of
     the command, or else in the folder for temporary files.  Weights of tables are those of the
     recipe in the model's report, unless the options name others.
     """
-    from streamkern.cli.output_paths import check_outputs
     from streamkern.errors import DataError, ModelFileError, ParameterError
     from streamkern.sources import open_hdf5
     from streamkern.sources.headers import matching
@@ -58,7 +43,7 @@ def opened_rows(
     if not any(map(is_table, paths)):
         source = open_hdf5(paths, options["x"], y, weights=weights, labels=labels)
         check_same_inputs(report, source.describe())
-        yield OpenedRows(source, 0, {})
+        yield source, 0, {}
         return
     if options["x"] != "X" or y not in (None, "y"):
         raise ParameterError("--x and --y name datasets of HDF5, and tables have none; omit them.")
@@ -79,29 +64,23 @@ def opened_rows(
     recipe = replace(recipe, weights=weights or recipe.weights)
     with encoded_tables(tables, recipe, folder, with_targets=y is not None) as (paths, bare, odd):
         weights = "weights" if y is not None and recipe.weights else None
-        yield OpenedRows(open_hdf5(paths, "X", y, weights=weights, labels=labels), bare, odd)
+        yield open_hdf5(paths, "X", y, weights=weights, labels=labels), bare, odd
 
 
 def write_rows(
-    say: Say,
-    options: dict[str, Any],
-    model: FittedModel,
-    write: Callable[[HDF5Source, Path], int],
+    say: Say, options: dict[str, Any], model: FittedModel, write: Callable[[HDF5Source, Path], int]
 ) -> dict[str, Any]:
     """Write what a model gives for every row, and return counts.
 
     `write` takes rows and a path, and returns how many rows it skipped.
     """
-    from streamkern.cli.compute_place import Place
-    from streamkern.cli.output_paths import check_outputs
     from streamkern.storage import FORMATS, exported
 
     begun, out = time.perf_counter(), options["out"]
     with opened_rows(options, model.report, y=None) as (source, _, unexpected):
         model.predictor.check((source.n_samples, source.n_features))
         check_outputs(options, source, formats=FORMATS)
-        place = Place.of(options)
-        with place.entered(say, what=out), exported(out, force=options["force"]) as path:
+        with place_of(say, options), exported(out, force=options["force"]) as path:
             skipped = write(source, path)
     seconds, n_rows = time.perf_counter() - begun, source.n_samples
     rate = {"seconds": seconds, "rows_per_second": n_rows / seconds}

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamkern.cli.class_options import classify_option
-from streamkern.cli.common_options import Say, common, data_options
+from streamkern.cli import options as shared
+from streamkern.cli.console import Say, command
+from streamkern.cli.job import source_of
 
 if TYPE_CHECKING:
     from streamkern.parameters.plan import Plan
@@ -16,36 +17,33 @@ if TYPE_CHECKING:
     from streamkern.sources.file_contents import Contents
 
 
-@click.command()
-@data_options
-@click.option(
-    "--components",
-    type=click.IntRange(min=1),
-    default=2048,
-    show_default=True,
-    help="Number of random features to plan for.",
+@command(
+    *shared.data_options,
+    click.option(
+        "--components",
+        type=click.IntRange(min=1),
+        default=2048,
+        show_default=True,
+        help="Number of random features to plan for.",
+    ),
+    shared.classify_option,
 )
-@classify_option
-@common
-def inspect(
-    say: Say, data: tuple[str, ...], components: int, *, classify: bool, **names: Any
-) -> None:
+def inspect(say: Say, **options: Any) -> None:
     """Show the datasets in DATA, and what a fit on X and y would need."""
     from streamkern.errors import DataError
     from streamkern.models.labelling import labelled_source
     from streamkern.parameters.plan import plan_fit
-    from streamkern.sources import open_hdf5
     from streamkern.sources.file_contents import describe_files
 
-    files = describe_files(data)
+    files, classify = describe_files(options["data"]), options["classify"]
     for path, datasets in files.items():
         _show(say, path, datasets)
     plan: Plan | None = None
     try:
-        source: Source = open_hdf5(data, **names, labels=classify)
+        source: Source = source_of(options, labels=classify)
         if classify:
             source = labelled_source(source)
-        plan = plan_fit(source, components, n_folds=5)
+        plan = plan_fit(source, options["components"], n_folds=5)
     except DataError as error:
         say.note(f"no fit to plan: {error}")
     else:

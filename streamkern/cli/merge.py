@@ -6,27 +6,28 @@ from typing import Any
 
 import click
 
-from streamkern.cli.common_options import Say, common, force_option
-from streamkern.cli.moments import save_moments
+from streamkern.cli import options as shared
+from streamkern.cli.console import Say, command
+from streamkern.cli.job import check_outputs
+from streamkern.cli.saving import save_moments
 
 
-@click.command()
-@click.argument("paths", nargs=-1, required=True, metavar="A.h5 B.h5...")
-@click.option("--out", required=True, metavar="C.h5", help="The moments file to write.")
-@click.option(
-    "--repeated-rows",
-    is_flag=True,
-    help="Rows with equal values in two files are different observations, and count twice.",
+@command(
+    click.argument("paths", nargs=-1, required=True, metavar="A.h5 B.h5..."),
+    shared.out_option("C.h5", "The moments file to write."),
+    click.option(
+        "--repeated-rows",
+        is_flag=True,
+        help="Rows with equal values in two files are different observations, and count twice.",
+    ),
+    shared.force_option,
 )
-@force_option
-@common
 def merge(say: Say, **options: Any) -> None:
     """Merge the moments of different rows, as if all rows had been read together.
 
     They must be of the same map: made with --like the first, or all with --no-standardize and the
     same options, --length-scale among them. Files that share rows are refused.
     """
-    from streamkern.cli.output_paths import check_outputs
     from streamkern.errors import DataError, ParameterError
     from streamkern.models.data_moments import load_moments
 

@@ -6,48 +6,47 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamkern.cli import common_options
-from streamkern.cli.common_options import Say, common
-from streamkern.cli.model_options import feature_options, kernel_named, prepared
-from streamkern.cli.report_option import json_report
+from streamkern.cli import options as shared
+from streamkern.cli.console import Say, command
+from streamkern.cli.job import check_outputs, place_of, prepared
+from streamkern.cli.saving import drop_checkpoint, json_report
 from streamkern.errors import ParameterError
 
 if TYPE_CHECKING:
     from streamkern.models.component_fit import FittedComponents
 
 # What moments have decided already.
-_OF_MOMENTS = {
-    *("x", "weights", "kernel", "length_scale", "feature_map", "phase", "seed", "precision"),
-    *("no_standardize", "random_features", "on_bad_rows", "checkpoint", "dry_run"),
-}
+_OF_MOMENTS = (
+    *("x", "weights", *shared.OF_MAPS, "length_scale", "random_features", "on_bad_rows"),
+    *("checkpoint", "dry_run"),
+)
 
 
-@click.command()
-@common_options.rows_argument
-@common_options.x_option
-@common_options.weights_option
-@click.option("--out", required=True, metavar="PCA.h5", help="The file of components to write.")
-@click.option(
-    "--components",
-    metavar="K|SHARE",
-    help="Keep K principal components, or as many as explain a share of the variance; by default "
-    "all whose variance is more than rounding.",
+@command(
+    shared.rows_argument,
+    shared.x_option,
+    shared.weights_option,
+    shared.out_option("PCA.h5", "The file of components to write."),
+    click.option(
+        "--components",
+        metavar="K|SHARE",
+        help="Keep K principal components, or as many as explain a share of the variance; by "
+        "default all whose variance is more than rounding.",
+    ),
+    click.option(
+        "--random-features",
+        type=int,
+        default=2048,
+        show_default=True,
+        metavar="D",
+        help="Features of a row, which --components counts in other commands.",
+    ),
+    *shared.parameter_options(*shared.OF_MAPS, "on_bad_rows"),
+    shared.checkpoint_option,
+    *shared.place_options,
+    shared.dry_run_option,
+    shared.force_option,
 )
-@click.option(
-    "--random-features",
-    type=int,
-    default=2048,
-    show_default=True,
-    metavar="D",
-    help="Features of a row, which --components counts in other commands.",
-)
-@feature_options
-@common_options.bad_rows_option
-@common_options.checkpoint_option
-@common_options.place_options
-@common_options.dry_run_option
-@common_options.force_option
-@common
 def pca(say: Say, **options: Any) -> None:
     """Find the principal components of the features of DATA: kernel PCA out of core.
 
@@ -63,38 +62,26 @@ def pca(say: Say, **options: Any) -> None:
         _of_moments(say, options, wanted)
         return
     asked = ComponentOptions(
-        kernel_named(options["kernel"], options["length_scale"]),
         n_components=wanted,
         n_random_features=options["random_features"],
-        feature_map=options["feature_map"],
-        paired=not options["phase"],
-        standardize=not options["no_standardize"],
-        precision=options["precision"],
-        on_bad_rows=options["on_bad_rows"],
-        random_state=options["seed"],
+        **shared.values_of(options),
     )
-    job = prepared(say, options | {"y": None}, asked.passes())
-    if job is None:
-        return
-    source, place, plan = job
-    with place.entered(say, plan, options["out"]):
+    source, place = prepared(say, options | {"y": None}, asked.passes())
+    with place:
         found = asked.fit(source, checkpoint=options["checkpoint"])
     _save(say, options, found)
-    common_options.drop_checkpoint(options["checkpoint"])
+    drop_checkpoint(options["checkpoint"])
 
 
 def _of_moments(say: Say, options: dict[str, Any], wanted: int | float | None) -> None:
-    from streamkern.cli.compute_place import Place
-    from streamkern.cli.output_paths import check_outputs
     from streamkern.models.component_fit import ComponentOptions, principal_components
     from streamkern.models.data_moments import load_moments
 
     (path,) = options["data"]
-    for parameter in common_options.given_options(_OF_MOMENTS):
-        raise ParameterError(f"{parameter.opts[0]} is decided by the moments {path}; leave it out.")
+    shared.refuse_given(_OF_MOMENTS, f"is decided by the moments {path}; leave it out.")
     check_outputs(options)
     moments = load_moments(path)
-    with Place.of(options).entered(say, what=options["out"]):
+    with place_of(say, options):
         found = principal_components(moments, ComponentOptions.of(moments.options, wanted))
     _save(say, options, found)
 

@@ -6,22 +6,22 @@ from typing import Any
 
 import click
 
-from streamkern.cli import common_options
-from streamkern.cli.common_options import Say, common
+from streamkern.cli import options as shared
+from streamkern.cli.console import Say, command
 from streamkern.errors import ModelFileError, ParameterError
 
 
-@click.command()
-@click.argument("model")
-@common_options.rows_argument
-@common_options.x_option
-@click.option("--out", required=True, metavar="PRED.h5", help="What to write; also .csv, .parquet.")
-@click.option("--proba", is_flag=True, help="Write the probabilities of classes, as y_proba.")
-@click.option("--std", is_flag=True, help="Write standard deviations of new targets, as y_std.")
-@common_options.bad_rows_option
-@common_options.place_options
-@common_options.force_option
-@common
+@command(
+    click.argument("model"),
+    shared.rows_argument,
+    shared.x_option,
+    shared.out_option("PRED.h5", "What to write; also .csv, .parquet."),
+    click.option("--proba", is_flag=True, help="Write the probabilities of classes, as y_proba."),
+    click.option("--std", is_flag=True, help="Write standard deviations of new targets, as y_std."),
+    shared.bad_rows_option,
+    *shared.place_options,
+    shared.force_option,
+)
 def predict(say: Say, **options: Any) -> None:
     """Predict every row of DATA into the dataset y_pred of PRED.h5, or a column of PRED.csv.
 
@@ -44,7 +44,14 @@ def predict(say: Say, **options: Any) -> None:
     how: dict[str, Any] = {"components": False, "with_equations": options["std"]}
     model: Any = load_fitted(options["model"], **how)
     is_classifier = isinstance(model, FittedClasses)
-    _check_kind(options, is_classifier=is_classifier)
+    if options["proba"] and not is_classifier:
+        raise ParameterError(
+            f"--proba is for classifiers, but {options['model']} is a regression; leave it out."
+        )
+    if options["std"] and is_classifier:
+        raise ParameterError(
+            f"--std is for regressions, but {options['model']} is a classifier; take --proba."
+        )
     if options["std"] and model.equations is None:
         raise ModelFileError(
             f"--std needs the normal equations, but {options['model']} was saved without them; fit "
@@ -65,15 +72,3 @@ def predict(say: Say, **options: Any) -> None:
     more = " and y_std" * options["std"] + " and y_proba" * options["proba"]
     say.line(f"{found['rows']:,} predictions in {out}:y_pred{more}{noted}")
     say.result(found | {"predictions": out})
-
-
-def _check_kind(options: dict[str, Any], *, is_classifier: bool) -> None:
-    """Raise ParameterError if something is asked of a model that it is not made for."""
-    if options["proba"] and not is_classifier:
-        raise ParameterError(
-            f"--proba is for classifiers, but {options['model']} is a regression; leave it out."
-        )
-    if options["std"] and is_classifier:
-        raise ParameterError(
-            f"--std is for regressions, but {options['model']} is a classifier; take --proba."
-        )

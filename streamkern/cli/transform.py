@@ -6,19 +6,19 @@ from typing import Any
 
 import click
 
-from streamkern.cli import common_options
-from streamkern.cli.common_options import Say, common
+from streamkern.cli import options as shared
+from streamkern.cli.console import Say, command
 
 
-@click.command()
-@click.argument("model", metavar="PCA.h5")
-@common_options.rows_argument
-@common_options.x_option
-@click.option("--out", required=True, metavar="Z.h5", help="What to write; also .csv, .parquet.")
-@common_options.bad_rows_option
-@common_options.place_options
-@common_options.force_option
-@common
+@command(
+    click.argument("model", metavar="PCA.h5"),
+    shared.rows_argument,
+    shared.x_option,
+    shared.out_option("Z.h5", "What to write; also .csv, .parquet."),
+    shared.bad_rows_option,
+    *shared.place_options,
+    shared.force_option,
+)
 def transform(say: Say, **options: Any) -> None:
     """Write the scores of every row of DATA along the components of PCA.h5.
 

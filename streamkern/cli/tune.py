@@ -2,41 +2,37 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import click
 
-from streamkern.cli import common_options, model_options
-from streamkern.cli.class_options import class_options
-from streamkern.cli.common_options import Say, common
-from streamkern.cli.report_option import folders_option, report_option, save_model, show_model
+from streamkern.cli import options as shared
+from streamkern.cli.console import Say, command
+from streamkern.cli.job import prepared
+from streamkern.cli.saving import save_model, show_model, show_search
 from streamkern.errors import ParameterError
-from streamkern.kernels import separated
 
 
-@click.command()
-@common_options.data_options
-@common_options.model_option
-@partial(model_options.map_options, several=True)
-@click.option(
-    "--budget",
-    metavar="PASSES|SECONDS",
-    help="What the search may take: 10 is the work of ten fits to all rows; 120s, 5m and 1h are "
-    "time, and then the choice depends on the machine.",
+@command(
+    *shared.data_options,
+    shared.model_option,
+    *shared.parameter_options(
+        kernel={
+            "metavar": "KERNEL[,KERNEL...]|auto",
+            "help": "Kernels to choose among, or auto for a short list",
+        },
+        feature_map={"type": str, "metavar": "NAME[,NAME...]|auto", "help": "Maps to choose among"},
+    ),
+    click.option(
+        "--budget",
+        metavar="PASSES|SECONDS",
+        help="What the search may take: 10 is the work of ten fits to all rows; 120s, 5m and 1h "
+        "are time, and then the choice depends on the machine.",
+    ),
+    *shared.class_options,
+    *shared.job_options,
+    shared.report_option,
 )
-@model_options.penalty_options
-@model_options.sparse_options
-@class_options
-@common_options.origin_option
-@common_options.bad_rows_option
-@common_options.checkpoint_option
-@common_options.place_options
-@folders_option
-@report_option
-@common_options.dry_run_option
-@common_options.force_option
-@common
 def tune(say: Say, **options: Any) -> None:
     """Choose kernel, length scale and map for the rows of DATA, and fit a model with them.
 
@@ -56,20 +52,15 @@ def tune(say: Say, **options: Any) -> None:
         "kernel": kernels[0] if isinstance(kernels, list) else "gaussian",
         "feature_map": maps[0] if isinstance(maps, list) else "orthogonal",
     }
-    choices = model_options.penalty_of(options) | model_options.sparse_of(options)
-    choices["fit_intercept"] = not options["no_intercept"]
-    given = model_options.parameters_of(options | first, **choices)
+    given = shared.parameters_of(options | first)
     tried: Any = kernels
     if isinstance(kernels, list):
-        tried = [model_options.kernel_named(name, options["length_scale"]) for name in kernels]
-    task = model_options.task_of(options)
+        tried = [shared.kernel_named(name, options["length_scale"]) for name in kernels]
+    task = shared.task_of(options)
     parameters = task.prepared(given)
     search = search_options(parameters, kernels=tried, maps=maps)
-    job = model_options.prepared(say, options, search, n_left_out=parameters.penalty.n_left_out)
-    if job is None:
-        return
-    source, place, plan = job
-    with place.entered(say, plan, options["out"]):
+    source, place = prepared(say, options, search, n_left_out=parameters.penalty.n_left_out)
+    with place:
         model = task.tune(
             parameters,
             (source, None, None),
@@ -87,8 +78,10 @@ def tune(say: Say, **options: Any) -> None:
 def _chosen_among(options: dict[str, Any], name: str) -> list[str] | str | None:
     """Return the names that an option lists, 'auto', or None where others say what is chosen."""
     free = options["budget"] is not None or (name == "kernel" and options["feature_map"] == "auto")
-    if free and not common_options.given_options([name]):
+    if free and not shared.given_options([name]):
         return None
+    from streamkern.kernels import separated
+
     names: list[str] = separated(options[name])
     if names == ["auto"]:
         return "auto"
@@ -96,11 +89,3 @@ def _chosen_among(options: dict[str, Any], name: str) -> list[str] | str | None:
         option, what = {"kernel": ("--kernel", "a kernel")}.get(name, ("--map", "a map"))
         raise ParameterError(f"{option} {options[name]} names {what} twice; name each once.")
     return names
-
-
-def show_search(say: Say, report: dict[str, Any]) -> None:
-    """Print what a search tried, and what of it is worth its cost."""
-    from streamkern.report.trial_tables import frontier_table, tuning_table
-
-    say.words(tuning_table(report), "Tried")
-    say.words(frontier_table(report), "Error against cost")

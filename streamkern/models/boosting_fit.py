@@ -22,7 +22,8 @@ from streamkern.features import Identity, Standardized
 from streamkern.models.checkpoint_job import RowPasses, checkpointed
 from streamkern.models.moments_fit import moments_pass
 from streamkern.models.ridge_solution import solve_moments
-from streamkern.parameters.fit_options import check_folds, plan_for
+from streamkern.parameters.fit_options import check_folds
+from streamkern.parameters.plan import plan_for
 from streamkern.parameters.template import Template
 from streamkern.predict.boosting_rounds import RoundErrors, StagedErrors
 from streamkern.predict.ensemble import ALGORITHMS, Ensemble

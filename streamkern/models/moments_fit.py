@@ -15,8 +15,8 @@ from streamkern.features import Standardized
 from streamkern.features.metric import metric_facts, standardizer_of
 from streamkern.models.checkpoint_job import RowPasses, checkpointed
 from streamkern.models.data_moments import DataMoments
-from streamkern.parameters.fit_options import check_folds, plan_for
-from streamkern.parameters.plan import SAMPLE_ROWS
+from streamkern.parameters.fit_options import SAMPLE_ROWS, check_folds
+from streamkern.parameters.plan import plan_for
 from streamkern.runtime.threads import blas_threads
 from streamkern.solve.progressive_validation import progressive_error
 from streamkern.sources.hdf5 import without_folders

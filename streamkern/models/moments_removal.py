@@ -9,7 +9,7 @@ import numpy as np
 
 from streamkern.errors import DataError
 from streamkern.models.checkpoint_job import RowPasses
-from streamkern.parameters.fit_options import plan_for
+from streamkern.parameters.plan import plan_for
 from streamkern.statistics import (
     ByFold,
     ColumnStatistics,

@@ -14,7 +14,7 @@ from streamkern.features.base import checked_n_components
 from streamkern.models.moments_fit import fit_moments
 from streamkern.models.ridge_solution import solve_moments
 from streamkern.models.tuned_fit import Choice
-from streamkern.parameters.memory_estimate import solve_bytes
+from streamkern.parameters.cost_estimate import solve_bytes
 from streamkern.parameters.template import check_columns
 from streamkern.runtime.memory import check_free
 from streamkern.runtime.resources import current_resources

@@ -11,8 +11,8 @@ from streamkern.kernels import Gaussian, as_kernel
 from streamkern.models.checkpoint_job import RowPasses, checkpointed
 from streamkern.models.fitted_model import described_kernel
 from streamkern.models.moments_fit import folds_for, moments_pass
-from streamkern.parameters.fit_options import check_folds, plan_for
-from streamkern.parameters.plan import large_sample
+from streamkern.parameters.fit_options import check_folds, large_sample
+from streamkern.parameters.plan import plan_for
 from streamkern.tune.budget import Budget, Spent, budgeted_rows
 from streamkern.tune.candidates import AUTO, kernels_to_try, maps_to_try, pairs_to_try
 from streamkern.tune.column_pass import survey

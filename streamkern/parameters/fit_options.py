@@ -1,4 +1,4 @@
-"""What a fit takes as given, and what that will take."""
+"""What the passes of a fit take as given, checked: parameters with nothing left to choose."""
 
 from __future__ import annotations
 
@@ -7,38 +7,38 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamkern.errors import DataError, ParameterError
+from streamkern.errors import ParameterError
 from streamkern.errors.formatting import unknown
 from streamkern.features import FAMILIES, Family, FeatureMap, Identity
 from streamkern.features.base import checked_seed
 from streamkern.features.metric import GivenMetric, check_metric, checked_metric, learning_of
 from streamkern.kernels import Gaussian, Kernel, Linear, ShiftInvariantKernel, as_kernel
-from streamkern.parameters.plan import SAMPLE_ROWS, Plan, large_sample, plan_fit
-from streamkern.runtime.events import tell_of_job
-from streamkern.runtime.resources import current_resources
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from streamkern._typing import Array, Floats
     from streamkern.sources import Source
     from streamkern.statistics.centred_moments import Precision
 
-# What a sample may take that a map is made from.
-_SAMPLE_BYTES = 128 << 20
-_FEWEST_ROWS = 256
-
-FOLDS_BY = ("auto", "shards", "rows", "blocks")
+CHOICES: dict[str, Collection[str]] = {
+    "feature_map": FAMILIES,  # to which a user's own module may add
+    "precision": ("single", "double"),
+    "on_bad_rows": ("error", "skip"),
+    "fold_by": ("auto", "shards", "rows", "blocks"),
+}
+# Rows of the spread sample travel with the first pass.
+SAMPLE_ROWS = 2048
+# The bytes of a sample that something is made from or learnt on, and the rows of such a one.
+_SAMPLE_BYTES, _FEWEST_ROWS, _LARGE_SAMPLE = 128 << 20, 256, 16384
 
 
 @dataclass(frozen=True)
 class FitOptions:
-    """What a fit takes as given, checked when it is made.
+    """Of `Parameters`, what the sums of a pass depend on, by the same names.
 
-    Parameters are those of `RandomFeatureRidge`.
-
-    Raises
-    ------
-    ParameterError
-        If an option has a value that it cannot have.
+    Number, map and kernel are not 'auto' here, and one fold is none: a search, a template and the
+    moments in files give them.
     """
 
     kernel: Kernel
@@ -60,13 +60,8 @@ class FitOptions:
             raise ParameterError(
                 "the map 'auto' is chosen by a search; take `tune` instead, or name a map."
             )
-        for name, value, allowed in (
-            ("feature_map", self.feature_map, tuple(FAMILIES)),
-            ("precision", self.precision, ("single", "double")),
-            ("on_bad_rows", self.on_bad_rows, ("error", "skip")),
-            ("fold_by", self.fold_by, FOLDS_BY),
-        ):
-            if value not in allowed:
+        for name, allowed in CHOICES.items():
+            if (value := getattr(self, name)) not in allowed:
                 raise ParameterError(
                     f"{name} must be one of {', '.join(allowed)}, not "
                     f"{unknown(value, allowed)}; choose one of them."
@@ -116,20 +111,6 @@ class FitOptions:
         learning = large_sample(n_columns) if learning_of(self.metric) else 0
         return max(learning, sample_size(self.family.rows_a_feature, self.n_components, n_columns))
 
-    def planned(self, source: Source, n_sample: int | None = None, **job: Any) -> Plan:
-        """Return the plan of a fit: `plan_fit` of what these options say, and of the job."""
-        return plan_fit(
-            source,
-            self.components_for(source.n_features),
-            precision=self.precision,
-            n_folds=self.n_folds,
-            fold_by=self.fold_by,
-            n_sample=n_sample or self.sample_rows(source),
-            can_strip=self.can_strip,
-            from_rows=self.family.rows_a_feature > 0,
-            **job,
-        )
-
     def components_for(self, n_features: int) -> int:
         """Return D for rows of p inputs, and check that the length scales fit them."""
         check_metric(self.metric, n_features)
@@ -176,6 +157,11 @@ class FitOptions:
         return drawn.draw(len(kept), drawn.chosen(rows, weights)), kernel
 
 
+def large_sample(n_columns: int) -> int:
+    """Return how many rows of so many inputs and targets a large sample may hold."""
+    return int(min(_LARGE_SAMPLE, max(_SAMPLE_BYTES // (8 * n_columns), _FEWEST_ROWS)))
+
+
 def sample_size(rows_a_feature: int, n_components: int, n_columns: int) -> int:
     """Return how many rows, of so many columns, a map of D features is made from."""
     fitting = _SAMPLE_BYTES // (8 * n_columns)
@@ -200,34 +186,3 @@ def check_folds(options: FitOptions, source: Source) -> None:
             f"{options.n_folds} folds need as many rows, but there are {source.n_samples:,}; take "
             f"fewer folds, or alpha 'gcv' or a number, and of classes calibration None."
         )
-
-
-def plan_for(
-    source: Source,
-    options: FitOptions,
-    n_sample: int | None = None,
-    *,
-    indexed: bool = False,
-    fixed_alpha: bool = False,
-    needs_targets: bool = True,
-    n_left_out: int = 0,
-    n_maps: int = 1,
-) -> Plan:
-    """Plan a fit on what the current scheduler offers, tell it, and refuse what does not fit."""
-    if needs_targets and not source.n_targets:
-        raise DataError("a fit needs targets, but the source has none; name a dataset with y.")
-    resources = current_resources()
-    plan = options.planned(
-        source,
-        n_sample,
-        indexed=indexed,
-        fixed_alpha=fixed_alpha,
-        n_left_out=n_left_out,
-        n_maps=n_maps,
-        n_workers=resources.n_workers,
-        n_threads=resources.n_threads,
-        allowed_bytes=resources.worker_bytes,
-    )
-    plan.check()
-    tell_of_job("planned", worker_bytes=plan.worker_bytes, allowed_bytes=plan.allowed_bytes)
-    return plan

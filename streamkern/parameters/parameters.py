@@ -1,27 +1,62 @@
-"""The parameters of a fit: one frozen value, from which everything that a fit does follows."""
+"""The parameters of a fit: one frozen value, from which everything that a fit does follows.
+
+A parameter is one field: its default, its help, and how the command line takes it.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
 from streamkern.errors import ParameterError
+from streamkern.features import FAMILIES
 from streamkern.features.metric import checked_metric
-from streamkern.kernels import Gaussian, Kernel
-from streamkern.parameters.choices import PenaltyOptions, SparseOptions
-from streamkern.parameters.fit_options import FitOptions
-from streamkern.solve.sparse_selection import checked_method, checked_size
+from streamkern.kernels import KERNELS, Gaussian, Kernel
+from streamkern.parameters.fit_options import CHOICES, FitOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from streamkern.parameters.choices import PenaltyOptions, SparseOptions
     from streamkern.parameters.template import Template
     from streamkern.sources import Source
 
 DEFAULT_KERNEL = Gaussian("median")
 AUTO = "auto"
 AUTO_COMPONENTS = 4096
-_FLAGS = ("paired", "standardize", "fit_intercept", "per_target", "one_standard_error")
+
+
+class Option(NamedTuple):
+    """How the command line takes a parameter: text of a form, a choice, a number, or a flag.
+
+    A flag turns its field around: one whose default is True is named by what it takes away.
+    """
+
+    help: str
+    name: str | None = None  # without dashes, where the field has another
+    form: str | None = None  # alternatives: words as they are, others in capitals
+    choices: Collection[str] = ()  # beside which there may be a form
+    least: int | None = None
+    listed: Callable[[], str] | None = None  # the values, where the help goes on with them
+
+
+def _kernels() -> str:
+    return (
+        f"{', '.join(KERNELS)}; with parameters, as matern(nu=2); sums and products, of columns "
+        f"where there are brackets: gaussian[0-2]*periodic(period=7)[3]+0.5*laplacian."
+    )
+
+
+def _maps() -> str:
+    each = "; ".join(f"{name}: {family.help}" for name, family in FAMILIES.items())
+    return f"{each}; auto: `tune` chooses among those that suit the inputs."
+
+
+def option(default: Any, *args: Any, **named: Any) -> Any:
+    """Return a field that is an option of commands too."""
+    return field(default=default, metadata={"option": Option(*args, **named)})
 
 
 @dataclass(frozen=True)
@@ -32,32 +67,85 @@ class Parameters:
     chosen by them, as for a calibration.
     """
 
-    kernel: Kernel | str = DEFAULT_KERNEL
-    n_components: int | str = 2048
-    alpha: Any = "cv"
-    alphas: Any = None
-    n_folds: int = 5
-    fold_by: str = "auto"
-    per_target: bool = False
-    one_standard_error: bool = False
-    sparse: int | str | None = None
-    sparse_method: str = "forward"
-    feature_map: str = "orthogonal"
-    paired: bool = True
-    metric: Any = None
-    standardize: bool = True
-    fit_intercept: bool = True
-    precision: str = "single"
-    on_bad_rows: str = "error"
-    random_state: int = 0
+    kernel: Kernel | str = option(
+        DEFAULT_KERNEL,
+        "How similar two rows are",
+        form="KERNEL",
+        listed=_kernels,
+    )
+    n_components: int | str = option(
+        2048,
+        "D, counting all outputs; auto: the smallest that is good enough, of up to 4,096.",
+        name="components",
+        form="D|auto",
+    )
+    alpha: Any = option(
+        "cv",
+        "The penalty, in units of the sum of squares; several: choose among them.  loo leaves out "
+        "every row in turn, which takes one more reading.",
+        form="cv|gcv|evidence|loo|FLOAT[,FLOAT...]",
+    )
+    alphas: Any = option(
+        None,
+        "What --alpha cv, gcv, evidence or loo choose from; by default 30 penalties that follow "
+        "from the features.",
+        form="FLOAT[,FLOAT...]",
+    )
+    n_folds: int = option(5, "K of cross-validation.", name="folds")
+    fold_by: str = option(
+        "auto",
+        "What is left out together: shards, rows spread evenly, or contiguous blocks.",
+        choices=CHOICES["fold_by"],
+    )
+    per_target: bool = option(False, "Choose one alpha for every target.")
+    one_standard_error: bool = option(
+        False, "Take the largest alpha within one standard error of the best."
+    )
+    sparse: int | str | None = option(
+        None, "Keep the best K components; auto: the fewest that are good enough.", form="K|auto"
+    )
+    sparse_method: str = option(
+        "forward",
+        "Forward selection, orthogonal matching pursuit, or the path of the lasso.",
+        choices=("forward", "omp", "lasso"),
+    )
+    feature_map: str = option(
+        "orthogonal",
+        "How features are made",
+        name="map",
+        choices=CHOICES["feature_map"],
+        form=AUTO,
+        listed=_maps,
+    )
+    paired: bool = option(True, "Cosines with random phases, instead of pairs.", name="phase")
+    metric: Any = option(
+        None,
+        "Learn which directions of the inputs matter, or one weight for each input.",
+        form="learn[:ROUNDS]|diagonal[:ROUNDS]",
+    )
+    standardize: bool = option(True, "Take the inputs in their own units.", name="no-standardize")
+    fit_intercept: bool = option(True, "Fit through the origin.", name="no-intercept")
+    precision: str = option(
+        "single",
+        "Of features and products, which are summed in double.",
+        choices=CHOICES["precision"],
+    )
+    on_bad_rows: str = option(
+        "error",
+        "What to do about rows with NaN or infinite values.",
+        choices=CHOICES["on_bad_rows"],
+    )
+    random_state: int = option(
+        0, "Seed of the map, and of the sample behind the median.", name="seed", least=0
+    )
     keeps_folds: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        for name in _FLAGS:
-            value = getattr(self, name)
-            if not isinstance(value, (bool, np.bool_)):
+        for each in OPTIONS:
+            value = getattr(self, each.name)
+            if isinstance(each.default, bool) and not isinstance(value, (bool, np.bool_)):
                 raise ParameterError(
-                    f"{name} must be True or False, not {value!r}; give one of them."
+                    f"{each.name} must be True or False, not {value!r}; give one of them."
                 )
 
     @classmethod
@@ -77,9 +165,9 @@ class Parameters:
     @property
     def penalty(self) -> PenaltyOptions:
         """How the penalty is chosen; checked here."""
-        return PenaltyOptions(
-            **{each.name: getattr(self, each.name) for each in fields(PenaltyOptions)}
-        )
+        from streamkern.parameters.choices import PenaltyOptions
+
+        return PenaltyOptions(self.alpha, self.alphas, self.per_target, self.one_standard_error)
 
     @property
     def solves_at_once(self) -> bool:
@@ -121,6 +209,9 @@ class Parameters:
 
     def sparse_options(self, available: int | None) -> SparseOptions | None:
         """Return how a sparse model of so many features is chosen; None for no such model."""
+        from streamkern.parameters.choices import SparseOptions
+        from streamkern.solve.sparse_selection import checked_method, checked_size
+
         checked_method(self.sparse_method)
         if self.sparse is None:
             return None
@@ -162,4 +253,5 @@ class Parameters:
         return replace(options, n_folds=n_folds)
 
 
-NAMES = tuple(each.name for each in fields(Parameters) if each.name != "keeps_folds")
+OPTIONS = tuple(each for each in fields(Parameters) if "option" in each.metadata)
+NAMES = tuple(each.name for each in OPTIONS)

@@ -10,9 +10,12 @@ import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from streamkern.errors import InsufficientMemoryError
-from streamkern.parameters.memory_estimate import Footprint
-from streamkern.runtime.memory import available_bytes, in_words, thread_bytes, usable_cores
+from streamkern.errors import DataError, InsufficientMemoryError
+from streamkern.parameters.cost_estimate import Footprint, fit_flops, rough_flops_per_second
+from streamkern.parameters.fit_options import SAMPLE_ROWS, FitOptions
+from streamkern.runtime.events import tell_of_job
+from streamkern.runtime.memory import available_bytes, in_words, usable_cores
+from streamkern.runtime.resources import current_resources
 
 if TYPE_CHECKING:
     from streamkern.sources import Source
@@ -31,53 +34,15 @@ _SHARDS_A_FOLD = 3
 _STRIPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 # What a target of one row takes in the blocks that are read, and as it enters products.
 _TARGET_BYTES = 56
-# Rows of the spread sample travel with the first pass.
-SAMPLE_ROWS = 2048
-# Of the sample that something is learnt on, at the most.
-_LARGE_SAMPLE, _LARGE_SAMPLE_BYTES = 16384, 128 << 20
 # Below this much work in seconds, starting worker processes costs more than it saves.
 _IN_PROCESS_SECONDS = 20.0
 # About a fortieth of a pass holds the interpreter's lock, so more threads would wait for it.
 _THREADS_A_PROCESS = 16
-# A careful guess of one core's speed, for choosing only.
-_FLOPS_PER_SECOND = {"single": 60e9, "double": 30e9}
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A job, cut up and measured.
-
-    Parameters
-    ----------
-    n_rows, n_features, n_targets, n_components : int
-    precision : str
-    shard_rows, n_shards, block_rows, column_block_rows : int
-    graph_tasks : int
-        Tasks of the Dask graph of the main pass.
-    flops : float
-        Multiply-adds of projections, rank-k updates and solve.
-    n_workers : int
-        Worker processes; 0 for threads of this process.
-    n_threads : int
-        Tasks that one process runs at a time.
-    blas_threads : int
-        BLAS threads of a task.
-    fold_by : {'shards', 'rows', 'blocks'}
-        What would be left out together.
-    worker_bytes : int
-        Projected peak of a process that accumulates and solves.
-    client_bytes : int
-        Projected peak of the process that plans, and receives the model.
-    allowed_bytes : int
-        What a process that accumulates may use.
-    index_bytes : int
-        Of these, what it takes to know every row again.
-    n_strips : int
-        Readings of the rows, each for a strip of the triangle of products; 1 where a worker can
-        hold the whole beside what is merged into it.
-    checkpoint_bytes : int
-        Space on the disk for a checkpoint, if there is to be one.
-    """
+    """A job, cut up and measured."""
 
     n_rows: int
     n_features: int
@@ -88,18 +53,18 @@ class Plan:
     n_shards: int
     block_rows: int
     column_block_rows: int
-    graph_tasks: int
-    flops: float
-    n_workers: int
-    n_threads: int
-    blas_threads: int
-    fold_by: str
-    worker_bytes: int
-    client_bytes: int
-    allowed_bytes: int
-    index_bytes: int = 0
-    n_strips: int = 1
-    checkpoint_bytes: int = 0
+    graph_tasks: int  # of the main pass
+    flops: float  # multiply-adds of projections, rank-k updates and solve
+    n_workers: int  # processes; 0 for threads of this process
+    n_threads: int  # tasks that one process runs at a time
+    blas_threads: int  # of a task
+    fold_by: str  # 'shards', 'rows' or 'blocks': what would be left out together
+    worker_bytes: int  # projected peak of a process that accumulates and solves
+    client_bytes: int  # projected peak of the process that plans, and receives the model
+    allowed_bytes: int  # that a process that accumulates may use
+    index_bytes: int = 0  # of these, what it takes to know every row again
+    n_strips: int = 1  # readings of the rows, each for a strip of the triangle of products
+    checkpoint_bytes: int = 0  # on the disk, if there is to be a checkpoint
 
     @property
     def n_slots(self) -> int:
@@ -187,36 +152,25 @@ def plan_fit(
         fold_by = "shards" if len(shards) >= _SHARDS_A_FOLD * n_folds else "rows"
     # Rows that are dealt one by one reach every fold.
     folds_at_once = {"shards": 1, "blocks": min(2, n_folds), "rows": n_folds}[fold_by]
-    weighted = source.weighted_by is not None
-    loaded = source.chunk_bytes
-    if source.loads_whole_shards:
-        loaded = shard_rows * (source.row_bytes + 8 * (q + weighted))
     needs = Footprint(
+        source,
         n_components=D,
-        n_features=p,
-        n_targets=q,
         itemsize=itemsize,
+        shard_rows=shard_rows,
+        block_rows=block_rows,
         n_folds=n_folds,
         folds_at_once=folds_at_once,
         fixed_alpha=fixed_alpha,
         n_left_out=n_left_out,
         left_out_rows=cut(source, 2 * itemsize * D)[1],
-        block_rows=block_rows,
-        row_bytes=source.row_bytes,
-        shard_bytes=loaded,
         n_sample=n_sample,
         from_rows=from_rows,
-        n_indexed=n if indexed else 0,
-        weighted=weighted,
+        indexed=indexed,
         n_maps=n_maps,
     )
 
-    a_thread = thread_bytes()
-
     def process_bytes(threads: int, n_strips: int = 1) -> int:
-        accumulating = needs.accumulating(threads, n_strips, n_workers or 0)
-        held = max(accumulating, needs.solving(threads), needs.leaving_out(threads))
-        return held + (threads + 1) * a_thread
+        return needs.process(threads, n_strips, n_workers or 0)
 
     def room(processes: int) -> int:
         """Return what each may use, of workers beside this process that receives the model."""
@@ -278,26 +232,45 @@ def plan_fit(
     )
 
 
-def large_sample(n_columns: int) -> int:
-    """Return how many rows of so many inputs and targets a large sample may hold."""
-    return int(min(_LARGE_SAMPLE, max(_LARGE_SAMPLE_BYTES // (8 * n_columns), 256)))
+def planned(options: FitOptions, source: Source, n_sample: int | None = None, **job: Any) -> Plan:
+    """Return the plan of a fit: `plan_fit` of what the options say, and of the job."""
+    return plan_fit(
+        source,
+        options.components_for(source.n_features),
+        precision=options.precision,
+        n_folds=options.n_folds,
+        fold_by=options.fold_by,
+        n_sample=n_sample or options.sample_rows(source),
+        can_strip=options.can_strip,
+        from_rows=options.family.rows_a_feature > 0,
+        **job,
+    )
 
 
-def rough_flops_per_second(precision: str) -> float:
-    """Return a careful guess of the multiply-adds that one core does."""
-    return _FLOPS_PER_SECOND[precision]
-
-
-def fit_flops(n_rows: int, n_features: int, n_components: int, n_folds: int) -> float:
-    """Return the multiply-adds of projections, products and the solution of K folds, 1 for none."""
-    products = float(n_rows) * n_components * (n_features + n_components)
-    return products + solve_flops(n_components, n_folds)
-
-
-def solve_flops(n_components: int, n_folds: int) -> float:
-    """Return the multiply-adds of one factorisation, or of K folds and the whole decomposed."""
-    cube = float(n_components) ** 3
-    return cube / 3 if n_folds == 1 else (1 + n_folds) * 5.0 * cube
+def plan_for(
+    source: Source,
+    options: FitOptions,
+    n_sample: int | None = None,
+    *,
+    needs_targets: bool = True,
+    **job: Any,
+) -> Plan:
+    """Plan a fit on what the current scheduler offers, tell it, and refuse what does not fit."""
+    if needs_targets and not source.n_targets:
+        raise DataError("a fit needs targets, but the source has none; name a dataset with y.")
+    resources = current_resources()
+    plan = planned(
+        options,
+        source,
+        n_sample,
+        n_workers=resources.n_workers,
+        n_threads=resources.n_threads,
+        allowed_bytes=resources.worker_bytes,
+        **job,
+    )
+    plan.check()
+    tell_of_job("planned", worker_bytes=plan.worker_bytes, allowed_bytes=plan.allowed_bytes)
+    return plan
 
 
 def cut(source: Source, feature_bytes: int) -> tuple[int, int]:

@@ -21,31 +21,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Template:
-    """A map with its shifts, and the options that it was made by.
-
-    Parameters
-    ----------
-    options : FitOptions
-    feature_map : Standardized
-        Standardisation and frequencies.
-    kernel : Kernel
-        With its length scale resolved.
-    empty : Moments, optional
-        Of no rows, with the shifts to take; by default they follow from the rows.
-    report : dict
-        Of what it was taken from: names of inputs, the recipe of a table, classes.
-
-    Raises
-    ------
-    ParameterError
-        If the map was not made from rows.
-    """
+    """A map with its shifts, and the options that it was made by."""
 
     options: FitOptions
     feature_map: Standardized
-    kernel: Kernel
-    empty: Moments | None = None
-    report: dict[str, Any] = field(default_factory=dict)
+    kernel: Kernel  # its length scale is resolved
+    empty: Moments | None = None  # of no rows, with the shifts to take, which else follow from rows
+    report: dict[str, Any] = field(default_factory=dict)  # names of inputs, recipe, classes
 
     def __post_init__(self) -> None:
         if not isinstance(self.feature_map, Standardized):

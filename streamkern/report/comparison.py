@@ -19,8 +19,8 @@ from streamkern.features import FAMILIES, Standardized
 from streamkern.kernels import Linear, ShiftInvariantKernel, as_kernel, length_scale_of
 from streamkern.models.estimators.exact_kernel_ridge import ExactKernelRidge, check_memory
 from streamkern.models.estimators.random_feature_ridge import RandomFeatureRidge
-from streamkern.parameters.fit_options import plan_for
 from streamkern.parameters.parameters import Parameters
+from streamkern.parameters.plan import plan_for
 from streamkern.report.comparison_split import check_split, sampled_split
 from streamkern.report.comparison_trials import Comparison, Run, Trial
 from streamkern.runtime.events import current_listener, observed, passing, tell, unheard

@@ -10,7 +10,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamkern.errors import ParameterError
-from streamkern.parameters.plan import fit_flops, large_sample, rough_flops_per_second
+from streamkern.parameters.cost_estimate import fit_flops, rough_flops_per_second
+from streamkern.parameters.fit_options import large_sample
 from streamkern.runtime.resources import current_resources
 from streamkern.tune.kernel_trials import N_FOLDS
 

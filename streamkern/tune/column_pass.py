@@ -13,7 +13,7 @@ from streamkern.errors import DataError, StreamkernWarning
 from streamkern.errors.formatting import listed
 from streamkern.features import Standardizer
 from streamkern.kernels import Linear, ShiftInvariantKernel
-from streamkern.parameters.plan import SAMPLE_ROWS
+from streamkern.parameters.fit_options import SAMPLE_ROWS
 from streamkern.sources.preprocessing.column_names import input_names
 from streamkern.statistics import ColumnStatistics, RowIndex, RowSample, Together
 

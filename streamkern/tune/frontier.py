@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamkern.parameters.plan import fit_flops, solve_flops
+from streamkern.parameters.cost_estimate import fit_flops, solve_flops
 from streamkern.tune.kernel_trials import ISOTROPIC
 
 if TYPE_CHECKING:

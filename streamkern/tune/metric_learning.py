@@ -22,7 +22,7 @@ from streamkern.engine.scheduler import run_all, shared
 from streamkern.errors import DataError
 from streamkern.features.metric import GivenMetric, check_kernel_in_metric, learning_of
 from streamkern.kernels import Linear
-from streamkern.parameters.plan import large_sample
+from streamkern.parameters.fit_options import large_sample
 from streamkern.runtime.threads import blas_threads
 from streamkern.tune.budget import Spent
 from streamkern.tune.candidates import Contender

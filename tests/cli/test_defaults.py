@@ -12,9 +12,8 @@ from click.testing import CliRunner
 
 import streamkern
 from streamkern.cli import main
-from streamkern.cli.model_options import kernel_named
 from streamkern.errors import DataError
-from streamkern.kernels import KERNELS, Gaussian
+from streamkern.kernels import Gaussian
 from streamkern.models.boosting import Boosting
 from streamkern.models.classification import Classification
 from streamkern.models.component_fit import ComponentOptions
@@ -68,18 +67,6 @@ def test_a_model_has_the_same_defaults(run, line, task, parameters):
     assert found.values() == parameters.values()
 
 
-@pytest.mark.parametrize(
-    ("estimator", "others"),
-    [
-        (streamkern.RandomFeatureRidge, {}),
-        (streamkern.RandomFeatureClassifier, vars(CLASSES)),
-    ],
-)
-def test_an_estimator_takes_the_parameters_of_a_fit(estimator, others):
-    known = {name: each.default for name, each in signature(estimator).parameters.items()}
-    assert known == Parameters().values() | others
-
-
 def test_principal_components_have_the_same_defaults(run):
     options, _ = run("pca data.h5 --out pca.h5", ComponentOptions, "fit")
     assert options == ComponentOptions()
@@ -90,11 +77,3 @@ def test_principal_components_have_the_same_defaults(run):
 def test_a_comparison_has_the_same_defaults(run):
     _, model = run("compare data.h5 --out found", comparison, "compare")
     assert model.get_params() == streamkern.RandomFeatureRidge().get_params()
-
-
-@pytest.mark.parametrize("name", KERNELS)
-def test_a_kernel_is_the_same_by_its_name_alone_and_on_the_command_line(name):
-    assert KERNELS[name] == kernel_named(name, "median")
-    model = streamkern.RandomFeatureRidge(name, feature_map="nystroem")
-    assert Parameters.of(model).passes().kernel == KERNELS[name]
-    assert model.get_params()["kernel"] == name

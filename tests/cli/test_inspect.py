@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import h5py
 import hdf5plugin
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commandline import invoke
 from h5py import h5t
 
-from streamkern.cli import main
 from streamkern.errors import DataError
 from streamkern.parameters.plan import plan_fit
 from streamkern.sources import open_hdf5
@@ -33,7 +30,7 @@ def data(tmp_path):
 
 
 def run(*arguments):
-    return CliRunner().invoke(main, ["inspect", *map(str, arguments)])
+    return invoke("inspect", *arguments)
 
 
 def result(*arguments):
@@ -165,24 +162,6 @@ def test_rows_of_such_types_and_names_are_refused_in_one_sentence(odd, name, why
     done = run(odd, "--x", name)
     assert done.exit_code == 0
     assert why in done.stderr
-
-
-def test_the_installed_program_inspects_without_the_cluster_libraries(data):
-    code = (
-        "import sys; from streamkern.cli import main\n"
-        "try: main()\n"
-        "finally: assert not {'distributed', 'sklearn', 'pandas'} & set(sys.modules)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, "inspect", "a.h5", "--json"],
-        cwd=data,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert json.loads(done.stdout)["fit"]["n_rows"] == 1500
 
 
 def test_a_fit_to_labels_is_planned_where_they_are_said_to_be_labels(tmp_path):

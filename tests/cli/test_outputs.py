@@ -6,10 +6,7 @@ import os
 import h5py
 import numpy as np
 import pytest
-from click.testing import CliRunner
-from commandline import rows, streamkern, write
-
-from streamkern.cli import main
+from commandline import invoke, rows, streamkern, write
 
 COMPONENTS = ("--components", 8)
 
@@ -81,7 +78,7 @@ CASES = [
 def test_what_a_command_reads_is_not_replaced_even_by_force(made, monkeypatch, arguments):
     monkeypatch.chdir(made)
     before = digests(made)
-    done = CliRunner().invoke(main, [*map(str, arguments), "--force", "--quiet"])
+    done = invoke(*arguments, "--force", "--quiet")
     assert "is an input of this job; name another" in done.stderr
     assert done.exit_code == 1
     assert digests(made) == before
@@ -92,5 +89,5 @@ def test_a_checkpoint_is_not_replaced(made, monkeypatch):
     (made / "checkpoint").mkdir()
     write(made / "checkpoint" / "first-0123456789ab-group-00000.h5", np.ones(3))
     out = "checkpoint/first-0123456789ab-group-00000.h5"
-    arguments = [*map(str, FIT), "--checkpoint", "checkpoint", "--out", out, "--force"]
-    assert "is an input of this job" in CliRunner().invoke(main, arguments).stderr
+    done = invoke(*FIT, "--checkpoint", "checkpoint", "--out", out, "--force")
+    assert "is an input of this job" in done.stderr

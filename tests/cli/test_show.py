@@ -8,11 +8,9 @@ import re
 import h5py
 import numpy as np
 import pytest
-from click.testing import CliRunner
-from commandline import report_of, streamkern, write
+from commandline import invoke, report_of, streamkern, write
 
 from streamkern import load
-from streamkern.cli import main
 from streamkern.storage.untrusted import fixed
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -78,7 +76,7 @@ def test_values_of_other_types_and_sizes_in_a_card_are_told_in_one_sentence(plac
                 del file["card"]
                 file["card"] = fixed(json.dumps(card))
             for command in (("show", name), (*second, "--out", "out.h5", "--force", "--quiet")):
-                result = CliRunner().invoke(main, command)
+                result = invoke(*command)
                 assert result.exit_code in (0, 1), result.output
                 assert "unexpected" not in result.output
                 assert result.exit_code == result.stderr.count("Error: "), (key, value)

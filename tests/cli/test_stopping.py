@@ -22,7 +22,7 @@ from click.testing import CliRunner
 from conftest import wait_until
 
 from streamkern.cli import main
-from streamkern.cli.common_options import common
+from streamkern.cli.console import common
 from streamkern.runtime.signals import Stopped, end_at_once, stoppable, stopping
 from streamkern.storage import hdf5_files
 
@@ -223,16 +223,6 @@ def test_a_second_signal_does_not_wait():
         "                os.kill(os.getpid(), 15); time.sleep(5); print('late')"
     )
     assert run_stoppable(code) == ""
-
-
-def test_a_signal_is_not_lost_where_python_lets_no_exception_out():
-    code = (
-        "class Deaf:\n"
-        "            def __del__(self):\n"
-        "                os.kill(os.getpid(), 15)\n"
-        "        Deaf()"
-    )
-    assert run_stoppable(code) == "stopped by 15\n"
 
 
 def test_a_signal_is_not_lost_in_a_callback_of_a_weak_reference():

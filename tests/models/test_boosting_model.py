@@ -16,8 +16,8 @@ from sklearn.metrics import log_loss
 import streamkern
 from streamkern import RandomFeatureAdaBoost, RandomFeatureClassifier, RandomFeatureRidge
 from streamkern.errors import DataError, ParameterError
-from streamkern.parameters.fit_options import plan_for
 from streamkern.parameters.parameters import Parameters
+from streamkern.parameters.plan import plan_for
 from streamkern.sources import ArraySource
 
 N = 300

@@ -468,7 +468,7 @@ def test_rows_too_many_to_be_known_again_are_refused_before_they_are_read(monkey
     X, y = np.zeros((1_000_000, 1), dtype=np.float32), np.zeros(1_000_000)
     enough = plan_fit(ArraySource(X, y), D, precision="double", n_workers=0, n_threads=1)
     allowed = Resources(0, 1, enough.worker_bytes + 1)
-    monkeypatch.setattr("streamkern.parameters.fit_options.current_resources", lambda: allowed)
+    monkeypatch.setattr("streamkern.parameters.plan.current_resources", lambda: allowed)
     with pytest.raises(
         InsufficientMemoryError, match=r"an index of 1,000,000 rows need .* or rows"
     ):

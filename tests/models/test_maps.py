@@ -12,8 +12,8 @@ from streamkern import RandomFeatureRidge
 from streamkern.errors import ParameterError
 from streamkern.features import Chosen
 from streamkern.kernels import Gaussian, Laplacian, Matern, Polynomial
-from streamkern.parameters.fit_options import plan_for
 from streamkern.parameters.parameters import Parameters
+from streamkern.parameters.plan import plan_for
 from streamkern.sources import ArraySource
 from streamkern.tune.fold_solution import nested_sizes
 

@@ -13,7 +13,7 @@ from streamkern.errors import InsufficientMemoryError, ParameterError
 from streamkern.features import Identity, RandomFourierFeatures
 from streamkern.kernels import Gaussian
 from streamkern.models import checkpoint_job
-from streamkern.parameters import fit_options
+from streamkern.parameters import plan as planning
 from streamkern.parameters.plan import plan_fit
 from streamkern.runtime.resources import Resources
 from streamkern.sources import ArraySource
@@ -122,7 +122,7 @@ def test_a_fit_in_strips_is_the_fit(monkeypatch):
         return accumulate(*arguments, label=label, **options)
 
     monkeypatch.setattr(checkpoint_job, "accumulate", noted)
-    monkeypatch.setattr(fit_options, "current_resources", lambda: Resources(0, 1, room))
+    monkeypatch.setattr(planning, "current_resources", lambda: Resources(0, 1, room))
     strips = model.fit(X, y)
     assert labels == ["moments-1-of-2", "moments-2-of-2"]
     np.testing.assert_allclose(strips.predict(X), whole, rtol=1e-9)

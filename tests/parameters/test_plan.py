@@ -10,7 +10,7 @@ import pytest
 
 from streamkern.errors import InsufficientMemoryError
 from streamkern.parameters import plan as planning
-from streamkern.parameters.memory_estimate import solve_bytes
+from streamkern.parameters.cost_estimate import solve_bytes
 from streamkern.parameters.plan import plan_fit
 from streamkern.runtime.memory import in_words
 from streamkern.sources.base import Segment, Source
@@ -127,25 +127,18 @@ def test_a_fold_of_rows_costs_a_sum_in_every_partial_that_is_held():
 
 def test_a_task_holds_every_fold_by_rows_and_one_by_shards():
     for by, folds_held in (("rows", 40), ("shards", 1)):
-        bytes_of = {
-            threads: with_folds(by, 40, n_threads=threads) for threads in (1, 2)
-        }  # fmt: skip
-        a_task = (bytes_of[2] - bytes_of[1]) / accumulator(4096)
-        assert a_task >= folds_held
-        assert a_task < folds_held + 20
+        one, two = (with_folds(by, 40, n_threads=threads) for threads in (1, 2))
+        assert folds_held <= (two - one) / accumulator(4096) < folds_held + 20
     none, some = (with_folds("shards", k, n_threads=2) for k in (20, 40))
     alone = [with_folds("shards", k, n_threads=1) for k in (20, 40)]
     assert none - alone[0] == some - alone[1]
 
 
-@pytest.mark.parametrize("D", [1024, 8192])
-@pytest.mark.parametrize("n_threads", [1, 3])
-@pytest.mark.parametrize("n_folds", [1, 5])
+@pytest.mark.parametrize(("D", "n_threads", "n_folds"), [(1024, 1, 1), (8192, 3, 5), (8192, 1, 5)])
 def test_a_worker_is_projected_to_hold_what_solving_takes(D, n_threads, n_folds):
     needed = solve_bytes(D, 1, n_folds, n_threads) + (n_folds + 1) * accumulator(D)
     for by in ("shards", "rows", "blocks"):
-        if n_threads <= n_folds:
-            assert with_folds(by, n_folds, D=D, n_threads=n_threads) >= needed
+        assert with_folds(by, n_folds, D=D, n_threads=n_threads) >= needed
 
 
 def test_solving_takes_three_matrices_and_six_for_a_fold_that_is_scored():
@@ -256,17 +249,14 @@ def test_shards_are_neither_tiny_nor_huge(n):
     assert sum(sizes) == n
 
 
-@pytest.mark.parametrize("D", [1, 64, 2048, 16_384, 100_000])
-@pytest.mark.parametrize("chunk_rows", [2, 100, 333, 1000, 1024])
+@pytest.mark.parametrize(
+    ("D", "chunk_rows"), [(1, 1024), (64, 333), (2048, 2), (16_384, 100), (100_000, 1000)]
+)
 def test_blocks_are_whole_chunks_and_shards_whole_blocks(D, chunk_rows):
     plan = plan_fit(Described(10**7, chunk_rows=chunk_rows), D)
     assert plan.block_rows % chunk_rows == 0
     assert plan.shard_rows % plan.block_rows == 0
     assert 512 < plan.block_rows <= 8192
-
-
-def test_a_block_is_no_taller_than_the_data():
-    assert plan_fit(Described(100), 16).block_rows == 100
 
 
 def test_small_work_is_done_in_this_process(machine):
@@ -313,10 +303,6 @@ def test_places_that_are_given_are_taken(machine):
     assert (plan.n_workers, plan.n_threads, plan.allowed_bytes) == (5, 3, 7 * GB)
 
 
-def test_a_job_that_fits_is_not_refused(machine):
-    plan_fit(Described(), 2048).check()
-
-
 def test_a_worker_without_room_is_refused_with_both_numbers(machine):
     plan = on_workers(Described(), 40_000, allowed_bytes=2 * GB)
     message = (
@@ -344,8 +330,7 @@ def test_an_index_without_room_is_refused_with_its_rows(machine):
         plan.check()
 
 
-@pytest.mark.parametrize("n_folds", [1, 5])
-@pytest.mark.parametrize("D", [64, 2048, 16_384])
+@pytest.mark.parametrize(("D", "n_folds"), [(64, 5), (2048, 1), (16_384, 5)])
 def test_a_job_that_runs_in_one_process_counts_all_of_it(n_folds, D, machine):
     plan = plan_fit(Described(10**6), D, n_folds=n_folds, n_workers=0, n_threads=1)
     assert plan.worker_bytes >= plan.client_bytes
@@ -359,11 +344,6 @@ def test_a_plan_is_json():
     assert said["worker_bytes"] == plan.worker_bytes
     assert said["fold_by"] == "shards"
     assert said["seconds"] > 0
-
-
-def test_more_cores_are_thought_to_be_faster(machine):
-    seconds = [on_workers(Described(), 2048, n_workers=workers).seconds for workers in (1, 2, 10)]
-    assert seconds[0] == pytest.approx(2 * seconds[1]) == pytest.approx(10 * seconds[2])
 
 
 def test_a_person_is_told_memory_projected_and_allowed():

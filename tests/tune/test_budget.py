@@ -11,9 +11,10 @@ import pytest
 import streamkern.tune.kernel_trials
 from streamkern import Gaussian, Matern, RandomFeatureRidge
 from streamkern.errors import ParameterError
-from streamkern.parameters.fit_options import plan_for
+from streamkern.parameters.cost_estimate import fit_flops
+from streamkern.parameters.fit_options import large_sample
 from streamkern.parameters.parameters import Parameters
-from streamkern.parameters.plan import fit_flops, large_sample
+from streamkern.parameters.plan import plan_for
 from streamkern.sources import as_source
 from streamkern.tune.budget import Budget, Ledger, budgeted_rows
 from streamkern.tune.kernel_trials import N_FOLDS, Attempt, Cost

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamkern import Gaussian, Laplacian, RandomFeatureRidge
-from streamkern.parameters.plan import fit_flops, solve_flops
+from streamkern.parameters.cost_estimate import fit_flops, solve_flops
 from streamkern.tune.frontier import configurations
 from streamkern.tune.kernel_trials import N_FOLDS, Attempt, Cost
 

@@ -15,8 +15,8 @@ import streamkern
 from streamkern import Gaussian, Laplacian, Linear, Matern, Periodic, RandomFeatureRidge
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.features import RandomFourierFeatures
+from streamkern.parameters.fit_options import _LARGE_SAMPLE, large_sample
 from streamkern.parameters.parameters import Parameters
-from streamkern.parameters.plan import _LARGE_SAMPLE, large_sample
 from streamkern.tune.kernel_trials import Attempt, Trial
 
 P = 3

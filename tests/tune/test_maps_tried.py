@@ -81,7 +81,7 @@ def test_every_map_goes_on_to_the_last_rung(monkeypatch):
 
 
 def test_a_part_of_the_rows_allows_a_quarter_as_many_features(monkeypatch):
-    monkeypatch.setattr("streamkern.parameters.plan._LARGE_SAMPLE", 1600)
+    monkeypatch.setattr("streamkern.parameters.fit_options._LARGE_SAMPLE", 1600)
     report = ridge(n_components=512).tune(*smooth(1700), maps=["orthogonal", "iid"]).report_
     assert {a["n_components"] for a in report["tuning"]} == {128, 256, 400}
     assert {a["n_rows"] for a in report["tuning"]} == {1600}

@@ -1,4 +1,4 @@
-"""Models that commands write, their reports, and the command line that a report repeats."""
+"""What commands save, models and moments, with their reports and the command that made them."""
 
 from __future__ import annotations
 
@@ -9,26 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamkern.cli.common_options import drop_checkpoint, given_options
+from streamkern.cli.options import given_options
 from streamkern.errors.urls import shown, without_secrets
 
 if TYPE_CHECKING:
-    from streamkern.cli.common_options import Say
+    from streamkern.cli.console import Say
+    from streamkern.models.data_moments import DataMoments
     from streamkern.sources import Source
 
 # Options whose values may look like absolute paths.
 _DATASETS = {"x", "y", "weights"}
-
-report_option = click.option(
-    "--report",
-    metavar="FILE.html",
-    help="Write what was fitted, how well it does on rows left out, and what it took.",
-)
-folders_option = click.option(
-    "--folders",
-    is_flag=True,
-    help="Say in models and reports in which folders the files are, not their names alone.",
-)
 
 
 def save_model(say: Say, model: Any, options: dict[str, Any], source: Source | None = None) -> None:
@@ -48,6 +38,14 @@ def save_model(say: Say, model: Any, options: dict[str, Any], source: Source | N
     drop_checkpoint(options.get("checkpoint"))
 
 
+def drop_checkpoint(folder: str | None) -> None:
+    """Remove a checkpoint whose work is saved elsewhere now."""
+    from streamkern.storage import remove_checkpoint
+
+    if folder is not None:
+        remove_checkpoint(folder)
+
+
 def show_model(say: Say, title: str, model: Any, path: str) -> None:
     """Print what a model file holds, for people and for programs."""
     from streamkern.report.report_rows import model_rows
@@ -57,9 +55,41 @@ def show_model(say: Say, title: str, model: Any, path: str) -> None:
     say.result(report)
 
 
+def show_search(say: Say, report: dict[str, Any]) -> None:
+    """Print what a search tried, and what of it is worth its cost."""
+    from streamkern.report.trial_tables import frontier_table, tuning_table
+
+    say.table("Tried", **tuning_table(report)._asdict())
+    say.table("Error against cost", **frontier_table(report)._asdict())
+
+
 def json_report(report: dict[str, Any], **file: str) -> dict[str, Any]:
     """Return a report as commands print it: without its files, but with the one written."""
     return {key: value for key, value in report.items() if key != "data"} | file
+
+
+def save_moments(say: Say, title: str, found: DataMoments, path: str, *, force: bool) -> None:
+    """Save moments, and print what they are of."""
+    from streamkern.report.report_rows import moments_rows
+
+    found.save(path, force=force)
+    report = moments_report(found, path)
+    say.table(title, moments_rows(report))
+    say.result(report)
+
+
+def moments_report(found: DataMoments, path: str) -> dict[str, Any]:
+    """Return the JSON of a moments file."""
+    from streamkern.kernels import length_scale_of
+
+    return json_report(found.report) | {
+        "n_components": found.feature_map.n_components,
+        "kernel": found.kernel.name,
+        "kernel_parameters": found.kernel.parameters(),
+        "length_scale": length_scale_of(found.kernel),
+        "bytes": Path(path).stat().st_size,
+        "moments": path,
+    }
 
 
 def command_line() -> str:
@@ -88,15 +118,7 @@ def command_line() -> str:
 
 
 def quoted(word: str) -> str:
-    """Return a word as a shell reads it, with what cannot be printed as numbers of bytes."""
+    """Return a word as a shell reads it: where it cannot be printed, as numbers of bytes."""
     if word.isprintable():
         return shlex.quote(word)
-    return f"$'{''.join(map(_escaped, word))}'"
-
-
-def _escaped(character: str) -> str:
-    if character in "\\'":
-        return f"\\{character}"
-    if character.isprintable():
-        return character
-    return "".join(f"\\x{byte:02x}" for byte in os.fsencode(character))
+    return "$'" + "".join(f"\\x{byte:02x}" for byte in os.fsencode(word)) + "'"

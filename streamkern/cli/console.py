@@ -1,4 +1,4 @@
-"""Output, errors and options that commands share."""
+"""What commands print: results, notes and errors, for people and for programs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import warnings
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
-from click.core import ParameterSource
 
 from streamkern.errors import StreamkernError, StreamkernWarning, first_line
 from streamkern.errors.formatting import json_text, printable
@@ -18,9 +17,7 @@ from streamkern.errors.urls import without_secrets
 from streamkern.runtime.signals import end_at_once, raised, stoppable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
-
-    from streamkern.report.trial_tables import Table
+    from collections.abc import Callable, Sequence
 
     Command = Callable[..., Any]
 
@@ -74,10 +71,6 @@ class Say:
         console.print(f"[bold]{escape(printable(title))}[/bold]")
         console.print(table)
 
-    def words(self, table: Table, title: str) -> None:
-        """Print a table of a report."""
-        self.table(title, table.rows, table.header)
-
     def result(self, values: dict[str, Any]) -> None:
         """Print the result for programs, as the last line."""
         if self.as_json:
@@ -128,9 +121,14 @@ def common(command: Command) -> Command:
             stopped = raised()
             if stopped is not None:  # of which others may have made an error of their own
                 end_at_once()
-                fail(_interrupted(kwargs.get("checkpoint")), stopped.exit_status)
-            if isinstance(error, KeyboardInterrupt):
-                fail(_interrupted(kwargs.get("checkpoint")), 130)
+            if stopped is not None or isinstance(error, KeyboardInterrupt):
+                folder = kwargs.get("checkpoint")
+                again = (
+                    "; run the same command again to go on from {}, where finished sums are kept"
+                )
+                more = "" if folder is None else again.format(folder)
+                status = 130 if stopped is None else stopped.exit_status
+                fail(f"interrupted; the output was not written{more}.", status)
             if isinstance(error, BrokenPipeError):
                 raise  # who reads has read enough, which click says by its exit status
             fail(_sentence(error), getattr(error, "exit_status", 1))
@@ -138,10 +136,17 @@ def common(command: Command) -> Command:
     return run
 
 
-def _interrupted(checkpoint: str | None) -> str:
-    again = "; run the same command again to go on from {}, where finished sums are kept"
-    more = "" if checkpoint is None else again.format(checkpoint)
-    return f"interrupted; the output was not written{more}."
+def command(*options: Callable[[Any], Any]) -> Callable[[Command], click.Command]:
+    """Return what makes a function a command with these options and those of all commands."""
+
+    def make(run: Command) -> click.Command:
+        made: Any = common(run)
+        for option in reversed(options):
+            made = option(made)
+        command: click.Command = click.command()(made)
+        return command
+
+    return make
 
 
 def _sentence(error: BaseException) -> str:
@@ -180,82 +185,3 @@ def _fail(say: Say, sentence: str, status: int, *, debug: bool) -> NoReturn:
         click.echo(without_secrets(traceback.format_exc()), err=True)
     say.error(sentence)
     sys.exit(status)
-
-
-def options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return what gives a command several options, in the order of its help."""
-
-    def add(command: Any) -> Any:
-        for option in reversed(decorators):
-            command = option(command)
-        return command
-
-    return add
-
-
-def given_options(names: Collection[str]) -> list[click.Parameter]:
-    """Return those of the options named that the command line gives a value to."""
-    context = click.get_current_context()
-    return [
-        parameter
-        for parameter in context.command.params
-        if (name := parameter.name) in names
-        and context.get_parameter_source(name or "") is ParameterSource.COMMANDLINE
-    ]
-
-
-x_option = click.option("--x", default="X", show_default=True, help="Dataset of inputs.")
-weights_option = click.option(
-    "--weights",
-    metavar="NAME",
-    help="Dataset of weights, one a row: a row of weight 2 counts as two, of 0 as none.",
-)
-rows_argument = click.argument("data", nargs=-1, required=True, metavar="DATA...")
-data_options = options(
-    rows_argument,
-    x_option,
-    click.option("--y", default="y", show_default=True, help="Dataset of targets."),
-    weights_option,
-)
-place_options = options(
-    click.option("--cluster", metavar="FILE.yaml", help="Start the cluster of this file."),
-    click.option(
-        "--trust-cluster-file",
-        is_flag=True,
-        help="Take every option of the file of --cluster: who chose a host, image, address or"
-        " program in it can run code as you.",
-    ),
-    click.option(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="Join the cluster at this address; who answers there can run code as you.",
-    ),
-    click.option("--scheduler-file", metavar="FILE", help="Join the cluster of this file."),
-    click.option("--workers", type=click.IntRange(min=1), help="Start so many local workers."),
-)
-bad_rows_option = click.option(
-    "--on-bad-rows",
-    type=click.Choice(["error", "skip"]),
-    default="error",
-    show_default=True,
-    help="What to do about rows with NaN or infinite values.",
-)
-checkpoint_option = click.option(
-    "--checkpoint",
-    metavar="DIR",
-    help="Save sums in this folder as they are made, and go on from there if stopped.",
-)
-dry_run_option = click.option("--dry-run", is_flag=True, help="Print the plan, and read no rows.")
-force_option = click.option("--force", is_flag=True, help="Replace an existing output.")
-model_option = click.option(
-    "--out", required=True, metavar="MODEL.h5", help="The model file to write."
-)
-origin_option = click.option("--no-intercept", is_flag=True, help="Fit through the origin.")
-
-
-def drop_checkpoint(folder: str | None) -> None:
-    """Remove a checkpoint whose work is saved elsewhere now."""
-    from streamkern.storage import remove_checkpoint
-
-    if folder is not None:
-        remove_checkpoint(folder)
