@@ -16,7 +16,7 @@ import streamkern
 from streamkern import ExactKernelRidge, Gaussian, RandomFeatureRidge, open_hdf5
 from streamkern.errors import CheckpointError, DataError
 from streamkern.kernels import parsed_kernel
-from streamkern.kernels.median_length_scale import median_distance
+from streamkern.kernels.scaled import median_distance
 from streamkern.models.checkpoint_job import checkpointed
 from streamkern.parameters.fit_options import plan_for
 from streamkern.parameters.parameters import Parameters

@@ -14,7 +14,7 @@ from tolerances import assert_close
 
 from streamkern.errors import DataError
 from streamkern.kernels import Cauchy, Gaussian, Laplacian, Matern, RationalQuadratic
-from streamkern.kernels.median_length_scale import MEDIAN_ROWS, median_distance
+from streamkern.kernels.scaled import MEDIAN_ROWS, median_distance
 
 
 def manhattan(x, z) -> float:

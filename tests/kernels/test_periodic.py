@@ -13,7 +13,7 @@ from tolerances import assert_close
 
 from streamkern.errors import ParameterError
 from streamkern.kernels import Periodic
-from streamkern.kernels.median_length_scale import median_distance
+from streamkern.kernels.scaled import median_distance
 
 EACH = ((1.0, 1.0, 1.0), (7.0, 0.3, 2.0))
 
