@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streamkern.features.random_streams import stream
+from streamkern.features.base import stream
 
 if TYPE_CHECKING:
     from streamkern._typing import Floats

@@ -8,7 +8,7 @@ import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.features.base import cached_slices
-from streamkern.features.written import ChosenFeatures
+from streamkern.features.kernel_map import ChosenFeatures
 from streamkern.kernels import Kernel, Laplacian, RadialKernel, kernel_from
 from streamkern.kernels.scaled import distances
 from streamkern.runtime.scratch import Scratch
@@ -45,6 +45,7 @@ class Similarities(ChosenFeatures):
         self.kernel = kernel
         self.landmarks = np.ascontiguousarray(landmarks)
         self.n_components, self.n_features = landmarks.shape
+        self.has_gradients = has_slopes(kernel)
 
     def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
         """Return a function that writes the kernel's values."""
@@ -59,11 +60,6 @@ class Similarities(ChosenFeatures):
     def subset(self, indices: Array) -> Similarities:
         """Return the kernel's values at some of the landmarks."""
         return Similarities(self.kernel, self.landmarks[self.checked_subset(indices)])
-
-    @property
-    def has_gradients(self) -> bool:
-        """Whether the kernel has them."""
-        return has_slopes(self.kernel)
 
     def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:
         """Return the gradients of the function sum_j coef_j k(x, z_j); see `FeatureMap`."""
@@ -139,11 +135,7 @@ class Projected(ChosenFeatures):
         self.similarities = similarities
         self.weights = weights
         self.n_features, self.n_components = similarities.n_features, weights.shape[1]
-
-    @property
-    def width(self) -> int:
-        """Numbers a row that are to stay in cache: the values at all landmarks."""
-        return len(self.weights)
+        self.width, self.has_gradients = m, similarities.has_gradients
 
     def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
         """Return a function that writes the combinations."""
@@ -157,11 +149,6 @@ class Projected(ChosenFeatures):
     def condensed(self, coef: Floats, *, alike: bool = False) -> tuple[FeatureMap, Floats]:  # noqa: ARG002
         """Return the kernel at the landmarks."""
         return self.similarities, self.weights @ coef
-
-    @property
-    def has_gradients(self) -> bool:
-        """Whether the kernel at the landmarks has."""
-        return self.similarities.has_gradients
 
     def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:
         """Return gradients of the kernel at the landmarks; see `FeatureMap`."""

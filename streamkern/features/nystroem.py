@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from streamkern.errors import ParameterError
+from streamkern.features.base import stream
 from streamkern.features.dynamic_range import leading, reflections
-from streamkern.features.kernel_map import KernelMap
+from streamkern.features.kernel_map import ChosenFeatures, KernelMap
 from streamkern.features.kernel_values import Projected, Similarities, combined, has_slopes
-from streamkern.features.landmarks import checked_choice, diagonal, landmarks
-from streamkern.features.random_streams import stream
-from streamkern.features.written import ChosenFeatures
+from streamkern.features.landmarks import diagonal, landmarks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -43,11 +42,8 @@ class Nystroem(KernelMap):
     ----------
     kernel : Kernel
     n_components : int
-        The number m of landmarks, which are chosen from a sample of eight rows for each; fewer are
-        drawn where rows are fewer, or where landmarks can hardly be told apart.
-    landmarks : {'kmeans', 'uniform', 'pivoted'}
-        The centres of k-means, rows at random, or the pivots of a randomly pivoted Cholesky
-        factorisation of the kernel.
+        The number m of landmarks, the centres of k-means in a sample of eight rows for each; fewer
+        are drawn where rows are fewer, or where landmarks can hardly be told apart.
     jitter : float
         Added to the diagonal of K_mm, as a part of the largest k(z, z).  A landmark of which less
         is left beside the others is left out.
@@ -57,20 +53,16 @@ class Nystroem(KernelMap):
     Raises
     ------
     ParameterError
-        If D or the jitter is not positive, or there is no such choice of landmarks.
+        If D or the jitter is not positive.
 
     References
     ----------
     Williams and Seeger (2001), "Using the Nystroem method to speed up kernel machines".
-    Chen, Epperly, Tropp and Webber (2022), "Randomly pivoted Cholesky".
+    Zhang, Tsang and Kwok (2008), "Improved Nystroem low-rank approximation and error analysis".
     """
 
     name = "nystroem"
-    families: ClassVar = {
-        "nystroem": ("the kernel at landmarks, centres of k-means", {"landmarks": "kmeans"}),
-        "nystroem-uniform": ("the kernel at random rows", {"landmarks": "uniform"}),
-        "nystroem-pivoted": ("the kernel at randomly pivoted rows", {"landmarks": "pivoted"}),
-    }
+    families: ClassVar = {"nystroem": ("the kernel at landmarks, centres of k-means", {})}
     rows_a_feature = 8
     takes_linear = True
     nesting = 1
@@ -85,14 +77,13 @@ class Nystroem(KernelMap):
         kernel: Kernel,
         n_components: int = 2048,
         *,
-        landmarks: str = "kmeans",
         jitter: float = 1e-10,
         random_state: int = 0,
     ) -> None:
         super().__init__(kernel, n_components, random_state)
         self._most = self.n_components
-        self.landmarks = checked_choice(landmarks)
         self.jitter = _checked_jitter(jitter)
+        self.has_gradients = has_slopes(kernel)
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002  scikit-learn's signature
         """Choose landmarks for rows such as those of `X`, whatever order these are in."""
@@ -116,12 +107,12 @@ class Nystroem(KernelMap):
     def chosen(self, rows: Array, weights: Floats | None = None) -> Floats:
         """Return landmarks, of which `draw` takes all."""
         rows = np.asarray(rows, dtype=np.float64)
-        how, seed, m = self.landmarks, self.random_state, self._most  # whatever was found earlier
-        return landmarks(self.kernel, rows, m, how=how, seed=seed, weights=weights)
+        m, seed = self._most, self.random_state  # whatever was found earlier
+        return landmarks(self.kernel, rows, m, seed=seed, weights=weights)
 
     def representatives(self, rows: Array, weights: Floats | None = None) -> Array | None:
-        """Return the landmarks, unless their choice depends on the length scale."""
-        return None if self.landmarks == "pivoted" else self.chosen(rows, weights)
+        """Return the landmarks, whose choice does not depend on the length scale."""
+        return self.chosen(rows, weights)
 
     def _drawn(self, chosen: Floats, factor: Floats) -> Self:
         self.__dict__.pop("whitening", None)  # of an earlier draw
@@ -167,11 +158,6 @@ class Nystroem(KernelMap):
     def condensed(self, coef: Floats, *, alike: bool = False) -> tuple[FeatureMap, Floats]:  # noqa: ARG002
         """Return the kernel at the landmarks: the function sum_j c_j k(x, z_j), c = L^-T coef."""
         return self.similarities, self.whitening @ coef
-
-    @property
-    def has_gradients(self) -> bool:
-        """Whether the kernel at the landmarks has."""
-        return has_slopes(self.kernel)
 
     def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:
         """Return gradients of the kernel at the landmarks; see `FeatureMap`."""

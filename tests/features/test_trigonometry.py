@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from streamkern.features.trigonometry import cosines, cosines_and_sines
+from streamkern.features.cosines import cosines, cosines_and_sines
 
 ANGLES = {
     "near": np.random.default_rng(0).standard_normal(10_000) * 8,
