@@ -44,11 +44,6 @@ class RandomBinning(KernelMap):
         Seed.  Nested: the first features of a larger map of as many entries are those of a smaller
         one, up to scale.
 
-    Raises
-    ------
-    ParameterError
-        If the kernel is not Laplacian, or D is not a positive multiple of B.
-
     References
     ----------
     Rahimi and Recht (2007), "Random features for large-scale kernel machines".
@@ -185,11 +180,6 @@ class TensorSketch(KernelMap):
         D.
     random_state : int
         Seed.  A smaller map is another one, not a part of this.
-
-    Raises
-    ------
-    ParameterError
-        If the kernel is not polynomial, or D is not positive.
 
     References
     ----------

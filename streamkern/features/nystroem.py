@@ -50,11 +50,6 @@ class Nystroem(KernelMap):
     random_state : int
         Seed.
 
-    Raises
-    ------
-    ParameterError
-        If D or the jitter is not positive.
-
     References
     ----------
     Williams and Seeger (2001), "Using the Nystroem method to speed up kernel machines".

@@ -50,11 +50,6 @@ class QuasiRandomFourierFeatures(SpectralFeatures):
     random_state : int
         Seed of the scrambling.  Nested: fewer points are the first of more.
 
-    Raises
-    ------
-    ParameterError
-        If the kernel is not shift-invariant, or D is not positive.
-
     References
     ----------
     Avron, Sindhwani, Yang and Mahoney (2016), "Quasi-Monte Carlo feature maps for shift-invariant
@@ -63,16 +58,6 @@ class QuasiRandomFourierFeatures(SpectralFeatures):
 
     name = "qmc"
     families: ClassVar = {"qmc": ("frequencies at Sobol points, for few inputs", {})}
-
-    def __init__(
-        self,
-        kernel: ShiftInvariantKernel,
-        n_components: int = 2048,
-        *,
-        paired: bool = True,
-        random_state: int = 0,
-    ) -> None:
-        super().__init__(kernel, n_components, random_state, paired=paired)
 
     def _n_dimensions(self, n_features: int) -> int:
         return int(self.kernel.normal_sets * n_features + self.kernel.n_uniforms + 1)
@@ -132,11 +117,6 @@ class GridFourierFeatures(SpectralFeatures):
     n_components : int
         D; of an odd D the last frequency has a cosine alone.  Nested: the first features are the
         frequencies of largest density, which is the same grid with a smaller extent.
-
-    Raises
-    ------
-    ParameterError
-        If the kernel is not shift-invariant, or D is not positive.
 
     References
     ----------

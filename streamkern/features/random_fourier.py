@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import numpy as np
 
 from streamkern.features.base import stream
-from streamkern.features.hadamard import HadamardProjection, block_size
-from streamkern.features.projection import Frequencies
+from streamkern.features.projection import Frequencies, HadamardProjection, block_size
 from streamkern.features.spectral import (
     DIRECTIONS,
     LENGTHS,
@@ -44,11 +43,6 @@ class RandomFourierFeatures(SpectralFeatures):
         Seed.  Nested: the first features of a larger map are those of a smaller one with the same
         seed, up to scale (and the rounding of an orthogonalisation).
 
-    Raises
-    ------
-    ParameterError
-        If the kernel is not shift-invariant, or D is not positive.
-
     References
     ----------
     Rahimi and Recht (2007), "Random features for large-scale kernel machines".
@@ -79,7 +73,7 @@ class RandomFourierFeatures(SpectralFeatures):
         paired: bool = True,
         random_state: int = 0,
     ) -> None:
-        super().__init__(kernel, n_components, random_state, paired=paired)
+        super().__init__(kernel, n_components, paired=paired, random_state=random_state)
         self.orthogonal = orthogonal
 
     def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  rows do not matter
@@ -115,11 +109,6 @@ class StructuredFourierFeatures(SpectralFeatures):
     random_state : int
         Seed.  Nested, as in `RandomFourierFeatures`.
 
-    Raises
-    ------
-    ParameterError
-        If the kernel is not one of the Euclidean distance, or D is not positive.
-
     References
     ----------
     Yu, Suresh, Choromanski, Holtmann-Rice and Kumar (2016), "Orthogonal random features".
@@ -131,16 +120,6 @@ class StructuredFourierFeatures(SpectralFeatures):
     }
     kernels = RadialKernel
     projected_by = HadamardProjection
-
-    def __init__(
-        self,
-        kernel: ShiftInvariantKernel,
-        n_components: int = 2048,
-        *,
-        paired: bool = True,
-        random_state: int = 0,
-    ) -> None:
-        super().__init__(kernel, n_components, random_state, paired=paired)
 
     def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  rows do not matter
         """Draw signs, lengths and phases for rows of `n_features` inputs."""

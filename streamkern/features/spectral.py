@@ -47,7 +47,12 @@ class SpectralFeatures(KernelMap, ProjectedFeatures):
     amplitudes: Floats | None = None
 
     def __init__(
-        self, kernel: Kernel, n_components: int, random_state: int = 0, *, paired: bool
+        self,
+        kernel: Kernel,
+        n_components: int = 2048,
+        *,
+        paired: bool = True,
+        random_state: int = 0,
     ) -> None:
         super().__init__(kernel, n_components, random_state)
         self.paired = paired

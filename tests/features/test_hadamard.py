@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tolerances import assert_close
 
 from streamkern.errors import ParameterError
-from streamkern.features.hadamard import (
+from streamkern.features.projection import (
     HadamardProjection,
     block_size,
     small_matrices,

@@ -89,10 +89,9 @@ class MapTransformer(LazyTransformer, BaseEstimator):  # type: ignore[misc]
         __init__.__signature__ = signature(makes).replace(parameters=[this, *own])  # type: ignore[attr-defined]
         cls.__init__ = __init__  # type: ignore[method-assign]
         if usual:
-            before, raises, after = cleandoc(makes.__doc__ or "").partition("\nRaises\n")
+            before, *after = re.split("(?=\nReferences\n)", cleandoc(makes.__doc__ or ""))
             before = re.sub("(?m)^(kernel : .*)$", _KERNEL, before).strip()
-            after = after[after.find("\n\n") + 1 :] if raises else ""
-            cls.__doc__ = f"{before}\n{_ATTRIBUTES}{after}"
+            cls.__doc__ = f"{before}\n{_ATTRIBUTES}{''.join(after)}"
 
     def draw(
         self, n_features: int, rows: Array | None = None, weights: Floats | None = None
