@@ -109,9 +109,9 @@ class FeatureMap(ABC):
         """Return the rows that `draw` is to make the map of, where rows count by weight."""
         return rows
 
-    def representatives(self, rows: Array, weights: Floats | None = None) -> Array | None:  # noqa: ARG002
+    def representatives(self, rows: Array, weights: Floats | None = None) -> Array | None:
         """Return rows that `draw` makes the same map of at every length scale, None without any."""
-        return None
+        return self.chosen(rows, weights) if self.rows_a_feature else None
 
     def evaluate(self, X: Array, out: Array, shift: Array | float = 0.0) -> None:
         """Write phi(X) / scale - shift into `out`; parameters as of `evaluated`."""

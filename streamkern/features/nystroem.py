@@ -9,10 +9,9 @@ import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.features.base import stream
-from streamkern.features.dynamic_range import leading, reflections
 from streamkern.features.kernel_map import ChosenFeatures, KernelMap
-from streamkern.features.kernel_values import Projected, Similarities, combined, has_slopes
-from streamkern.features.landmarks import diagonal, landmarks
+from streamkern.features.kernel_values import LandmarkFeatures, Projected, Similarities, has_slopes
+from streamkern.features.landmarks import diagonal, landmarks, leading, reflections
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,7 +30,7 @@ _LEVELLED, _FEWEST = 1 / 8, 64
 _LEVELLING = ("reflectors", "factors", "levels")
 
 
-class Nystroem(KernelMap):
+class Nystroem(KernelMap, LandmarkFeatures):
     """The kernel at landmarks, for every kernel: phi(x) = L^-1 (k(x, z_1), ..., k(x, z_m)).
 
     With K_mm = L L^T, phi(x)^T phi(x') is the Nystroem approximation of the kernel, exact where x
@@ -105,31 +104,21 @@ class Nystroem(KernelMap):
         m, seed = self._most, self.random_state  # whatever was found earlier
         return landmarks(self.kernel, rows, m, seed=seed, weights=weights)
 
-    def representatives(self, rows: Array, weights: Floats | None = None) -> Array | None:
-        """Return the landmarks, whose choice does not depend on the length scale."""
-        return self.chosen(rows, weights)
-
     def _drawn(self, chosen: Floats, factor: Floats) -> Self:
-        self.__dict__.pop("whitening", None)  # of an earlier draw
+        self.__dict__.pop("weights", None)  # of an earlier draw
         self.similarities = Similarities(self.kernel, chosen)
         self.factor = factor
         self.n_components, self.n_features = chosen.shape
         return self
 
     @cached_property
-    def whitening(self) -> Floats:
+    def weights(self) -> Floats:  # type: ignore[override]
         """L^-T (m, m): features are the kernel's values times this."""
         from scipy.linalg import solve_triangular  # noqa: PLC0415  where it is needed
 
         identity = np.eye(self.n_components)
         upper: Floats = solve_triangular(self.factor, identity, lower=True).T
         return np.ascontiguousarray(upper)
-
-    def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
-        """Return a function that writes the features."""
-        whitening = scratch.array("whitening", self.whitening.shape, dtype)
-        whitening[...] = self.whitening
-        return combined(self.similarities, whitening, scratch)
 
     def summed(self) -> FlattenedSimilarities:
         """Return the map whose products are summed: no whitening a row, and as good digits."""
@@ -148,15 +137,7 @@ class Nystroem(KernelMap):
         chosen = self.checked_subset(indices)
         needed = int(chosen.max()) + 1
         similarities = Similarities(self.kernel, self.similarities.landmarks[:needed])
-        return Projected(similarities, np.ascontiguousarray(self.whitening[:needed, chosen]))
-
-    def condensed(self, coef: Floats, *, alike: bool = False) -> tuple[FeatureMap, Floats]:  # noqa: ARG002
-        """Return the kernel at the landmarks: the function sum_j c_j k(x, z_j), c = L^-T coef."""
-        return self.similarities, self.whitening @ coef
-
-    def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:
-        """Return gradients of the kernel at the landmarks; see `FeatureMap`."""
-        return self.similarities.gradients(X, self.whitening @ coef, scratch)
+        return Projected(similarities, np.ascontiguousarray(self.weights[:needed, chosen]))
 
     def kernel_diagonal(self, X: Array) -> Floats:
         """Return k(x, x), of which the landmarks explain a part; see `FeatureMap`."""
@@ -164,7 +145,7 @@ class Nystroem(KernelMap):
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave behind what can be computed again."""
-        return {name: value for name, value in vars(self).items() if name != "whitening"}
+        return {name: value for name, value in vars(self).items() if name != "weights"}
 
     def arrays(self) -> dict[str, Array]:
         """Return the landmarks (m, p), and L row by row up to the diagonal."""
@@ -187,7 +168,7 @@ class Nystroem(KernelMap):
 
 
 class FlattenedSimilarities(ChosenFeatures):
-    """Values of a kernel at the landmarks of a Nystroem map, levelled; see `dynamic_range`.
+    """Values of a kernel at the landmarks of a Nystroem map, levelled; see `landmarks`.
 
     Reflectors Y (m, r) and factors F (r, r) are of Q = I - Y F Y^T, levels are s_r / s_i.
     """
@@ -243,7 +224,7 @@ class FlattenedSimilarities(ChosenFeatures):
     def solved(self, n_components: int | None = None) -> tuple[Nystroem, Floats]:
         """Return the Nystroem map, or its leading part, and R; see `FeatureMap`."""
         k = self.n_components if n_components is None else n_components
-        whitening = self.whitened.whitening[:, :k]
+        whitening = self.whitened.weights[:, :k]
         along = self.factors.T @ (self.reflectors.T @ whitening)
         turning = whitening - self.reflectors @ along
         turning[: len(self.levels)] /= self.levels[:, None]

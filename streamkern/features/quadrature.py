@@ -91,8 +91,7 @@ def quasi_random_points(n_points: int, n_dimensions: int, seed: int) -> Floats:
 
     sobol = qmc.Sobol(n_dimensions, scramble=True, seed=stream(seed, DIRECTIONS))
     points = sobol.random_base2((n_points - 1).bit_length())[:n_points]
-    inside: Floats = np.clip(points, _MARGIN, 1.0 - _MARGIN)
-    return inside
+    return np.clip(points, _MARGIN, 1.0 - _MARGIN)  # type: ignore[no-any-return]
 
 
 class GridFourierFeatures(SpectralFeatures):

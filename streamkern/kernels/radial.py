@@ -65,8 +65,7 @@ class Gaussian(RadialKernel):
 
     def profile_of_squares(self, squares: Floats) -> Floats:
         """Return exp(-r^2 / 2)."""
-        values: Floats = np.exp(-0.5 * squares)
-        return values
+        return np.exp(-0.5 * squares)
 
     def slope(self, distances: Floats) -> Floats:
         """Return -exp(-r^2 / 2)."""
@@ -79,8 +78,7 @@ class Gaussian(RadialKernel):
     def unit_log_density(self, frequencies: Floats) -> Floats:
         """Return that of N(0, I)."""
         squares = (frequencies**2).sum(axis=1)
-        values: Floats = -0.5 * (squares + frequencies.shape[1] * math.log(2.0 * math.pi))
-        return values
+        return -0.5 * (squares + frequencies.shape[1] * math.log(2.0 * math.pi))  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -101,8 +99,7 @@ class Laplacian(DistanceKernel):
 
     def profile(self, distances: Floats) -> Floats:
         """Return exp(-r)."""
-        values: Floats = np.exp(-distances)
-        return values
+        return np.exp(-distances)
 
     def spectral(self, normal: Floats, uniform: Floats) -> Floats:  # noqa: ARG002
         """Return each normal number carried to the Cauchy number of the same quantile."""
@@ -114,8 +111,7 @@ class Laplacian(DistanceKernel):
 
     def unit_log_density(self, frequencies: Floats) -> Floats:
         """Return that of independent standard Cauchy numbers."""
-        values: Floats = -np.log(math.pi * (1.0 + frequencies**2)).sum(axis=1)
-        return values
+        return -np.log(math.pi * (1.0 + frequencies**2)).sum(axis=1)  # type: ignore[no-any-return]
 
 
 def checked_smoothness(name: str, value: Any) -> float:

@@ -104,8 +104,7 @@ class ScaledKernel(ShiftInvariantKernel):
     def density(self, frequencies: Floats) -> Floats:
         """Return the spectral density; see `ShiftInvariantKernel`."""
         scales = self.scales(frequencies.shape[1])
-        values: Floats = np.exp(self.unit_log_density(frequencies * scales) + np.log(scales).sum())
-        return values
+        return np.exp(self.unit_log_density(frequencies * scales) + np.log(scales).sum())  # type: ignore[no-any-return]
 
     def __call__(self, X: ArrayLike, Z: ArrayLike) -> Floats:
         """Evaluate the kernel on every pair of rows; see `Kernel`."""
@@ -201,8 +200,7 @@ def distances(X: Floats, Z: Floats, metric: str) -> Floats:
     # Not by |x|^2 - 2 x z + |z|^2, which leaves equal rows a distance of their rounding.
     from scipy.spatial.distance import cdist  # noqa: PLC0415  imported where it is needed
 
-    distances: Floats = cdist(X, Z, metric=metric)
-    return distances
+    return cdist(X, Z, metric=metric)  # type: ignore[no-any-return]
 
 
 def median_distance(kernel: ScaledKernel, rows: Floats, weights: Floats | None = None) -> float:
