@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -177,24 +176,6 @@ def test_the_first_features_are_those_of_the_map_of_the_first_landmarks():
     assert_close(part.transform(ROWS), phi.transform(ROWS)[:, :7], steps=1e4)
 
 
-@pytest.mark.parametrize("k", [0, M + 1])
-def test_a_part_of_more_or_no_landmarks_is_refused(k):
-    with pytest.raises(ParameterError, match=f"between 1 and {M} features, not {k}"):
-        drawn().first(k)
-
-
-@every_dtype
-def test_a_subset_has_the_columns_that_were_named(dtype):
-    phi, indices = drawn(), np.array([11, 3, 0])
-    part = phi.subset(indices)
-    assert_close(
-        part.transform(ROWS, dtype), phi.transform(ROWS, dtype)[:, indices], dtype=dtype, size=100.0
-    )
-    assert part.similarities.n_components == 12
-    again = part.subset(np.array([2, 0]))
-    assert_close(again.transform(ROWS), phi.transform(ROWS)[:, [0, 11]], steps=1e4)
-
-
 # What is summed, and what is solved for.
 
 
@@ -220,13 +201,6 @@ def test_levelling_takes_the_range_out_of_the_leading_directions():
     assert phi.n_components > 90
     assert plain[0] / plain[r] > 1e4
     assert levelled[0] / levelled[r] < 50
-
-
-def test_what_is_summed_has_no_parts_of_its_own():
-    psi = drawn().summed()
-    for part in (lambda: psi.first(4), lambda: psi.subset(np.arange(4))):
-        with pytest.raises(ParameterError, match=r"levelled values have no .* Nystroem map"):
-            part()
 
 
 def test_other_maps_are_summed_and_solved_for_as_they_are():
@@ -269,11 +243,6 @@ def test_gradients_are_differences(name, dtype):
 def test_at_a_landmark_the_gradient_of_a_kernel_with_a_kink_is_finite():
     phi = Similarities(Matern(1.0, nu=0.5), ROWS[:3])
     assert np.isfinite(phi.gradients(ROWS[:3], np.ones(3))).all()
-
-
-def test_a_kernel_without_a_known_derivative_has_no_gradients():
-    with pytest.raises(ParameterError, match="have no gradients"):
-        drawn(KERNELS["polynomial"], 5).gradients(ROWS, np.ones(5))
 
 
 # Landmarks.
@@ -376,43 +345,10 @@ def test_a_kernel_that_is_zero_at_all_landmarks_is_refused():
         drawn(Polynomial(2, 0.0), rows=np.zeros((5, P)))
 
 
-def every_form() -> list:
-    phi = drawn()
-    return [phi, phi.summed(), phi.subset(np.array([4, 2])), phi.similarities]
-
-
-@pytest.mark.parametrize("i", range(4), ids=["whitened", "flattened", "projected", "similarities"])
-def test_a_restored_map_is_the_map(i):
-    phi = every_form()[i]
-    parameters = json.loads(json.dumps(phi.parameters()))
-    back = MAPS[phi.name].restore(parameters, phi.arrays())
-    assert back.equals(phi)
-    assert np.array_equal(back.transform(ROWS), phi.transform(ROWS))
-
-
-def damaged_arrays(phi):
-    arrays = phi.arrays()
-    for name, array in arrays.items():
-        yield arrays | {name: array[..., :-1]}
-    if "factor" in arrays:
-        yield arrays | {"factor": -arrays["factor"]}
-    if "levels" in arrays:
-        yield arrays | {"levels": -arrays["levels"]}
-
-
-@pytest.mark.parametrize("i", range(3), ids=["whitened", "flattened", "projected"])
-def test_arrays_that_do_not_go_together_are_refused(i):
-    phi = every_form()[i]
-    tried = 0
-    for arrays in damaged_arrays(phi):
-        if phi.name == "projected" and arrays["weights"].shape[0] == 5:
-            continue
-        if arrays["landmarks"].shape[1] < P:
-            continue  # fewer inputs: a map of other rows
-        tried += 1
-        with pytest.raises(ParameterError):
-            MAPS[phi.name].restore(phi.parameters(), arrays)
-    assert tried or phi.name == "projected"
+def test_a_damaged_factor_is_refused():
+    for phi, name in ((drawn(), "factor"), (drawn().summed(), "levels")):
+        with pytest.raises(ParameterError, match="the file is damaged"):
+            MAPS[phi.name].restore(phi.parameters(), phi.arrays() | {name: -phi.arrays()[name]})
 
 
 def test_representatives_make_the_same_map_at_every_length_scale():
