@@ -97,32 +97,24 @@ def test_draws_that_mix_over_scales_do_so_independently_of_lengths_and_phases():
 # What is refused.
 
 
-@pytest.mark.parametrize("paired", [True, False])
-@pytest.mark.parametrize("n_components", [0, -2])
-def test_fewer_than_one_feature_is_refused(n_components, paired):
-    with pytest.raises(ParameterError, match=f"must be at least 1, not {n_components}"):
-        RandomFourierFeatures(Gaussian(1.0), n_components, paired=paired)
-
-
-@pytest.mark.parametrize("n_components", [2.0, "2", None, True])
-def test_a_number_of_features_that_is_not_whole_is_refused(n_components):
-    with pytest.raises(ParameterError, match="n_components must be a whole number"):
-        RandomFourierFeatures(Gaussian(1.0), n_components, paired=False)
-
-
-def test_a_kernel_that_is_not_shift_invariant_is_refused():
-    with pytest.raises(ParameterError, match=r"need a shift-invariant kernel, not Linear\(\)"):
-        RandomFourierFeatures(Linear(), 8)
-
-
-def test_an_odd_part_of_pairs_is_refused():
-    with pytest.raises(ParameterError, match="must be even"):
-        drawn().first(3)
-
-
-def test_a_length_scale_that_is_not_resolved_cannot_be_drawn():
-    with pytest.raises(ParameterError, match="'median' must be resolved"):
-        drawn(Gaussian("median"))
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: drawn(n_components=0), "must be at least 1, not 0"),
+        (lambda: drawn(n_components=-2, paired=False), "must be at least 1, not -2"),
+        (lambda: drawn(n_components=2.0), "n_components must be a whole number"),
+        (lambda: drawn(n_components=None), "n_components must be a whole number"),
+        (lambda: drawn(n_components=True, paired=False), "n_components must be a whole number"),
+        (lambda: drawn(Linear()), r"need a shift-invariant kernel, not Linear\(\)"),
+        (lambda: drawn().first(3), "must be even"),
+        (lambda: drawn(Gaussian("median")), "'median' must be resolved"),
+        (lambda: drawn(random_state=-1), "random_state must be a whole number of at least 0"),
+        (lambda: StructuredFourierFeatures(Laplacian(1.0), 8), "Euclidean distance, not 'lapl"),
+    ],
+)
+def test_what_cannot_be_is_refused(make, words):
+    with pytest.raises(ParameterError, match=words):
+        make()
 
 
 # Directions by signs and fast transforms.
@@ -161,8 +153,3 @@ def test_stretches_are_those_of_the_kernel_and_independent_of_lengths():
 def test_memory_is_that_of_signs_and_lengths():
     phi = StructuredFourierFeatures(Gaussian(1.0), 4096).draw(3000)
     assert sum(array.nbytes for array in phi.arrays().values()) < 1e-2 * 2048 * 3000 * 8
-
-
-def test_a_kernel_of_other_distances_is_refused():
-    with pytest.raises(ParameterError, match="for kernels of the Euclidean distance, not 'lapl"):
-        StructuredFourierFeatures(Laplacian(1.0), 8)
