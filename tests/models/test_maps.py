@@ -15,7 +15,7 @@ import streamkern
 from streamkern import RandomFeatureRidge
 from streamkern.errors import ParameterError
 from streamkern.features import Chosen, Nystroem
-from streamkern.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial
+from streamkern.kernels import Gaussian, Laplacian, Linear, Polynomial
 from streamkern.parameters.fit_options import plan_for
 from streamkern.parameters.parameters import Parameters
 from streamkern.sources import ArraySource
