@@ -151,6 +151,8 @@ def test_a_constant_term_of_a_factor_leaves_the_other_factor():
     )
     nothing_left = (Gaussian().on([0]) + Gaussian().on([1])) * Cauchy().on([0])
     assert nothing_left.reduced([1]) == (0.5, Gaussian().on([0]))
+    rest = Sum((Gaussian().on([0]), Laplacian().on([0])), (0.5, 1.0))
+    assert (nothing_left + Laplacian().on([1])).reduced([1]) == (0.25, rest)
 
 
 def test_weights_count_by_their_share():
@@ -176,6 +178,7 @@ def test_columns_of_columns_are_counted_among_them():
     assert kernel == OnColumns(Gaussian((1.0, 2.0)), (7, 5))
     both = (Gaussian() * Laplacian().on([0]) + Cauchy()).on([3, 2])
     assert both.name == "gaussian[3,2]*laplacian[3]+cauchy[3,2]"
+    assert Gaussian().on([0, 1, 2, 5, 7, 8]).name == "gaussian[0-2,5,7,8]"
 
 
 def test_factors_of_different_columns_share_normal_numbers_and_others_do_not():
