@@ -21,7 +21,7 @@ from streamkern.features import FAMILIES
 from streamkern.kernels import Gaussian, Matern
 from streamkern.runtime.threads import blas_threads
 
-COMPARED = ("iid", "orthogonal", "sorf", "qmc", "halton")
+COMPARED = ("iid", "orthogonal", "sorf", "qmc")
 ROWS, SEEDS = 500, 20
 WAVES, BLOCK = 16_384, 2048
 

@@ -71,6 +71,8 @@ class FeatureMap(ABC):
         Leading parts are of multiples of so many features; 0 where there are none.
     exact_rows : bool
         Whether something is subtracted from rows, so that they are to come in double.
+    has_gradients : bool
+        Whether `gradients` is there.
     """
 
     name: ClassVar[str]
@@ -80,6 +82,7 @@ class FeatureMap(ABC):
     no_part: ClassVar[str] = "this map has no part of {} features that stands for the whole."
     nesting: int = 0
     exact_rows: ClassVar[bool] = False
+    has_gradients: bool = False
     n_features: int = 0
     n_components: int
     scale: float
@@ -106,12 +109,9 @@ class FeatureMap(ABC):
         """Return the rows that `draw` is to make the map of, where rows count by weight."""
         return rows
 
-    def representatives(self, rows: Array, weights: Floats | None = None) -> Array | None:  # noqa: ARG002
-        """Return rows that `draw` makes the same map of, at every length scale, if there are any.
-
-        None where there are none, or the map is not made from rows.
-        """
-        return None
+    def representatives(self, rows: Array, weights: Floats | None = None) -> Array | None:
+        """Return rows that `draw` makes the same map of at every length scale, None without any."""
+        return self.chosen(rows, weights) if self.rows_a_feature else None
 
     def evaluate(self, X: Array, out: Array, shift: Array | float = 0.0) -> None:
         """Write phi(X) / scale - shift into `out`; parameters as of `evaluated`."""
@@ -159,17 +159,11 @@ class FeatureMap(ABC):
         return None
 
     def condensed(self, coef: Floats, *, alike: bool = False) -> tuple[FeatureMap, Floats]:  # noqa: ARG002
-        """Return a map, and coefficients of its features, that make the same function for less.
+        """Return a map, and coefficients of its features, that make (phi / scale)^T coef for less.
 
-        The function is (phi(x) / scale)^T coef, of coefficients (D, q).  Where features hardly
-        differ between rows (`alike`), no form will do that needs their digits.
+        Where features hardly differ between rows (`alike`), a form must not need their digits.
         """
         return self, coef
-
-    @property
-    def has_gradients(self) -> bool:
-        """Whether `gradients` is there."""
-        return False
 
     def gradients(
         self,
@@ -177,10 +171,9 @@ class FeatureMap(ABC):
         coef: Floats,  # noqa: ARG002
         scratch: Scratch | None = None,  # noqa: ARG002
     ) -> Array:
-        """Return the gradients (n, p) of the function (phi(x) / scale)^T coef at some rows.
+        """Return the gradients (n, p) of (phi(x) / scale)^T coef, in the precision of the rows.
 
-        They are computed in the precision of the rows, and held in `scratch`, where the next call
-        overwrites them.
+        They are held in `scratch`, where the next call overwrites them.
         """
         raise ParameterError(
             f"the features of the map {self.name!r} have no gradients; take a map of Fourier "
@@ -305,3 +298,8 @@ def checked_n_components(n_components: Any) -> int:
     if n_components < 1:
         raise ParameterError(f"n_components must be at least 1, not {n_components}; give how many.")
     return int(n_components)
+
+
+def stream(seed: int, *key: int) -> np.random.Generator:
+    """Return random numbers of a seed for one use; more of them never change those of others."""
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))

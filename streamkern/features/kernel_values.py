@@ -8,7 +8,7 @@ import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.features.base import cached_slices
-from streamkern.features.written import ChosenFeatures
+from streamkern.features.kernel_map import ChosenFeatures, WrittenFeatures
 from streamkern.kernels import Kernel, Laplacian, RadialKernel, kernel_from
 from streamkern.kernels.scaled import distances
 from streamkern.runtime.scratch import Scratch
@@ -45,6 +45,7 @@ class Similarities(ChosenFeatures):
         self.kernel = kernel
         self.landmarks = np.ascontiguousarray(landmarks)
         self.n_components, self.n_features = landmarks.shape
+        self.has_gradients = has_slopes(kernel)
 
     def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
         """Return a function that writes the kernel's values."""
@@ -59,11 +60,6 @@ class Similarities(ChosenFeatures):
     def subset(self, indices: Array) -> Similarities:
         """Return the kernel's values at some of the landmarks."""
         return Similarities(self.kernel, self.landmarks[self.checked_subset(indices)])
-
-    @property
-    def has_gradients(self) -> bool:
-        """Whether the kernel has them."""
-        return has_slopes(self.kernel)
 
     def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:
         """Return the gradients of the function sum_j coef_j k(x, z_j); see `FeatureMap`."""
@@ -122,7 +118,35 @@ class Similarities(ChosenFeatures):
         return cls(kernel, arrays["landmarks"])
 
 
-class Projected(ChosenFeatures):
+class LandmarkFeatures(WrittenFeatures):
+    """Linear combinations of the values of a kernel at landmarks."""
+
+    similarities: Similarities
+    weights: Floats  # (m, D)
+
+    def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
+        """Return a function that writes the combinations."""
+        write_values = self.similarities.prepared(dtype, scratch)
+        weights = scratch.array("weights", self.weights.shape, dtype)
+        weights[...] = self.weights
+
+        def write(X: Array, features: Array) -> None:
+            values = scratch.array("similarities", (len(X), len(weights)), dtype)
+            write_values(X, values)
+            np.matmul(values, weights, out=features)
+
+        return write
+
+    def condensed(self, coef: Floats, *, alike: bool = False) -> tuple[FeatureMap, Floats]:  # noqa: ARG002
+        """Return the kernel at the landmarks: the function sum_j c_j k(x, z_j), c = W coef."""
+        return self.similarities, self.weights @ coef
+
+    def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:
+        """Return gradients of the kernel at the landmarks; see `FeatureMap`."""
+        return self.similarities.gradients(X, self.weights @ coef, scratch)
+
+
+class Projected(LandmarkFeatures, ChosenFeatures):
     """Linear combinations, by weights (m, K), of the values of a kernel at m landmarks."""
 
     name = "projected"
@@ -139,33 +163,12 @@ class Projected(ChosenFeatures):
         self.similarities = similarities
         self.weights = weights
         self.n_features, self.n_components = similarities.n_features, weights.shape[1]
-
-    @property
-    def width(self) -> int:
-        """Numbers a row that are to stay in cache: the values at all landmarks."""
-        return len(self.weights)
-
-    def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
-        """Return a function that writes the combinations."""
-        return combined(self.similarities, self.weights.astype(dtype), scratch)
+        self.width, self.has_gradients = m, similarities.has_gradients
 
     def subset(self, indices: Array) -> Projected:
         """Return some of the combinations."""
         chosen = self.checked_subset(indices)
         return Projected(self.similarities, np.ascontiguousarray(self.weights[:, chosen]))
-
-    def condensed(self, coef: Floats, *, alike: bool = False) -> tuple[FeatureMap, Floats]:  # noqa: ARG002
-        """Return the kernel at the landmarks."""
-        return self.similarities, self.weights @ coef
-
-    @property
-    def has_gradients(self) -> bool:
-        """Whether the kernel at the landmarks has."""
-        return self.similarities.has_gradients
-
-    def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:
-        """Return gradients of the kernel at the landmarks; see `FeatureMap`."""
-        return self.similarities.gradients(X, self.weights @ coef, scratch)
 
     def parameters(self) -> dict[str, Any]:
         """Return those of the kernel."""
@@ -179,20 +182,6 @@ class Projected(ChosenFeatures):
     def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
         """Rebuild the map from its file form."""
         return cls(Similarities.restore(parameters, arrays), arrays["weights"])
-
-
-def combined(
-    similarities: Similarities, weights: Array, scratch: Scratch
-) -> Callable[[Array, Array], None]:
-    """Return a function that writes combinations of values of a kernel, by weights (m, K)."""
-    write_values = similarities.prepared(weights.dtype, scratch)
-
-    def write(X: Array, features: Array) -> None:
-        values = scratch.array("similarities", (len(X), len(weights)), weights.dtype)
-        write_values(X, values)
-        np.matmul(values, weights, out=features)
-
-    return write
 
 
 def has_slopes(kernel: Kernel) -> bool:
@@ -226,8 +215,7 @@ class _RadialValues:
 
     def centred(self, X: Array) -> Floats:
         """Return rows about the landmarks' mean, over the length scale."""
-        rows: Floats = (X - self.centre) / self.scales
-        return rows
+        return (X - self.centre) / self.scales  # type: ignore[no-any-return]
 
     def write(self, X: Array, out: Array) -> None:
         """Write the values (n, m) at rows (n, p)."""

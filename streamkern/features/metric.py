@@ -148,8 +148,7 @@ def root_of(matrix: Floats) -> Floats:
     if np.array_equal(matrix, np.diag(diagonal)):
         return np.sqrt(np.maximum(diagonal, 0.0))
     values, vectors = np.linalg.eigh(matrix)
-    root: Floats = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-    return root
+    return (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T  # type: ignore[no-any-return]
 
 
 def metric_of(linear: Floats | None, kept: Array, n_features: int) -> Floats:
@@ -215,5 +214,4 @@ def metric_facts(standardizer: Standardizer, metric: Any) -> dict[str, Any] | No
 def _signed(directions: Floats) -> Floats:
     """Return directions (k, p) whose largest entry is positive: their sign has no meaning."""
     largest = np.abs(directions).argmax(axis=1)
-    signed: Floats = directions * np.sign(directions[np.arange(len(directions)), largest])[:, None]
-    return signed
+    return directions * np.sign(directions[np.arange(len(directions)), largest])[:, None]  # type: ignore[no-any-return]

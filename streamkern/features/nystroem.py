@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.features.dynamic_range import leading, reflections
-from streamkern.features.kernel_map import KernelMap
-from streamkern.features.kernel_values import Projected, Similarities, combined, has_slopes
-from streamkern.features.landmarks import checked_choice, diagonal, landmarks
-from streamkern.features.random_streams import stream
-from streamkern.features.written import ChosenFeatures
+from streamkern.features.base import stream
+from streamkern.features.kernel_map import ChosenFeatures, KernelMap
+from streamkern.features.kernel_values import LandmarkFeatures, Projected, Similarities, has_slopes
+from streamkern.features.landmarks import diagonal, landmarks, leading, reflections
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,7 +30,7 @@ _LEVELLED, _FEWEST = 1 / 8, 64
 _LEVELLING = ("reflectors", "factors", "levels")
 
 
-class Nystroem(KernelMap):
+class Nystroem(KernelMap, LandmarkFeatures):
     """The kernel at landmarks, for every kernel: phi(x) = L^-1 (k(x, z_1), ..., k(x, z_m)).
 
     With K_mm = L L^T, phi(x)^T phi(x') is the Nystroem approximation of the kernel, exact where x
@@ -43,34 +41,22 @@ class Nystroem(KernelMap):
     ----------
     kernel : Kernel
     n_components : int
-        The number m of landmarks, which are chosen from a sample of eight rows for each; fewer are
-        drawn where rows are fewer, or where landmarks can hardly be told apart.
-    landmarks : {'kmeans', 'uniform', 'pivoted'}
-        The centres of k-means, rows at random, or the pivots of a randomly pivoted Cholesky
-        factorisation of the kernel.
+        The number m of landmarks, the centres of k-means in a sample of eight rows for each; fewer
+        are drawn where rows are fewer, or where landmarks can hardly be told apart.
     jitter : float
         Added to the diagonal of K_mm, as a part of the largest k(z, z).  A landmark of which less
         is left beside the others is left out.
     random_state : int
         Seed.
 
-    Raises
-    ------
-    ParameterError
-        If D or the jitter is not positive, or there is no such choice of landmarks.
-
     References
     ----------
     Williams and Seeger (2001), "Using the Nystroem method to speed up kernel machines".
-    Chen, Epperly, Tropp and Webber (2022), "Randomly pivoted Cholesky".
+    Zhang, Tsang and Kwok (2008), "Improved Nystroem low-rank approximation and error analysis".
     """
 
     name = "nystroem"
-    families: ClassVar = {
-        "nystroem": ("the kernel at landmarks, centres of k-means", {"landmarks": "kmeans"}),
-        "nystroem-uniform": ("the kernel at random rows", {"landmarks": "uniform"}),
-        "nystroem-pivoted": ("the kernel at randomly pivoted rows", {"landmarks": "pivoted"}),
-    }
+    families: ClassVar = {"nystroem": ("the kernel at landmarks, centres of k-means", {})}
     rows_a_feature = 8
     takes_linear = True
     nesting = 1
@@ -85,14 +71,13 @@ class Nystroem(KernelMap):
         kernel: Kernel,
         n_components: int = 2048,
         *,
-        landmarks: str = "kmeans",
         jitter: float = 1e-10,
         random_state: int = 0,
     ) -> None:
         super().__init__(kernel, n_components, random_state)
         self._most = self.n_components
-        self.landmarks = checked_choice(landmarks)
         self.jitter = _checked_jitter(jitter)
+        self.has_gradients = has_slopes(kernel)
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002  scikit-learn's signature
         """Choose landmarks for rows such as those of `X`, whatever order these are in."""
@@ -116,34 +101,24 @@ class Nystroem(KernelMap):
     def chosen(self, rows: Array, weights: Floats | None = None) -> Floats:
         """Return landmarks, of which `draw` takes all."""
         rows = np.asarray(rows, dtype=np.float64)
-        how, seed, m = self.landmarks, self.random_state, self._most  # whatever was found earlier
-        return landmarks(self.kernel, rows, m, how=how, seed=seed, weights=weights)
-
-    def representatives(self, rows: Array, weights: Floats | None = None) -> Array | None:
-        """Return the landmarks, unless their choice depends on the length scale."""
-        return None if self.landmarks == "pivoted" else self.chosen(rows, weights)
+        m, seed = self._most, self.random_state  # whatever was found earlier
+        return landmarks(self.kernel, rows, m, seed=seed, weights=weights)
 
     def _drawn(self, chosen: Floats, factor: Floats) -> Self:
-        self.__dict__.pop("whitening", None)  # of an earlier draw
+        self.__dict__.pop("weights", None)  # of an earlier draw
         self.similarities = Similarities(self.kernel, chosen)
         self.factor = factor
         self.n_components, self.n_features = chosen.shape
         return self
 
     @cached_property
-    def whitening(self) -> Floats:
+    def weights(self) -> Floats:  # type: ignore[override]
         """L^-T (m, m): features are the kernel's values times this."""
         from scipy.linalg import solve_triangular  # noqa: PLC0415  where it is needed
 
         identity = np.eye(self.n_components)
         upper: Floats = solve_triangular(self.factor, identity, lower=True).T
         return np.ascontiguousarray(upper)
-
-    def prepared(self, dtype: Any, scratch: Scratch) -> Callable[[Array, Array], None]:
-        """Return a function that writes the features."""
-        whitening = scratch.array("whitening", self.whitening.shape, dtype)
-        whitening[...] = self.whitening
-        return combined(self.similarities, whitening, scratch)
 
     def summed(self) -> FlattenedSimilarities:
         """Return the map whose products are summed: no whitening a row, and as good digits."""
@@ -162,20 +137,7 @@ class Nystroem(KernelMap):
         chosen = self.checked_subset(indices)
         needed = int(chosen.max()) + 1
         similarities = Similarities(self.kernel, self.similarities.landmarks[:needed])
-        return Projected(similarities, np.ascontiguousarray(self.whitening[:needed, chosen]))
-
-    def condensed(self, coef: Floats, *, alike: bool = False) -> tuple[FeatureMap, Floats]:  # noqa: ARG002
-        """Return the kernel at the landmarks: the function sum_j c_j k(x, z_j), c = L^-T coef."""
-        return self.similarities, self.whitening @ coef
-
-    @property
-    def has_gradients(self) -> bool:
-        """Whether the kernel at the landmarks has."""
-        return has_slopes(self.kernel)
-
-    def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:
-        """Return gradients of the kernel at the landmarks; see `FeatureMap`."""
-        return self.similarities.gradients(X, self.whitening @ coef, scratch)
+        return Projected(similarities, np.ascontiguousarray(self.weights[:needed, chosen]))
 
     def kernel_diagonal(self, X: Array) -> Floats:
         """Return k(x, x), of which the landmarks explain a part; see `FeatureMap`."""
@@ -183,7 +145,7 @@ class Nystroem(KernelMap):
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave behind what can be computed again."""
-        return {name: value for name, value in vars(self).items() if name != "whitening"}
+        return {name: value for name, value in vars(self).items() if name != "weights"}
 
     def arrays(self) -> dict[str, Array]:
         """Return the landmarks (m, p), and L row by row up to the diagonal."""
@@ -206,7 +168,7 @@ class Nystroem(KernelMap):
 
 
 class FlattenedSimilarities(ChosenFeatures):
-    """Values of a kernel at the landmarks of a Nystroem map, levelled; see `dynamic_range`.
+    """Values of a kernel at the landmarks of a Nystroem map, levelled; see `landmarks`.
 
     Reflectors Y (m, r) and factors F (r, r) are of Q = I - Y F Y^T, levels are s_r / s_i.
     """
@@ -262,7 +224,7 @@ class FlattenedSimilarities(ChosenFeatures):
     def solved(self, n_components: int | None = None) -> tuple[Nystroem, Floats]:
         """Return the Nystroem map, or its leading part, and R; see `FeatureMap`."""
         k = self.n_components if n_components is None else n_components
-        whitening = self.whitened.whitening[:, :k]
+        whitening = self.whitened.weights[:, :k]
         along = self.factors.T @ (self.reflectors.T @ whitening)
         turning = whitening - self.reflectors @ along
         turning[: len(self.levels)] /= self.levels[:, None]

@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.features.cosines import Cosines, ProjectedFeatures
+from streamkern.features.base import stream
+from streamkern.features.cosines import (
+    Cosines,
+    ProjectedFeatures,
+    cosines,
+    cosines_and_sines,
+)
 from streamkern.features.kernel_map import KernelMap
 from streamkern.features.projection import Frequencies, Projection
-from streamkern.features.random_streams import stream
-from streamkern.features.trigonometry import cosines, cosines_and_sines
 from streamkern.kernels import ShiftInvariantKernel
 
 if TYPE_CHECKING:
@@ -43,7 +47,12 @@ class SpectralFeatures(KernelMap, ProjectedFeatures):
     amplitudes: Floats | None = None
 
     def __init__(
-        self, kernel: Kernel, n_components: int, random_state: int = 0, *, paired: bool
+        self,
+        kernel: Kernel,
+        n_components: int = 2048,
+        *,
+        paired: bool = True,
+        random_state: int = 0,
     ) -> None:
         super().__init__(kernel, n_components, random_state)
         self.paired = paired

@@ -1,9 +1,9 @@
-"""Standardised inputs, and a map of them, which is what a fitted model holds."""
+"""Standardised inputs, the map of them that a fitted model holds, and inputs as features."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -110,7 +110,7 @@ class Standardized(FeatureMap):
         self.n_features = standardizer.n_features
         self.n_components = inner.n_components
         self.scale = inner.scale
-        self.nesting = inner.nesting
+        self.nesting, self.has_gradients = inner.nesting, inner.has_gradients
 
     def draw(self, n_features: int, rows: Array | None = None) -> Self:
         """Draw the inner map for standardised rows."""
@@ -138,11 +138,6 @@ class Standardized(FeatureMap):
     def kernel_diagonal(self, X: Array) -> Floats | None:
         """Return that of the inner map; see `FeatureMap`."""
         return self.inner.kernel_diagonal(self.standardizer(X))
-
-    @property
-    def has_gradients(self) -> bool:
-        """Whether the inner map has."""
-        return self.inner.has_gradients
 
     def gradients(self, X: Array, coef: Floats, scratch: Scratch | None = None) -> Array:
         """Return the gradients with respect to the rows as they come, by the chain rule."""
@@ -220,3 +215,53 @@ class Standardized(FeatureMap):
             raise ParameterError(f"expected no {p:,} inputs; the file is damaged.")
         standardizer = Standardizer(columns, mean, deviation, p, linear)
         return cls(standardizer, inner)
+
+
+class Identity(FeatureMap):
+    """The inputs as features, so that the model is linear ridge; its kernel is x^T x'."""
+
+    name = "identity"
+    families: ClassVar = {"identity": ("the inputs as features", {})}
+    no_part = (
+        "the identity map has no part of {} features that stands for the whole; select columns "
+        "instead."
+    )
+    scale = 1.0
+    exact_rows = True
+
+    def draw(self, n_features: int, rows: Array | None = None) -> Self:  # noqa: ARG002  nothing is drawn
+        """Note the number of inputs, which is the number of features."""
+        self.n_features = self.n_components = n_features
+        return self
+
+    def evaluated(
+        self,
+        X: Array,
+        out: Array,
+        shift: Array | float = 0.0,
+        scratch: Scratch | None = None,  # noqa: ARG002  nothing is in between
+    ) -> Iterator[slice]:
+        """Write the inputs, less `shift`, into `out`."""
+        for rows in cached_slices(len(out), self.n_components):
+            np.subtract(X[rows], shift, out=out[rows], casting="same_kind")
+            yield rows
+
+    def subset(self, indices: Array) -> Standardized:
+        """Return some of the inputs, as they are: a mean of 0, a deviation of 1."""
+        chosen = self.checked_subset(indices)
+        K = len(chosen)
+        columns = Standardizer(chosen, np.zeros(K), np.ones(K), self.n_features)
+        return Standardized(columns, Identity().draw(K))
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the number of inputs."""
+        return {"n_features": self.n_features}
+
+    def arrays(self) -> dict[str, Array]:
+        """Return nothing: nothing was drawn."""
+        return {}
+
+    @classmethod
+    def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:  # noqa: ARG003
+        """Rebuild the map from the number of inputs."""
+        return cls().draw(int(parameters["n_features"]))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from streamkern.errors import ParameterError
-from streamkern.kernels.parameter_names import all_parameters, own_parameters, with_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -86,7 +85,7 @@ class Kernel(ABC):
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters as plain JSON values."""
-        values = own_parameters(self)
+        values = self.get_params(deep=False)
         return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -94,11 +93,35 @@ class Kernel(ABC):
 
         So grids of `GridSearchCV` can name `kernel__length_scale`.
         """
-        return all_parameters(self) if deep else own_parameters(self)
+        found = {field.name: getattr(self, field.name) for field in fields(self)}
+        for name, part in self._named_parts().items() if deep else ():
+            found |= {f"{name}__{inner}": value for inner, value in part.get_params().items()}
+        return found
 
     def with_params(self, **parameters: Any) -> Self:
         """Return this kernel with other parameters, named as by `get_params`."""
-        return with_parameters(self, parameters)
+        own, nested = split_names(parameters)
+        unknown = own.keys() - self.get_params(deep=False) | nested.keys() - self._named_parts()
+        if unknown:
+            known = ", ".join(self.get_params()) or "none"
+            raise ParameterError(
+                f"the kernel {self.name!r} has the parameters {known}, not {min(unknown)!r}; name "
+                f"one of these."
+            )
+        changed: Any = replace(self, **own)
+        for name, inner in nested.items():
+            parts = changed._named_parts()  # noqa: SLF001  its own class
+            parts[name] = parts[name].with_params(**inner)
+            changed = changed.of_parts(list(parts.values()))
+        return changed  # type: ignore[no-any-return]
+
+    def _named_parts(self) -> dict[str, Kernel]:
+        """Return the kernels that it is made of: by their argument, or by place in it."""
+        found: dict[str, Kernel] = {}
+        for name, value in self.get_params(deep=False).items():
+            several = enumerate(value) if isinstance(value, tuple) else [(name, value)]
+            found |= {str(place): part for place, part in several if isinstance(part, Kernel)}
+        return found
 
     def __sklearn_clone__(self) -> Self:
         """Return the kernel itself, which nobody can change."""
@@ -123,11 +146,14 @@ class ShiftInvariantKernel(Kernel):
     stretches_frequencies : bool
         Whether a kernel that is stretched turns the same random numbers into frequencies that are
         divided by the factor.
+    used_columns : frozenset of int or None
+        The columns that it is a kernel of, None for all of them.
     """
 
     normal_sets: int = 1
     n_uniforms: int = 1
     stretches_frequencies: bool = True
+    used_columns: frozenset[int] | None = None
     # Operators of NumPy's scalars leave the product to the kernel.
     __array_ufunc__: ClassVar[None] = None
 
@@ -150,15 +176,9 @@ class ShiftInvariantKernel(Kernel):
 
     @abstractmethod
     def density(self, frequencies: Floats) -> Floats:
-        """Return the density (L,) of the spectral distribution at frequencies (L, p).
+        """Return the spectral density (L,) at frequencies (L, p), or refuse where there is none.
 
-        k(x, x') is the integral of density(w) cos(w^T (x - x')) over w.  It is infinite at 0 for
-        kernels that fall off slowly.
-
-        Raises
-        ------
-        ParameterError
-            If the distribution has no density.
+        It is infinite at 0 for kernels that fall off slowly.
         """
 
     @abstractmethod
@@ -186,9 +206,10 @@ class ShiftInvariantKernel(Kernel):
         Rows do not differ in the others, which are constant; a kernel of these alone is refused.
         """
 
-    @abstractmethod
     def remains(self, columns: Array | Sequence[int]) -> bool:
         """Say whether the kernel is one of any of these columns."""
+        used = self.used_columns
+        return len(columns) > 0 if used is None else not used.isdisjoint(columns)
 
     def on(self, columns: Sequence[int]) -> Combined:
         """Return this kernel of some columns of the rows, counted from 0."""
@@ -215,6 +236,19 @@ def length_scale_of(kernel: Kernel) -> Any:
     """Return the length scale of a kernel as a plain JSON value, None where there is none."""
     scale = kernel.length_scale if isinstance(kernel, ShiftInvariantKernel) else None
     return list(scale) if isinstance(scale, tuple) else scale
+
+
+def split_names(names: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Return what is named without an owner, and what is named with one, by owner."""
+    own: dict[str, Any] = {}
+    nested: dict[str, dict[str, Any]] = {}
+    for name, value in names.items():
+        owner, separator, inner = name.partition("__")
+        if separator:
+            nested.setdefault(owner, {})[inner] = value
+        else:
+            own[name] = value
+    return own, nested
 
 
 def value_text(value: Any) -> str:

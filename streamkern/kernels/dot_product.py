@@ -59,8 +59,7 @@ class Polynomial(Kernel):
 
     def __call__(self, X: ArrayLike, Z: ArrayLike) -> Floats:
         """Evaluate the kernel on every pair of rows; see `Kernel`."""
-        values: Floats = (self.constant + _inner_products(X, Z)) ** self.degree
-        return values
+        return (self.constant + _inner_products(X, Z)) ** self.degree
 
 
 @dataclass(frozen=True)
@@ -75,5 +74,4 @@ class Linear(Kernel):
 
 
 def _inner_products(X: ArrayLike, Z: ArrayLike) -> Floats:
-    product: Floats = np.asarray(X, dtype=float) @ np.asarray(Z, dtype=float).T
-    return product
+    return np.asarray(X, dtype=float) @ np.asarray(Z, dtype=float).T  # type: ignore[no-any-return]

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from streamkern.errors import ParameterError
 from streamkern.kernels.base import Kernel, LengthScale, ShiftInvariantKernel
+from streamkern.kernels.combined import added
 from streamkern.kernels.products import multiplied
 from streamkern.kernels.registry import KERNELS, restored_kernel, simple_kernel
-from streamkern.kernels.sums import added
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -30,6 +30,7 @@ class OnColumns(Combined):
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", checked_columns(self.columns))
         self.kernel.check_inputs(len(self.columns))
+        self._combine((self.kernel,), frozenset(self.columns))
         self._set_draws(normal_sets=self.kernel.normal_sets, n_uniforms=self.kernel.n_uniforms)
 
     @property
@@ -40,11 +41,6 @@ class OnColumns(Combined):
     def __repr__(self) -> str:
         """Return the Python expression."""
         return f"{self.kernel!r}.on({list(self.columns)})"
-
-    @property
-    def parts(self) -> tuple[ScaledKernel]:
-        """The kernel."""
-        return (self.kernel,)
 
     def of_parts(self, parts: Sequence[ShiftInvariantKernel]) -> Self:
         """Return the same combination of other parts."""
@@ -106,10 +102,6 @@ class OnColumns(Combined):
             return 1.0, None
         return 0.0, replace(self, kernel=self.kernel.restricted(there), columns=tuple(places))
 
-    def remains(self, columns: Array | Sequence[int]) -> bool:
-        """Say whether any of its columns is among these."""
-        return bool(self._kept(columns)[0])
-
     def _kept(self, columns: Array | Sequence[int]) -> tuple[list[int], list[int]]:
         """Return which of its inputs are among some columns, and where."""
         place = {column: i for i, column in enumerate(np.asarray(columns).tolist())}
@@ -135,17 +127,6 @@ def on_columns(kernel: ShiftInvariantKernel, columns: Sequence[int]) -> Combined
 OPERATIONS["columns"] = on_columns
 
 
-def columns_of(kernel: ShiftInvariantKernel) -> frozenset[int] | None:
-    """Return the columns that a kernel is one of, None for all of them."""
-    if isinstance(kernel, OnColumns):
-        return frozenset(kernel.columns)
-    if not isinstance(kernel, Combined):
-        return None
-    found = [columns_of(part) for part in kernel.parts]
-    known = [columns for columns in found if columns is not None]
-    return frozenset().union(*known) if len(known) == len(found) else None
-
-
 def checked_columns(columns: Any) -> tuple[int, ...]:
     """Return columns as a tuple, or raise ParameterError unless each is named once."""
     chosen = np.asarray(columns)
@@ -165,12 +146,8 @@ def checked_columns(columns: Any) -> tuple[int, ...]:
 
 def _columns_text(columns: Sequence[int]) -> str:
     """Return columns with runs of three and more as first-last."""
-    runs: list[list[int]] = []
-    for column in columns:
-        if runs and column == runs[-1][-1] + 1:
-            runs[-1].append(column)
-        else:
-            runs.append([column])
+    breaks = np.flatnonzero(np.diff(columns) != 1) + 1
+    runs = [run.tolist() for run in np.split(np.asarray(columns), breaks)]
     return ",".join(
         f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(map(str, run)) for run in runs
     )

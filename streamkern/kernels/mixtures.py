@@ -66,8 +66,7 @@ class Matern(RadialKernel):
         nu, a = self.nu, self._scaled_distances(distances)
         if nu in (0.5, 1.5, 2.5):
             polynomial = {0.5: 1.0, 1.5: 1.0 + a, 2.5: 1.0 + a + a**2 / 3.0}[nu]
-            values: Floats = polynomial * np.exp(-a)
-            return values
+            return polynomial * np.exp(-a)  # type: ignore[no-any-return]
         # Equal rows have the value 1, and no logarithm of their distance.
         apart = np.where(a > 0, a, 1.0)
         constant = (1.0 - nu) * math.log(2.0) - math.lgamma(nu)
@@ -78,8 +77,7 @@ class Matern(RadialKernel):
         """Return -2 nu 2^(1-nu) / Gamma(nu) a^(nu-1) K_(nu-1)(a), of a = sqrt(2 nu) r."""
         nu, a = self.nu, self._scaled_distances(distances)
         if nu in (1.5, 2.5):
-            values: Floats = np.exp(-a) * (-3.0 if nu == 1.5 else -5.0 / 3.0 * (1.0 + a))
-            return values
+            return np.exp(-a) * (-3.0 if nu == 1.5 else -5.0 / 3.0 * (1.0 + a))
         apart = np.where(a > 0, a, 1.0)
         constant = math.log(2.0 * nu) + (1.0 - nu) * math.log(2.0) - math.lgamma(nu)
         logarithm = constant + (nu - 1.0) * np.log(apart) + _log_bessel_k(abs(nu - 1.0), apart)
@@ -90,16 +88,14 @@ class Matern(RadialKernel):
         from scipy.special import gammaincinv  # noqa: PLC0415  imported where it is needed
 
         quantiles = np.maximum(gammaincinv(self.nu, uniform), self.nu / _LONGEST**2)
-        factors: Floats = np.sqrt(self.nu / quantiles)
-        return factors
+        return np.sqrt(self.nu / quantiles)  # type: ignore[no-any-return]
 
     def unit_log_density(self, frequencies: Floats) -> Floats:
         """Return that of the multivariate Student distribution with 2 nu degrees of freedom."""
         p, nu = frequencies.shape[1], self.nu
         constant = math.lgamma(nu + p / 2) - math.lgamma(nu) - p / 2 * math.log(2 * math.pi * nu)
         squares = (frequencies**2).sum(axis=1)
-        values: Floats = constant - (nu + p / 2) * np.log1p(squares / (2 * nu))
-        return values
+        return constant - (nu + p / 2) * np.log1p(squares / (2 * nu))  # type: ignore[no-any-return]
 
 
 class GammaMixture(RadialKernel):
@@ -113,21 +109,18 @@ class GammaMixture(RadialKernel):
 
     def profile_of_squares(self, squares: Floats) -> Floats:
         """Return (1 + r^2 / (2 a))^-a."""
-        values: Floats = np.exp(-self.shape * np.log1p(squares / (2.0 * self.shape)))
-        return values
+        return np.exp(-self.shape * np.log1p(squares / (2.0 * self.shape)))
 
     def slope(self, distances: Floats) -> Floats:
         """Return -(1 + r^2 / (2 a))^(-a - 1)."""
         logarithm = np.log1p(distances**2 / (2.0 * self.shape))
-        values: Floats = -np.exp(-(self.shape + 1.0) * logarithm)
-        return values
+        return -np.exp(-(self.shape + 1.0) * logarithm)
 
     def stretch(self, uniform: Floats) -> Floats:
         """Return the root of a Gamma number of shape and rate a, of upper quantile `uniform`."""
         from scipy.special import gammainccinv  # noqa: PLC0415  imported where it is needed
 
-        factors: Floats = np.sqrt(gammainccinv(self.shape, uniform) / self.shape)
-        return factors
+        return np.sqrt(gammainccinv(self.shape, uniform) / self.shape)  # type: ignore[no-any-return]
 
     def unit_log_density(self, frequencies: Floats) -> Floats:
         """Return that of normal numbers of Gamma variance; infinite at 0 for a <= p / 2."""

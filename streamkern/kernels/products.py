@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamkern.errors import ParameterError
 from streamkern.kernels.base import OPERATIONS
-from streamkern.kernels.combined import Reduced, Several, described, reduced
-from streamkern.kernels.input_subset import columns_of
-from streamkern.kernels.sums import Sum
+from streamkern.kernels.combined import Reduced, Several, Sum, described, reduced
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
 
     from streamkern._typing import Array, Floats
     from streamkern.kernels.base import ShiftInvariantKernel
-
 
 # Frequencies take as many sets of normal numbers; and texts of strangers' files are kernels.
 _MOST_FACTORS = 2000
@@ -35,8 +32,9 @@ class Product(Several):
     """
 
     factors: tuple[ShiftInvariantKernel, ...]
+    held = "factors"
 
-    def __post_init__(self) -> None:
+    def _count_draws(self) -> None:
         if sum(factor.normal_sets for factor in self.factors) > _MOST_FACTORS:
             raise ParameterError(
                 f"a product has at most {_MOST_FACTORS:,} kernels, but one has more; take fewer."
@@ -56,18 +54,9 @@ class Product(Several):
         """Return the Python expression."""
         return " * ".join(_enclosed(factor, repr(factor)) for factor in self.factors)
 
-    @property
-    def parts(self) -> tuple[ShiftInvariantKernel, ...]:
-        """The factors."""
-        return self.factors
-
-    def of_parts(self, parts: Sequence[ShiftInvariantKernel]) -> Self:
-        """Return the same combination of other parts."""
-        return replace(self, factors=tuple(parts))
-
     def parameters(self) -> dict[str, Any]:
         """Return the factors as plain JSON values."""
-        return {"factors": [described(factor) for factor in self.factors]}
+        return {"factors": list(map(described, self.factors))}
 
     def __call__(self, X: ArrayLike, Z: ArrayLike) -> Floats:
         """Evaluate the kernel on every pair of rows; see `Kernel`."""
@@ -82,7 +71,7 @@ class Product(Several):
         found = []
         taken: dict[int, int] = {}  # the sets of a column up to its first that is free
         for factor in self.factors:
-            columns = columns_of(factor)
+            columns = factor.used_columns
             first = max((taken.get(j, 0) for j in columns or ()), default=len(used))
             while any(
                 columns is None or some is None or columns & some
@@ -122,7 +111,7 @@ class Product(Several):
         values = np.ones(len(frequencies))
         missing = set(range(frequencies.shape[1]))
         for factor in self.factors:
-            columns = sorted(columns_of(factor) or ())
+            columns = sorted(factor.used_columns or ())
             missing -= set(columns)
             values *= factor.restricted(columns).density(frequencies[:, columns])
         if missing:

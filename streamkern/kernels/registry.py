@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from streamkern.errors import ModelFileError, ParameterError
 from streamkern.errors.formatting import unknown
 from streamkern.kernels.base import DECLARED, Kernel, ShiftInvariantKernel
+from streamkern.kernels.combined import Sum
 from streamkern.kernels.input_subset import OnColumns
 from streamkern.kernels.products import Product
 from streamkern.kernels.scaled import ScaledKernel
-from streamkern.kernels.sums import Sum
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

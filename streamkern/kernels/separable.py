@@ -53,8 +53,7 @@ class Cauchy(ScaledKernel):
 
     def unit_log_density(self, frequencies: Floats) -> Floats:
         """Return that of independent standard Laplace numbers."""
-        values: Floats = -(np.abs(frequencies) + math.log(2.0)).sum(axis=1)
-        return values
+        return -(np.abs(frequencies) + math.log(2.0)).sum(axis=1)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -107,8 +106,7 @@ class Periodic(ScaledKernel):
         scales = self.scales(X.shape[1])
         radii = np.concatenate([scales, scales])
         r = distances(self._wound(X * scales) / radii, self._wound(Z * scales) / radii, "euclidean")
-        values: Floats = np.exp(-0.5 * r**2)
-        return values
+        return np.exp(-0.5 * r**2)
 
     def _wound(self, rows: Floats) -> Floats:
         angles = rows * (2.0 * math.pi / spread("period", self.period, rows.shape[1]))
@@ -138,11 +136,9 @@ def _harmonics(normal: Floats, concentration: float) -> Floats:
 
     root = math.sqrt(concentration)
     if concentration > _CONCENTRATED:
-        rounded: Floats = np.rint(root * normal)
-        return rounded
+        return np.rint(root * normal)
     # The variance of J is c, so the last probabilities are below the smallest quantile.
     probabilities = ive(np.arange(int(40 + 12 * root)), concentration)
     upper = np.cumsum(probabilities[::-1])[::-1]  # P(J >= j)
     size = np.searchsorted(-upper[1:], -ndtr(-np.abs(normal)), side="right")
-    signed: Floats = np.copysign(size, normal)
-    return signed
+    return np.copysign(size, normal)  # type: ignore[no-any-return]

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from scipy import stats
 from tolerances import assert_close
 
-from streamkern.errors import DataError, ParameterError
-from streamkern.features import RandomFourierFeatures
+from streamkern.errors import ParameterError
+from streamkern.features import RandomFourierFeatures, StructuredFourierFeatures
 from streamkern.features.random_fourier import independent_rows, orthogonal_rows
-from streamkern.kernels import Gaussian, Linear, Matern
+from streamkern.kernels import Gaussian, Laplacian, Linear, Matern
 
 every_form = pytest.mark.parametrize(
     ("orthogonal", "paired"),
@@ -35,39 +35,6 @@ def test_fitting_draws_for_the_columns_whatever_their_values(orthogonal, paired)
     options = {"orthogonal": orthogonal, "paired": paired}
     fitted = RandomFourierFeatures(Gaussian(1.5), 22, **options).fit(np.full((2, 3), 9.0))
     assert np.array_equal(fitted.transform(rows()), drawn(**options).transform(rows()))
-
-
-@every_form
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_evaluating_leaves_out_the_scale_and_subtracts_the_shift(orthogonal, paired, dtype):
-    phi = drawn(orthogonal=orthogonal, paired=paired)
-    shift = np.linspace(-1, 1, 22).astype(dtype)
-    plain, shifted = np.empty((2, 9, 22), dtype=dtype)
-    phi.evaluate(rows(), plain)
-    phi.evaluate(rows(), shifted, shift)
-    assert np.array_equal(shifted, plain - shift)
-    assert_close(phi.transform(rows(), dtype), plain * phi.scale, dtype=dtype, steps=2)
-    assert phi.transform(rows(), dtype).dtype == dtype
-
-
-@every_form
-def test_more_rows_than_fit_in_cache_have_the_same_features(orthogonal, paired):
-    phi = drawn(n_components=2048, orthogonal=orthogonal, paired=paired)
-    X = rows(300)
-    assert_close(phi.transform(X)[-7:], phi.transform(X[-7:]), size=10.0)
-
-
-@pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int64, np.float32, np.bool_])
-def test_inputs_of_any_real_type_are_taken_as_their_values(dtype):
-    X = np.array([[0, 1, 1], [1, 0, 1]], dtype=dtype)
-    assert np.array_equal(drawn().transform(X), drawn().transform(X.astype(float)))
-
-
-def test_a_restored_map_holds_what_was_drawn_not_a_new_draw():
-    phi = drawn()
-    arrays = {name: array + 1 for name, array in phi.arrays().items()}
-    back = RandomFourierFeatures.restore(phi.parameters(), arrays)
-    assert np.array_equal(back.frequencies, phi.frequencies + 1)
 
 
 # What is drawn.
@@ -130,40 +97,59 @@ def test_draws_that_mix_over_scales_do_so_independently_of_lengths_and_phases():
 # What is refused.
 
 
-@pytest.mark.parametrize("paired", [True, False])
-@pytest.mark.parametrize("n_components", [0, -2])
-def test_fewer_than_one_feature_is_refused(n_components, paired):
-    with pytest.raises(ParameterError, match=f"must be at least 1, not {n_components}"):
-        RandomFourierFeatures(Gaussian(1.0), n_components, paired=paired)
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: drawn(n_components=0), "must be at least 1, not 0"),
+        (lambda: drawn(n_components=-2, paired=False), "must be at least 1, not -2"),
+        (lambda: drawn(n_components=2.0), "n_components must be a whole number"),
+        (lambda: drawn(n_components=None), "n_components must be a whole number"),
+        (lambda: drawn(n_components=True, paired=False), "n_components must be a whole number"),
+        (lambda: drawn(Linear()), r"need a shift-invariant kernel, not Linear\(\)"),
+        (lambda: drawn().first(3), "must be even"),
+        (lambda: drawn(Gaussian("median")), "'median' must be resolved"),
+        (lambda: drawn(random_state=-1), "random_state must be a whole number of at least 0"),
+        (lambda: StructuredFourierFeatures(Laplacian(1.0), 8), "Euclidean distance, not 'lapl"),
+    ],
+)
+def test_what_cannot_be_is_refused(make, words):
+    with pytest.raises(ParameterError, match=words):
+        make()
 
 
-@pytest.mark.parametrize("n_components", [2.0, "2", None, True])
-def test_a_number_of_features_that_is_not_whole_is_refused(n_components):
-    with pytest.raises(ParameterError, match="n_components must be a whole number"):
-        RandomFourierFeatures(Gaussian(1.0), n_components, paired=False)
+# Directions by signs and fast transforms.
 
 
-def test_a_kernel_that_is_not_shift_invariant_is_refused():
-    with pytest.raises(ParameterError, match=r"need a shift-invariant kernel, not Linear\(\)"):
-        RandomFourierFeatures(Linear(), 8)
+def test_rows_are_orthogonal_within_blocks_when_nothing_is_filled_up():
+    phi = StructuredFourierFeatures(Gaussian(1.0), 400).draw(80)
+    W = phi.frequencies
+    for start in range(0, 200, 80):
+        block = W[start : start + 80]
+        gram = block @ block.T
+        assert_close(gram, np.diag(np.diagonal(gram)), size=80.0)
 
 
-def test_an_odd_part_of_pairs_is_refused():
-    with pytest.raises(ParameterError, match="must be even"):
-        drawn().first(3)
+def test_lengths_are_those_of_normal_rows():
+    phi = StructuredFourierFeatures(Gaussian(2.0), 4000).draw(64)
+    lengths = np.linalg.norm(2.0 * phi.frequencies, axis=1)
+    assert stats.kstest(lengths, stats.chi(64).cdf).pvalue > 1e-3
 
 
-def test_a_map_that_is_not_drawn_is_refused():
-    with pytest.raises(ParameterError, match=r"not drawn yet; call fit\(X\) or draw"):
-        RandomFourierFeatures(Gaussian(1.0), 8).transform(rows())
+def test_directions_are_nearly_normal():
+    phi = StructuredFourierFeatures(Gaussian((1.0,) * 99 + (3.0,)), 4000).draw(100)
+    for column in (phi.frequencies[:, 0], 3.0 * phi.frequencies[:, 99]):
+        assert stats.kstest(column, stats.norm.cdf).pvalue > 1e-3
 
 
-@pytest.mark.parametrize("shape", [(4, 2), (4, 4), (3,), (1, 1, 3)])
-def test_rows_of_another_width_are_refused(shape):
-    with pytest.raises(DataError, match=r"rows must have 3 columns, .* but X has shape"):
-        drawn().transform(np.zeros(shape))
+def test_stretches_are_those_of_the_kernel_and_independent_of_lengths():
+    plain = StructuredFourierFeatures(Gaussian(1.0), 2000).draw(5)
+    mixed = StructuredFourierFeatures(Matern(1.0, nu=2.5), 2000).draw(5)
+    stretch = np.linalg.norm(mixed.frequencies, axis=1) / np.linalg.norm(plain.frequencies, axis=1)
+    assert stats.kstest(5 / stretch**2, stats.chi2(5).cdf).pvalue > 1e-3
+    lengths = np.linalg.norm(plain.frequencies, axis=1)
+    assert abs(stats.spearmanr(stretch, lengths).statistic) < 4 / np.sqrt(1000)
 
 
-def test_a_length_scale_that_is_not_resolved_cannot_be_drawn():
-    with pytest.raises(ParameterError, match="'median' must be resolved"):
-        drawn(Gaussian("median"))
+def test_memory_is_that_of_signs_and_lengths():
+    phi = StructuredFourierFeatures(Gaussian(1.0), 4096).draw(3000)
+    assert sum(array.nbytes for array in phi.arrays().values()) < 1e-2 * 2048 * 3000 * 8

@@ -24,7 +24,7 @@ P = 4
 # Models are fitted to arrays, and take data frames of whatever names.
 pytestmark = pytest.mark.filterwarnings("ignore:X has feature names")
 KERNEL = Gaussian(2.0)
-OPTIONS = {"n_components": 256, "feature_map": "nystroem-uniform", "alpha": 0.1}
+OPTIONS = {"n_components": 256, "feature_map": "nystroem", "alpha": 0.1}
 # What one more block may add to a graph, and what the smallest model of these takes at least.
 BLOCK_BYTES, MODEL_BYTES = 6000, 20_000
 
@@ -53,7 +53,7 @@ def made(in_this_process):
     classifier = RandomFeatureClassifier(KERNEL, **OPTIONS, **options).fit(X, LABELS)
     boosted = RandomFeatureAdaBoost(RandomFeatureRidge(KERNEL, **OPTIONS), n_estimators=2)
     boosted.fit(X, LABELS > 0)
-    maps = {"n_random_features": 256, "feature_map": "nystroem-uniform"}
+    maps = {"n_random_features": 256, "feature_map": "nystroem"}
     return {
         "ridge": ridge.predict,
         "deviations": lambda rows: ridge.predict(rows, return_std=True)[1],

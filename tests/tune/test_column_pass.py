@@ -34,7 +34,7 @@ def model(**options):
     ("kernel", "feature_map", "shift"),
     [
         (Polynomial(), "nystroem", 10.0),
-        (Polynomial(degree=3, constant=0.5), "nystroem-uniform", 3.0),
+        (Polynomial(degree=3, constant=0.5), "nystroem", 3.0),
         (Polynomial(), "sketch", 3.0),
         (Linear(), "nystroem", 10.0),
         (Linear(), "orthogonal", 10.0),

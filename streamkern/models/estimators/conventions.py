@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.errors.formatting import listed
 from streamkern.kernels import as_kernel
-from streamkern.kernels.parameter_names import split_names
+from streamkern.kernels.base import split_names
 from streamkern.sources import Source
 from streamkern.sources.lazy import as_numbers, is_dask_frame, is_lazy, lazy_frame
 from streamkern.sources.preprocessing.column_encoders import Tally

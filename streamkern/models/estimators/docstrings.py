@@ -41,8 +41,8 @@ sparse_method : {'forward', 'omp', 'lasso'}
     lasso.  The coefficients are those of ridge.
 feature_map : str
     Random Fourier features, 'orthogonal' or independent ('iid'); by fast transforms for
-    hundreds of inputs ('sorf'); quasi-Monte Carlo ('qmc', 'halton'); on a 'grid' for one to
-    three inputs.  The kernel at landmarks: 'nystroem', 'nystroem-uniform', 'nystroem-pivoted'.
+    hundreds of inputs ('sorf'); quasi-Monte Carlo ('qmc'); on a 'grid' for one to three
+    inputs.  The kernel at landmarks: 'nystroem'.
     'binning' for the Laplacian kernel, 'sketch' for the polynomial one, 'identity' for the
     inputs as features, and 'auto', in `tune` alone.
 paired : bool

@@ -12,7 +12,7 @@ from streamkern.errors import DataError, InsufficientMemoryError, ParameterError
 from streamkern.features import Standardizer
 from streamkern.features.metric import check_kernel_in_metric, check_metric, checked_metric
 from streamkern.kernels import Gaussian, Kernel, ShiftInvariantKernel, as_kernel
-from streamkern.kernels.median_length_scale import MEDIAN_ROWS
+from streamkern.kernels.scaled import MEDIAN_ROWS
 from streamkern.models.estimators.conventions import KernelParameters, checked_rows, data_errors
 from streamkern.models.estimators.docstrings import documented
 from streamkern.models.prediction import by_rows

@@ -1,16 +1,17 @@
-"""Random binning: cells of random grids, for the Laplacian kernel."""
+"""Hashed features: cells of random grids, and count sketches of products of inputs."""
 
 from __future__ import annotations
 
-import json
 import math
 
+import naive
 import numpy as np
 import pytest
+from tolerances import assert_close
 
 from streamkern.errors import ParameterError
-from streamkern.features import MAPS, RandomBinning
-from streamkern.kernels import Gaussian, Laplacian
+from streamkern.features import RandomBinning, TensorSketch
+from streamkern.kernels import Gaussian, Laplacian, Polynomial
 
 P, D = 3, 32
 KERNEL = Laplacian((1.0, 2.0, 3.0))
@@ -67,15 +68,6 @@ def test_by_default_grids_have_eight_entries_or_what_divides_the_features(D, B):
     assert drawn(D).n_entries == drawn(D).nesting == B
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_evaluating_subtracts_the_shift(dtype):
-    phi, shift = drawn(), np.arange(D, dtype=dtype)
-    plain, out = np.empty((2, len(ROWS), D), dtype=dtype)
-    phi.evaluate(ROWS.astype(dtype), plain)
-    phi.evaluate(ROWS.astype(dtype), out, shift)
-    assert np.array_equal(out, plain - shift)
-
-
 def test_the_first_grids_are_a_smaller_map():
     phi = drawn()
     part = phi.first(16)
@@ -93,14 +85,6 @@ def test_rows_that_are_not_finite_or_far_away_have_features_of_their_own_kind():
     features = drawn().transform(X)
     assert np.isnan(features[:2]).all()
     assert np.isfinite(features[2:]).all()
-
-
-def test_a_restored_map_is_the_map():
-    phi = drawn(random_state=5)
-    back = MAPS["binning"].restore(json.loads(json.dumps(phi.parameters())), phi.arrays())
-    assert back.equals(phi)
-    assert np.array_equal(back.transform(ROWS), phi.transform(ROWS))
-    assert not back.equals(drawn(random_state=6))
 
 
 @pytest.mark.parametrize(
@@ -124,7 +108,69 @@ def test_what_cannot_be_is_refused():
         RandomBinning(Gaussian(1.0), D)
     with pytest.raises(ParameterError, match="a multiple of the 5 entries of a grid, not 32"):
         RandomBinning(KERNEL, D, n_entries=5)
-    with pytest.raises(ParameterError, match="at least 1 input, not 0"):
-        RandomBinning(KERNEL, D).draw(0)
     with pytest.raises(ParameterError, match="not drawn yet"):
         RandomBinning(KERNEL, D).first(8)
+
+
+# Sketches.
+
+
+def sketch(degree=2, constant=0.5, n_components=12, **options) -> TensorSketch:
+    return TensorSketch(Polynomial(degree, constant), n_components, **options).draw(P)
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3])
+@pytest.mark.parametrize("n_components", [1, 2, 12, 13])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_every_product_of_inputs_is_added_where_its_hashes_say(degree, n_components, dtype):
+    phi = sketch(degree, n_components=n_components)
+    expected = [
+        naive.tensor_sketch([*x, 0.5**0.5], phi.places, phi.signs, n_components) for x in ROWS
+    ]
+    assert_close(phi.transform(ROWS, dtype), expected, dtype=dtype)
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3])
+@pytest.mark.parametrize("constant", [0.0, 2.0])
+def test_sketches_have_no_bias(degree, constant):
+    X, Z = ROWS[:6], ROWS[6:12]
+    exact = np.diagonal(Polynomial(degree, constant)(X, Z))
+    found = np.array([
+        (phi.transform(X) * phi.transform(Z)).sum(axis=1)
+        for phi in (sketch(degree, constant, 16, random_state=seed) for seed in range(1500))
+    ])  # fmt: skip
+    error = found.std(axis=0) / np.sqrt(len(found))
+    assert (np.abs(found.mean(axis=0) - exact) < 4 * error).all()
+
+
+def test_the_error_falls_as_the_root_of_the_number_of_features():
+    exact = Polynomial(2, 1.0)(ROWS, ROWS)
+    errors = []
+    for n_components in (64, 256, 1024):
+        maps = [sketch(2, 1.0, n_components, random_state=seed) for seed in range(40)]
+        features = [phi.transform(ROWS) for phi in maps]
+        errors.append(np.sqrt(np.mean([np.square(F @ F.T - exact).mean() for F in features])))
+    assert 1.7 < errors[0] / errors[1] < 2.3
+    assert 1.7 < errors[1] / errors[2] < 2.3
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda a: {"places": a["places"][:1]},
+        lambda a: {"signs": a["signs"][:, :2]},
+        lambda a: {"places": a["places"] + 12},
+        lambda a: {"places": a["places"] - 12},
+        lambda a: {"places": a["places"] + 0.5},
+        lambda a: {"signs": 0 * a["signs"]},
+    ],
+)
+def test_a_damaged_sketch_is_refused(change):
+    phi = sketch()
+    with pytest.raises(ParameterError, match="the file is damaged"):
+        TensorSketch.restore(phi.parameters(), phi.arrays() | change(phi.arrays()))
+
+
+def test_a_sketch_of_another_kernel_is_refused():
+    with pytest.raises(ParameterError, match="a sketch is of the polynomial kernel, not of Gauss"):
+        TensorSketch(Gaussian(1.0), D)
