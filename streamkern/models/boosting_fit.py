@@ -25,8 +25,7 @@ from streamkern.models.moments_fit import moments_pass
 from streamkern.models.ridge_solution import solve_moments
 from streamkern.parameters.fit_options import check_folds, plan_for
 from streamkern.parameters.template import Template
-from streamkern.predict.boosting_rounds import RoundErrors, StagedErrors
-from streamkern.predict.ensemble import ALGORITHMS, Ensemble
+from streamkern.predict.ensemble import ALGORITHMS, Ensemble, RoundErrors, StagedErrors
 from streamkern.predict.evaluation import Evaluation
 from streamkern.runtime.threads import blas_threads
 from streamkern.tune.column_pass import survey

@@ -23,8 +23,7 @@ from streamkern.models.labelling import (
 from streamkern.models.model_files import ModelFile, write_model
 from streamkern.models.prediction import predicted_rows
 from streamkern.predict.calibration_fit import checked_method
-from streamkern.predict.calibrators import PlainRule
-from streamkern.predict.class_rule import ClassRule
+from streamkern.predict.class_rule import ClassRule, PlainRule
 from streamkern.sources import LabelledSource, labelled_rows
 from streamkern.storage.untrusted import WRONG_VALUES
 

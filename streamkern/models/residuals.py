@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streamkern.models.scoring import rounding_at_landmarks, scored
-from streamkern.predict.evaluation import Evaluation, FoldPredictors
-from streamkern.predict.prediction_errors import PredictionErrors
+from streamkern.predict.evaluation import Evaluation, FoldPredictors, PredictionErrors
 from streamkern.solve import rounding_variance
 from streamkern.statistics import Together
 

@@ -9,8 +9,8 @@ from sklearn.isotonic import IsotonicRegression
 
 from streamkern.errors import ParameterError
 from streamkern.predict.calibration_fit import checked_method, fitted_calibrator, platt
-from streamkern.predict.calibrators import CALIBRATORS
-from streamkern.predict.class_scores import ScoreTable
+from streamkern.predict.class_errors import ScoreTable
+from streamkern.predict.class_rule import CALIBRATORS
 
 
 def rows(n=400, seed=0):

@@ -11,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 from tolerances import assert_close
 
 from streamkern.features import Identity
-from streamkern.predict.class_scores import ScoreTable
+from streamkern.predict.class_errors import ScoreTable
 from streamkern.predict.evaluation import Evaluation, FoldPredictors
 from streamkern.predict.predictor import Predictor
 from streamkern.sources import Block

@@ -13,9 +13,8 @@ from tolerances import assert_close
 
 from streamkern.features import Identity, RandomFourierFeatures
 from streamkern.kernels import Gaussian
-from streamkern.predict.deviation import Deviation
+from streamkern.predict.deviation import Deviation, Largest, LeaveOneOut
 from streamkern.predict.evaluation import Evaluation
-from streamkern.predict.leave_one_out import Largest, LeaveOneOut
 from streamkern.predict.predictor import Predictor
 from streamkern.solve import Eigenbasis, NormalEquations, solve_ridge
 from streamkern.statistics import Moments

@@ -13,8 +13,7 @@ from tolerances import assert_close
 from streamkern.errors import DataError
 from streamkern.features import Identity, RandomFourierFeatures
 from streamkern.kernels import Gaussian
-from streamkern.predict.evaluation import Evaluation
-from streamkern.predict.prediction_errors import PredictionErrors
+from streamkern.predict.evaluation import Evaluation, PredictionErrors
 from streamkern.predict.predictor import Predictor
 
 N, P = 30, 3

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from streamkern.predict.sigmoid_sums import ScoreSums, _likely, sigmoid_of_sums
+from streamkern.predict.calibration_fit import ScoreSums, _likely, sigmoid_of_sums
 
 N, KINDS = 4000, ["probabilities", "nothing", "the wrong way", "all"]
 
