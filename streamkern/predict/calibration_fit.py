@@ -65,8 +65,6 @@ def platt(scores: Floats, weights: Floats, shares: Floats) -> tuple[float, float
     chance are on the wrong side of the mean.  Shares (m,) are those of the weights (m,) that are of
     the class.
 
-    References
-    ----------
     Platt (1999), "Probabilistic outputs for support vector machines".
     Lin, Lin and Weng (2007), "A note on Platt's probabilistic outputs for support vector machines",
     for Newton's method with steps halved.
@@ -142,8 +140,6 @@ def sigmoid_of_sums(parts: Sequence[ScoreSums]) -> PlattSigmoid:
     That is least for a = 2 artanh(R) / R and b = 0.  From there the likely sigmoid is approached as
     far as the bound stays below the loss of the shares.
 
-    References
-    ----------
     Hastie, Tibshirani and Friedman (2009), "The elements of statistical learning", section 4.3.
     Jaakkola and Jordan (2000), "Bayesian parameter estimation via variational methods", for the
     bound.

@@ -102,8 +102,6 @@ def is_known(scores: Floats, targets: Floats) -> Array:
 class ClassErrors(Measure):
     """How well classes and their probabilities are predicted: sums over rows.
 
-    References
-    ----------
     Guo, Pleiss, Sun and Weinberger (2017), "On calibration of modern neural networks".
     """
 

@@ -44,8 +44,6 @@ class Calibrator(ABC):
 class PlattSigmoid(Calibrator):
     """p = 1 / (1 + exp(-(a s + b))), of slopes a (q,) and offsets b (q,).
 
-    References
-    ----------
     Platt (1999), "Probabilistic outputs for support vector machines".
     """
 
@@ -73,8 +71,6 @@ class PlattSigmoid(Calibrator):
 class IsotonicSteps(Calibrator):
     """A function of every score that never falls, straight between its points, within (0, 1).
 
-    References
-    ----------
     Zadrozny and Elkan (2002), "Transforming classifier scores into accurate multiclass probability
     estimates".
     """
@@ -150,8 +146,6 @@ class PlainRule(FixedRule):
 class AdditiveVotes(FixedRule):
     """Of votes V, p_k in proportion to exp(V_k); for two classes, of one score, its log-odds.
 
-    References
-    ----------
     Friedman, Hastie and Tibshirani (2000), "Additive logistic regression: a statistical view of
     boosting".
     """

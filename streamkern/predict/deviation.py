@@ -33,8 +33,6 @@ class Deviation:
     the variance of the noise and s the weight of a row.  The last term is of kernels at landmarks:
     what is known of the function away from them is its prior.
 
-    References
-    ----------
     Rasmussen and Williams (2006), "Gaussian processes for machine learning", sections 2.1, and
     8.3.4 for landmarks.
     """
@@ -181,8 +179,6 @@ class LeaveOneOut(Measure):
     leverage.  Only rows that the model was fitted on have such errors.  Facts of rows are their
     leverage and then their errors, (k, 1 + q).
 
-    References
-    ----------
     Cook and Weisberg (1982), "Residuals and influence in regression".
     """
 

@@ -237,8 +237,6 @@ class StagedErrors(Statistic):
     Of two classes, a row is wrong only if the votes V_y of its own are not above 0, so the share is
     at most the mean of exp(-V_y).  Of more classes V_y can be large, and others larger.
 
-    References
-    ----------
     Freund and Schapire (1997), "A decision-theoretic generalization of on-line learning and an
     application to boosting".
     """

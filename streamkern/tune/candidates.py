@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from streamkern.parameters.fit_options import FitOptions
     from streamkern.sources import Source
     from streamkern.tune.column_pass import Survey
-    from streamkern.tune.kernel_trials import Attempt
+    from streamkern.tune.trials import Attempt
 
 AUTO = "auto"
 # From smooth to rough; and the one that is rough along every input by itself.

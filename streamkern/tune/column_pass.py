@@ -196,8 +196,6 @@ def _enlargements(sample: RowSample, quartiles: Floats) -> Floats:
     deviation is what it would be if a tenth departed as far: sqrt(0.1 / f) times as large.  The
     unit of a column does not matter to that, nor do other columns.
 
-    References
-    ----------
     Kuhn and Johnson (2013), "Applied predictive modeling", section 3.5, for such columns.
     """
     values, usual = sample.X, quartiles[0, : sample.X.shape[1]]

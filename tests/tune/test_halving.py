@@ -17,7 +17,7 @@ from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.features import RandomFourierFeatures
 from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.plan import _LARGE_SAMPLE, large_sample
-from streamkern.tune.kernel_trials import Attempt, Trial
+from streamkern.tune.trials import Attempt, Trial
 
 P = 3
 # A function of this length scale, where the median distance says four times as much or as little.

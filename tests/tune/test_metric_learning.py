@@ -27,7 +27,7 @@ from streamkern import (
 )
 from streamkern.errors import CheckpointError, DataError, ModelFileError, ParameterError
 from streamkern.kernels import KERNELS, ShiftInvariantKernel
-from streamkern.tune.metric_trial import Tried
+from streamkern.tune.metric_rounds import Tried
 
 P = 8
 # Two directions, not orthogonal to the axes nor along them.
