@@ -36,17 +36,7 @@ _NEAR, _FARTHEST, _FARTHER = 3, 12, (1, 2)
 
 
 class Contender(NamedTuple):
-    """Kernels with their maps, on rows in one metric.
-
-    Parameters
-    ----------
-    metric : str
-        What it is called.
-    survey : Survey
-        Its standardizer has the metric.
-    pairs : sequence of (ShiftInvariantKernel, str)
-        Each kernel with the family of its map.
-    """
+    """Kernels, each with the family of its map, on rows in the metric that a column pass has."""
 
     metric: str
     survey: Survey
