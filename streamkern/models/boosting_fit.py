@@ -1,8 +1,8 @@
 """The rounds: ridge on reweighted rows, what its votes count, and the weights that follow.
 
-    survey --> moments, weights of round 1 --> ridge --> errors, same weights --> step
-           --> moments, weights of round 2 --> ridge --> errors, same weights --> step
-           --> ...                                   --> errors of all rounds
+    column pass --> moments, weights of round 1 --> ridge --> errors, same weights --> step
+                --> moments, weights of round 2 --> ridge --> errors, same weights --> step
+                --> ...                                   --> errors of all rounds
 
 A weight is a function of a row and of the rounds before, made where the row is read, so nothing is
 kept of a row: a round is one pass for moments, and one light pass for errors.
@@ -28,7 +28,7 @@ from streamkern.parameters.template import Template
 from streamkern.predict.ensemble import ALGORITHMS, Ensemble, RoundErrors, StagedErrors
 from streamkern.predict.evaluation import Evaluation
 from streamkern.runtime.threads import blas_threads
-from streamkern.tune.column_pass import survey
+from streamkern.tune.column_pass import run_column_pass
 from streamkern.tune.metric_learning import check_metric_of, in_metric
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from streamkern.sources import LabelledSource
     from streamkern.statistics import Statistic
     from streamkern.storage import Checkpoint
-    from streamkern.tune.column_pass import Survey
+    from streamkern.tune.column_pass import ColumnPass
     from streamkern.tune.metric_learning import LearntMetric
 
 # Of a solution, what is said of every round; and of a fit, what all of them have in common.
@@ -89,11 +89,11 @@ def fit_rounds(
     plan = plan_for(source, options, n_sample, fixed_alpha=fixed, n_maps=1 + boosting.n_estimators)
     told = [boosting.as_dict()]
     with checkpointed(checkpoint, source, options, plan, searched=told) as saved:
-        seen = survey(source, options, plan, n_sample, checkpoint=saved)
+        seen = run_column_pass(source, options, plan, n_sample, checkpoint=saved)
         pair = options.kernel, options.feature_map
         (best, *_), learnt = in_metric(seen, options, [pair])
         options = replace(options, kernel=best.pairs[0][0])
-        job = _Job(source, options, plan, best.survey, learnt, saved, boosting)
+        job = _Job(source, options, plan, best.column_pass, learnt, saved, boosting)
         ensemble, rounds, stopped = Ensemble(boosting.algorithm, len(source.classes)), [], None
         while len(ensemble) < boosting.n_estimators and stopped is None:
             ensemble, found, stopped = job.next_round(ensemble, parameters)
@@ -134,7 +134,7 @@ class _Job:
     source: LabelledSource
     options: FitOptions
     plan: Plan
-    seen: Survey
+    seen: ColumnPass
     learnt: LearntMetric | None
     saved: Checkpoint | None
     boosting: Boosting
@@ -163,8 +163,8 @@ class _Job:
         self.first = self.first or report
         for name in ("pass", "solve"):
             self.seconds[name] += report["seconds"][name]
-        survey = self.seen.passed  # the report counts it too
-        self._count(report["peak_worker_bytes"], *(report[n] - getattr(survey, n) for n in _SHARDS))
+        first = self.seen.passed  # the report counts it too
+        self._count(report["peak_worker_bytes"], *(report[n] - getattr(first, n) for n in _SHARDS))
         weighted = Evaluation(solved.predictor, RoundErrors(before, rate))
         (errors,) = self.read(weighted, f"round-{number + 1}").measures
         error = errors.wrong / errors.weight

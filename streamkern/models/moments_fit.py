@@ -23,7 +23,7 @@ from streamkern.solve.progressive_validation import progressive_error
 from streamkern.sources.hdf5 import without_folders
 from streamkern.sources.preprocessing.column_names import input_names
 from streamkern.statistics import ByFold, Moments, RowFolds, RowIndex, block_folds, shard_folds
-from streamkern.tune.column_pass import survey
+from streamkern.tune.column_pass import run_column_pass
 from streamkern.tune.metric_learning import check_metric_of, in_metric
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from streamkern.sources import Source
     from streamkern.statistics import Folds
     from streamkern.storage import Checkpoint
-    from streamkern.tune.column_pass import Survey
+    from streamkern.tune.column_pass import ColumnPass
 
 
 def fit_moments(
@@ -77,7 +77,7 @@ def fit_moments(
     _, rule = folds_for(source, plan, options, few_rows=few_rows)
     index = RowIndex(rule) if indexed else None
     with checkpointed(checkpoint, source, options, plan, like=like, indexed=indexed) as saved:
-        seen = survey(
+        seen = run_column_pass(
             source,
             options,
             plan,
@@ -91,7 +91,7 @@ def fit_moments(
         if like is None:
             pair = options.kernel, options.feature_map
             (best, *_), learnt = in_metric(seen, options, [pair])
-            seen, ((kernel, _), *_) = best.survey, best.pairs
+            seen, ((kernel, _), *_) = best.column_pass, best.pairs
             options = replace(options, kernel=kernel)
         moments = moments_pass(
             source, options, plan, seen, like=like, few_rows=few_rows, checkpoint=saved
@@ -105,14 +105,14 @@ def moments_pass(
     source: Source,
     options: FitOptions,
     plan: Plan,
-    seen: Survey,
+    seen: ColumnPass,
     *,
     like: Template | None = None,
     few_rows: bool = False,
     checkpoint: Checkpoint | None = None,
     weighting: Ensemble | None = None,
 ) -> DataMoments:
-    """Read the rows once for the moments, after the survey that says how."""
+    """Read the rows once for the moments, after the column pass that says how."""
     begun, few_rows = time.perf_counter(), few_rows or like is not None
     with blas_threads(1):  # frequencies and shift are part of the result
         if like is None:
@@ -225,7 +225,7 @@ def _joined(*strips: ByFold) -> ByFold:
 def _empty_moments(
     source: Source,
     feature_map: FeatureMap,
-    seen: Survey,
+    seen: ColumnPass,
     options: FitOptions,
 ) -> Moments:
     p, columns, rows = source.n_features, seen.columns, seen.sample.X[:SAMPLE_ROWS]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from streamkern.parameters.fit_options import FitOptions
     from streamkern.sources import Source
-    from streamkern.tune.column_pass import Survey
+    from streamkern.tune.column_pass import ColumnPass
     from streamkern.tune.trials import Attempt
 
 AUTO = "auto"
@@ -39,7 +39,7 @@ class Contender(NamedTuple):
     """Kernels, each with the family of its map, on rows in the metric that a column pass has."""
 
     metric: str
-    survey: Survey
+    column_pass: ColumnPass
     pairs: Sequence[tuple[ShiftInvariantKernel, str]]
 
 

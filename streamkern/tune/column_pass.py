@@ -39,7 +39,7 @@ _DEPARTING = 0.1
 
 
 @dataclass(frozen=True)
-class Survey:
+class ColumnPass:
     """What the first pass over the rows says of them."""
 
     columns: ColumnStatistics  # of X and then y
@@ -64,7 +64,7 @@ class Survey:
         return targets
 
 
-def survey(
+def run_column_pass(
     source: Source,
     options: FitOptions,
     plan: Plan,
@@ -74,7 +74,7 @@ def survey(
     like: Template | None = None,
     more_to_come: bool = False,
     checkpoint: Checkpoint | None = None,
-) -> Survey:
+) -> ColumnPass:
     """Read the rows once, lightly."""
     passed = accumulate(
         source,
@@ -110,7 +110,7 @@ def survey(
         standardizer = like.feature_map.standardizer
         dropped = _left_out(source, columns, standardizer)
     index = next((found.in_order() for found in indices if isinstance(found, RowIndex)), None)
-    return Survey(columns, sample, standardizer, dropped, passed, index, nearly_constant)
+    return ColumnPass(columns, sample, standardizer, dropped, passed, index, nearly_constant)
 
 
 def _warn(sentence: str, level: int) -> None:

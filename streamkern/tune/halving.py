@@ -145,7 +145,7 @@ class _Trials:
         # Of every arm, the place of its contender, and the rows.
         self._places: list[int] = []
         self._rows: list[Any] = []
-        weights = contenders[0].survey.weights
+        weights = contenders[0].column_pass.weights
         weights = weights if weights is None else weights[:n_rows]
         for place, (metric, seen, pairs) in enumerate(contenders):
             columns = seen.standardizer.columns
@@ -158,7 +158,7 @@ class _Trials:
                 self.kernels.append(resolved.restricted(columns))
                 self._places.append(place)
                 self._rows.append(X)
-        targets = contenders[0].survey.targets[:n_rows]
+        targets = contenders[0].column_pass.targets[:n_rows]
         self.n_rows = len(targets)
         self._targets, self._folds = shared(targets), folds
         self._weights = weights if weights is None else shared(weights)

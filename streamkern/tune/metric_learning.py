@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from streamkern.kernels import Kernel
     from streamkern.parameters.fit_options import FitOptions
     from streamkern.sources import Source
-    from streamkern.tune.column_pass import Survey
+    from streamkern.tune.column_pass import ColumnPass
     from streamkern.tune.metric_rounds import Round
 
 # A kernel with a length scale, and the family of its maps.
@@ -82,7 +82,7 @@ def check_metric_of(options: FitOptions, kernels: Sequence[Kernel], source: Sour
 
 
 def in_metric(
-    seen: Survey, options: FitOptions, pairs: Sequence[Pair]
+    seen: ColumnPass, options: FitOptions, pairs: Sequence[Pair]
 ) -> tuple[list[Contender], LearntMetric | None]:
     """Return the column pass with the metric that the options say, and how it was learnt if it was.
 
@@ -99,7 +99,7 @@ def in_metric(
         return list(learnt.contenders.values()), learnt
 
 
-def learnt_metric(seen: Survey, options: FitOptions, pairs: Sequence[Pair]) -> LearntMetric:
+def learnt_metric(seen: ColumnPass, options: FitOptions, pairs: Sequence[Pair]) -> LearntMetric:
     """Learn a metric for each of some kernels and maps, and return those that predict best.
 
     The best two kernels of every map have a first metric; the best two pairs of these go on.
@@ -139,7 +139,7 @@ def learnt_metric(seen: Survey, options: FitOptions, pairs: Sequence[Pair]) -> L
     )
 
 
-def _turned(seen: Survey, linear: Floats | None) -> Survey:
+def _turned(seen: ColumnPass, linear: Floats | None) -> ColumnPass:
     """Return a column pass with a metric, as A of A^T A, or without one."""
     return replace(seen, standardizer=seen.standardizer.with_linear(linear))
 
