@@ -44,18 +44,11 @@ def test_nothing_on_the_frontier_is_beaten_and_all_else_is(tried):
     for one, other in pairwise(best):
         assert one["seconds"] < other["seconds"]
         assert one["relative_mse"] > other["relative_mse"]
-    for each in found:
-        beaten = [
-            other
-            for other in found
-            if other is not each
-            and other["seconds"] <= each["seconds"]
-            and other["relative_mse"] <= each["relative_mse"]
-        ]
-        assert each["is_best"] == (not beaten) or any(
-            (other["seconds"], other["relative_mse"]) == (each["seconds"], each["relative_mse"])
-            for other in beaten
-        )
+    cost = [(each["seconds"], each["relative_mse"]) for each in found]
+    for each, (seconds, error) in zip(found, cost, strict=True):
+        beaten = any(c <= seconds and e <= error for c, e in cost if (c, e) != (seconds, error))
+        assert not (each["is_best"] and beaten)
+        assert beaten or (seconds, error) in [(b["seconds"], b["relative_mse"]) for b in best]
     assert [each["is_chosen"] for each in found].count(True) == 1
     assert [each["seconds"] for each in found] == sorted(each["seconds"] for each in found)
 
@@ -80,7 +73,7 @@ def test_a_cost_is_that_of_the_trial_for_all_rows_and_folds():
 
 
 def test_the_report_has_the_frontier_and_marks_what_was_fitted():
-    X = np.random.default_rng(0).standard_normal((1500, 3))
+    X = np.random.default_rng(0).standard_normal((900, 3))
     model = RandomFeatureRidge(n_components=512).tune(
         X, np.sin(2 * X[:, 0]), kernels=[Gaussian(), Laplacian()], maps=["orthogonal", "iid"]
     )
@@ -96,8 +89,6 @@ def test_the_report_has_the_frontier_and_marks_what_was_fitted():
     assert chosen["n_components"] == 512
     assert chosen["passes"] == pytest.approx(1.0)
     assert all(each["seconds"] > 0 for each in frontier)
-    best = [each for each in frontier if each["is_best"]]
-    assert all(one["relative_mse"] > other["relative_mse"] for one, other in pairwise(best))
     # More features take longer: seconds of whole fits, a quarter of the work.
     mine = sorted(
         (each["n_components"], each["seconds"])

@@ -171,6 +171,8 @@ def test_the_report_names_every_attempt(few_components):
         rungs.setdefault(attempt["n_components"], []).append(attempt)
     # An eighth, a quarter and a half of D, made even, and D.
     assert list(rungs) == [12, 24, 50, 100]
+    # Four about the best of each; two about the best two; the best with what a plain fit takes.
+    assert [len(rungs[size]) for size in (24, 50, 100)] == [12, 4, 2]
     assert {a["n_folds"] for rung in (12, 24, 50) for a in rungs[rung]} == {3}
     assert {a["n_folds"] for a in rungs[100]} == {5}
     best = min(rungs[100], key=lambda attempt: attempt["relative_mse"])
