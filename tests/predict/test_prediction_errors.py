@@ -66,18 +66,6 @@ def test_any_cuts_and_merges_give_the_scores_of_the_formulas(q, weighted, cuts, 
         assert errors.n_rows == N
 
 
-@naive.quick
-@given(repeats=st.lists(st.integers(0, 4), min_size=N, max_size=N).filter(lambda r: sum(r) > 9))
-def test_a_weight_is_a_row_that_occurs_so_often(repeats):
-    X, y, _ = rows()
-    weighted = naive.blocks(X, y, [11], np.array(repeats, dtype=float))
-    repeated = naive.blocks(np.repeat(X, repeats, axis=0), np.repeat(y, repeats, axis=0))
-    zero = errors_of(predictor())
-    one, two = (accumulated(zero, cut)[0] for cut in (weighted, repeated))
-    for score in SCORES:
-        assert_close(getattr(one, score), getattr(two, score))
-
-
 @pytest.mark.parametrize("coef", [1.0, 2.0], ids=["hit", "missed"])
 @pytest.mark.parametrize("value", [0.1, 3.0])
 def test_r2_of_a_constant_target_is_that_of_scikit_learn(coef, value):
