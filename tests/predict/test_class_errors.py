@@ -66,9 +66,10 @@ def test_many_classes_have_fewer_bins():
     assert max(sizes) <= 16 << 20
 
 
-def test_rows_that_are_not_finite_do_not_count():
+def test_rows_count_by_weight_and_class_and_those_that_are_not_finite_do_not():
     y, scores = np.array([[1.0, -1.0], [np.nan, np.nan], [1.0, 1.0]]), np.zeros((3, 2))
     scores[2, 0] = np.inf
     found = ScoreTable(np.zeros(2), np.ones(2))
-    found.add(Block(np.ones((3, 1)), y, 0), scores)
-    assert found.weights.sum(axis=(1, 2)).tolist() == [1.0, 1.0]
+    found.add(Block(np.ones((3, 1)), y, 0, np.array([2.5, 1.0, 1.0])), scores)
+    # Of the first row alone: it is of the first class, and not of the second.
+    assert found.weights.sum(axis=2).tolist() == [[0.0, 2.5], [2.5, 0.0]]
