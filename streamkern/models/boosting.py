@@ -29,10 +29,8 @@ from streamkern.models.labelling import (
 )
 from streamkern.models.scoring import scored
 from streamkern.parameters.parameters import Parameters
-from streamkern.predict.boosting_rounds import StagedErrors
-from streamkern.predict.calibrators import AdditiveVotes
-from streamkern.predict.class_rule import ClassRule
-from streamkern.predict.ensemble import ALGORITHMS, Ensemble, Round
+from streamkern.predict.class_rule import AdditiveVotes, ClassRule
+from streamkern.predict.ensemble import ALGORITHMS, Ensemble, Round, StagedErrors
 from streamkern.storage.codec import BOOSTED, map_card
 
 if TYPE_CHECKING:

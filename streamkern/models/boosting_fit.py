@@ -1,8 +1,8 @@
 """The rounds: ridge on reweighted rows, what its votes count, and the weights that follow.
 
-    survey --> moments, weights of round 1 --> ridge --> errors, same weights --> step
-           --> moments, weights of round 2 --> ridge --> errors, same weights --> step
-           --> ...                                   --> errors of all rounds
+    column pass --> moments, weights of round 1 --> ridge --> errors, same weights --> step
+                --> moments, weights of round 2 --> ridge --> errors, same weights --> step
+                --> ...                                   --> errors of all rounds
 
 A weight is a function of a row and of the rounds before, made where the row is read, so nothing is
 kept of a row: a round is one pass for moments, and one light pass for errors.
@@ -25,11 +25,10 @@ from streamkern.models.ridge_solution import solve_moments
 from streamkern.parameters.fit_options import check_folds
 from streamkern.parameters.plan import plan_for
 from streamkern.parameters.template import Template
-from streamkern.predict.boosting_rounds import RoundErrors, StagedErrors
-from streamkern.predict.ensemble import ALGORITHMS, Ensemble
+from streamkern.predict.ensemble import ALGORITHMS, Ensemble, RoundErrors, StagedErrors
 from streamkern.predict.evaluation import Evaluation
 from streamkern.runtime.threads import blas_threads
-from streamkern.tune.column_pass import survey
+from streamkern.tune.column_pass import run_column_pass
 from streamkern.tune.metric_learning import check_metric_of, in_metric
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from streamkern.parameters.fit_options import FitOptions
     from streamkern.parameters.parameters import Parameters
     from streamkern.sources import LabelledSource
-    from streamkern.tune.column_pass import Survey
+    from streamkern.tune.column_pass import ColumnPass
     from streamkern.tune.metric_learning import LearntMetric
 
 # Of a solution, what is said of every round; and of a fit, what all of them have in common.
@@ -79,11 +78,11 @@ def fit_rounds(
     plan = plan_for(source, options, n_sample, fixed_alpha=fixed, n_maps=1 + boosting.n_estimators)
     told = [boosting.as_dict()]
     with checkpointed(checkpoint, source, options, plan, searched=told) as saved:
-        seen = survey(source, options, plan, n_sample, checkpoint=saved)
+        seen = run_column_pass(source, options, plan, n_sample, checkpoint=saved)
         pair = options.kernel, options.feature_map
         (best, *_), learnt = in_metric(seen, options, [pair])
         options = replace(options, kernel=best.pairs[0][0])
-        job = _Job(RowPasses(source, options, plan, saved), best.survey, learnt, boosting)
+        job = _Job(RowPasses(source, options, plan, saved), best.column_pass, learnt, boosting)
         ensemble, rounds, stopped = Ensemble(boosting.algorithm, len(source.classes)), [], None
         while len(ensemble) < boosting.n_estimators and stopped is None:
             ensemble, found, stopped = job.next_round(ensemble, parameters)
@@ -118,7 +117,7 @@ class _Job:
     """What all rounds have in common, and what is counted on the way."""
 
     rows: RowPasses
-    seen: Survey
+    seen: ColumnPass
     learnt: LearntMetric | None
     boosting: Boosting
 
@@ -146,8 +145,8 @@ class _Job:
         self.first = self.first or report
         for name in ("pass", "solve"):
             self.seconds[name] += report["seconds"][name]
-        survey = self.seen.passed  # the report counts it too
-        self._count(report["peak_worker_bytes"], *(report[n] - getattr(survey, n) for n in _SHARDS))
+        first = self.seen.passed  # the report counts it too
+        self._count(report["peak_worker_bytes"], *(report[n] - getattr(first, n) for n in _SHARDS))
         weighted = Evaluation(solved.predictor, RoundErrors(before, rate))
         (errors,) = self.read(weighted, f"round-{number + 1}").measures
         error = errors.wrong / errors.weight

@@ -24,8 +24,7 @@ from streamkern.models.labelling import (
 from streamkern.models.ridge_solution import solve_moments
 from streamkern.models.tasks import Task
 from streamkern.predict.calibration_fit import checked_method
-from streamkern.predict.calibrators import PlainRule
-from streamkern.predict.class_rule import ClassRule
+from streamkern.predict.class_rule import ClassRule, PlainRule
 from streamkern.sources import LabelledSource, Source, labelled_rows
 from streamkern.sources.class_labels import Classes
 

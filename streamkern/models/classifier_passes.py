@@ -11,11 +11,9 @@ from streamkern.errors import DataError
 from streamkern.models.held_out_predictors import folds_of, unseen_by
 from streamkern.models.prediction import bad_inputs, predicted_shards
 from streamkern.models.scoring import scored
-from streamkern.predict.calibration_fit import fitted_calibrator
-from streamkern.predict.class_errors import ClassErrors
-from streamkern.predict.class_scores import ScoreTable
+from streamkern.predict.calibration_fit import ScoreSums, fitted_calibrator, sigmoid_of_sums
+from streamkern.predict.class_errors import ClassErrors, ScoreTable
 from streamkern.predict.evaluation import Evaluation, FoldPredictors
-from streamkern.predict.sigmoid_sums import ScoreSums, sigmoid_of_sums
 from streamkern.storage import RowWriter, check_output, texts_of
 from streamkern.tune.fold_solution import part_of
 
@@ -24,8 +22,7 @@ if TYPE_CHECKING:
 
     from streamkern._typing import Array, Floats
     from streamkern.models.fitted_ridge import FittedRidge
-    from streamkern.predict.calibrators import Calibrator
-    from streamkern.predict.class_rule import ClassRule
+    from streamkern.predict.class_rule import Calibrator, ClassRule
     from streamkern.predict.predictor import RowFunction
     from streamkern.sources import LabelledSource, Source
     from streamkern.statistics import ByFold

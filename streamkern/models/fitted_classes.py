@@ -20,8 +20,7 @@ from streamkern.models.labelling import (
 )
 from streamkern.models.prediction import by_rows, predicted_rows
 from streamkern.predict.calibration_fit import checked_method
-from streamkern.predict.calibrators import PlainRule
-from streamkern.predict.class_rule import ClassRule
+from streamkern.predict.class_rule import ClassRule, PlainRule
 from streamkern.sources import LabelledSource, labelled_rows
 from streamkern.storage.codec import MODEL
 

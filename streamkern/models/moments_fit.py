@@ -22,7 +22,7 @@ from streamkern.solve.progressive_validation import progressive_error
 from streamkern.sources.hdf5 import without_folders
 from streamkern.sources.preprocessing.column_names import input_names
 from streamkern.statistics import ByFold, Moments, RowFolds, RowIndex, block_folds, shard_folds
-from streamkern.tune.column_pass import survey
+from streamkern.tune.column_pass import run_column_pass
 from streamkern.tune.metric_learning import check_metric_of, in_metric
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from streamkern.predict.ensemble import Ensemble
     from streamkern.sources import Source
     from streamkern.statistics import Folds
-    from streamkern.tune.column_pass import Survey
+    from streamkern.tune.column_pass import ColumnPass
 
 
 def fit_moments(
@@ -73,7 +73,7 @@ def fit_moments(
     _, rule = folds_for(source, plan, options, few_rows=few_rows)
     index = RowIndex(rule) if indexed else None
     with checkpointed(checkpoint, source, options, plan, like=like, indexed=indexed) as saved:
-        seen = survey(
+        seen = run_column_pass(
             source,
             options,
             plan,
@@ -87,7 +87,7 @@ def fit_moments(
         if like is None:
             pair = options.kernel, options.feature_map
             (best, *_), learnt = in_metric(seen, options, [pair])
-            seen, ((kernel, _), *_) = best.survey, best.pairs
+            seen, ((kernel, _), *_) = best.column_pass, best.pairs
             options = replace(options, kernel=kernel)
         passes = RowPasses(source, options, plan, saved)
         moments = moments_pass(passes, seen, like=like, few_rows=few_rows)
@@ -98,13 +98,13 @@ def fit_moments(
 
 def moments_pass(
     rows: RowPasses,
-    seen: Survey,
+    seen: ColumnPass,
     *,
     like: Template | None = None,
     few_rows: bool = False,
     weighting: Ensemble | None = None,
 ) -> DataMoments:
-    """Read the rows once for the moments, after the survey that says how."""
+    """Read the rows once for the moments, after the column pass that says how."""
     begun, few_rows = time.perf_counter(), few_rows or like is not None
     source, options, plan, _ = rows
     with blas_threads(1):  # frequencies and shift are part of the result
@@ -219,7 +219,7 @@ def _joined(*strips: ByFold) -> ByFold:
 
 
 def _empty_moments(
-    source: Source, feature_map: FeatureMap, seen: Survey, options: FitOptions
+    source: Source, feature_map: FeatureMap, seen: ColumnPass, options: FitOptions
 ) -> Moments:
     p, columns, rows = source.n_features, seen.columns, seen.sample.X[:SAMPLE_ROWS]
     dtype = np.float32 if options.precision == "single" else np.float64

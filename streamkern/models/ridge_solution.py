@@ -20,7 +20,7 @@ from streamkern.predict.predictor import Predictor
 from streamkern.runtime.events import tell_of_job
 from streamkern.solve.sparse_selection import Sparsifier
 from streamkern.tune.fold_solution import nested_sizes, solve_folds
-from streamkern.tune.sparse_solution import solve_sparse
+from streamkern.tune.held_out_models import solve_sparse
 
 if TYPE_CHECKING:
     from streamkern.models.data_moments import DataMoments

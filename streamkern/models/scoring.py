@@ -11,11 +11,9 @@ from streamkern.engine.scheduler import shared, task
 from streamkern.errors import DataError
 from streamkern.features.kernel_values import Similarities
 from streamkern.parameters.plan import cut
-from streamkern.predict.deviation import Deviation
-from streamkern.predict.evaluation import Evaluation
+from streamkern.predict.deviation import Deviation, LeaveOneOut
+from streamkern.predict.evaluation import Evaluation, PredictionErrors
 from streamkern.predict.gradients import GradientOuterProduct
-from streamkern.predict.leave_one_out import LeaveOneOut
-from streamkern.predict.prediction_errors import PredictionErrors
 from streamkern.solve import rss_rounding
 from streamkern.statistics import ColumnStatistics, Together
 

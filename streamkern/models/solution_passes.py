@@ -24,8 +24,7 @@ from streamkern.engine.scheduler import task
 from streamkern.errors import DataError
 from streamkern.models.scoring import rounding_at_landmarks, scored
 from streamkern.parameters.plan import cut
-from streamkern.predict.evaluation import Evaluation, FoldPredictors
-from streamkern.predict.prediction_errors import PredictionErrors
+from streamkern.predict.evaluation import Evaluation, FoldPredictors, PredictionErrors
 from streamkern.solve import rounding_variance
 from streamkern.solve.penalty_curve import PenaltyCurve
 from streamkern.solve.penalty_errors import PenaltyErrors, PenaltyModels

@@ -15,7 +15,7 @@ from streamkern.parameters.fit_options import check_folds, large_sample
 from streamkern.parameters.plan import plan_for
 from streamkern.tune.budget import Budget, Spent, budgeted_rows
 from streamkern.tune.candidates import AUTO, kernels_to_try, maps_to_try, pairs_to_try
-from streamkern.tune.column_pass import survey
+from streamkern.tune.column_pass import run_column_pass
 from streamkern.tune.halving import search
 from streamkern.tune.metric_learning import check_metric_of, in_metric
 
@@ -103,7 +103,7 @@ class Choice:
         plan = plan_for(source, heaviest, n_sample, n_left_out=self.parameters.penalty.n_left_out)
         searched = [*tried, *names, str(allowed)]
         with checkpointed(self.checkpoint, source, options, plan, searched=searched) as saved:
-            seen = survey(source, options, plan, n_sample, checkpoint=saved)
+            seen = run_column_pass(source, options, plan, n_sample, checkpoint=saved)
             contenders, learnt = in_metric(seen, options, pairs)
             spent = Spent() if learnt is None else learnt.spent
             _, rule = folds_for(source, plan, options)
@@ -119,7 +119,7 @@ class Choice:
                 folds=folds if 2 <= rule.n_folds <= _MOST_FOLDS else None,
             )
             options = replace(options, kernel=found.kernel, feature_map=found.feature_map)
-            seen = contenders[found.place].survey
+            seen = contenders[found.place].column_pass
             moments = moments_pass(RowPasses(source, options, plan, saved), seen)
         seconds = moments.report["seconds"]
         seconds["search"] = found.seconds

@@ -8,17 +8,18 @@ votes.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from streamkern.predict.class_rule import codes_of
+from streamkern.predict.evaluation import Measure
 from streamkern.predict.predictor import RowFunction
+from streamkern.statistics import Statistic, total
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from streamkern._typing import Array, Floats
     from streamkern.predict.predictor import Predictor
@@ -50,100 +51,58 @@ class Step(NamedTuple):
         return self.size > 0 and self.shrinkage < _NO_PROGRESS
 
 
-class Algorithm(ABC):
-    """How the scores of one round become votes, and how much these count."""
+class Algorithm(NamedTuple):
+    """How the scores of one round become votes, and how much these count.
 
-    name: ClassVar[str]
-
-    @abstractmethod
-    def votes(self, scores: Floats) -> Floats:
-        """Return votes (n, K) that add up to 0 for every row, for scores (n, K) of the classes."""
-
-    @abstractmethod
-    def step(self, error: float, after: float, learning_rate: float, n_classes: int) -> Step:
-        """Return how far a round goes.
-
-        The error is the weighted share of rows that the round alone gets wrong, and `after` the
-        mean weight of rows after the round, over that before, if its votes are multiplied by the
-        learning rate.
-        """
-
-
-class Discrete(Algorithm):
-    """Every round votes for one class, with the more weight the fewer rows it gets wrong.
-
-    References
-    ----------
-    Zhu, Zou, Rosset and Hastie (2009), "Multi-class AdaBoost", for SAMME.
-    Freund and Schapire (1997), "A decision-theoretic generalization of on-line learning and an
-    application to boosting", which it is for two classes.
+    `votes` takes scores (n, K) of the classes to votes (n, K) that add up to 0 for every row.
+    `step` takes the weighted share of rows that the round alone gets wrong, the mean weight of rows
+    after it over that before if its votes are multiplied by the learning rate, that rate, and K.
     """
 
-    name: ClassVar[str] = "discrete"
-
-    def votes(self, scores: Floats) -> Floats:
-        """Return 1 - 1/K for the class of the largest score, and -1/K for the others.
-
-        They are NaN for a row without finite scores, which is of no class.
-        """
-        n, K = scores.shape
-        votes = np.full((n, K), -1.0 / K)
-        votes[np.arange(n), scores.argmax(axis=1)] += 1.0
-        votes[~np.isfinite(scores).all(axis=1)] = np.nan
-        return votes
-
-    def step(self, error: float, after: float, learning_rate: float, n_classes: int) -> Step:  # noqa: ARG002
-        """Return the learning rate times log((1 - e) / e) + log(K - 1)."""
-        error = min(max(error, _LEAST_ERROR), 1.0 - _LEAST_ERROR)
-        size = learning_rate * (math.log((1.0 - error) / error) + math.log(n_classes - 1))
-        right = (1.0 - error) * math.exp(-size * (1.0 - 1.0 / n_classes))
-        return Step(size, right + error * math.exp(size / n_classes))
+    votes: Callable[[Floats], Floats]
+    step: Callable[[float, float, float, int], Step]
 
 
-class Real(Algorithm):
-    """Every round votes with the logarithms of probabilities, (1 + s) / 2 of its scores.
-
-    References
-    ----------
-    Friedman, Hastie and Tibshirani (2000), "Additive logistic regression: a statistical view of
-    boosting", for Real AdaBoost; Zhu et al. (2009) for more classes than two, as SAMME.R.
-    """
-
-    name: ClassVar[str] = "real"
-
-    def votes(self, scores: Floats) -> Floats:
-        """Return log p_k less the mean over classes; half of the log-odds for two of them."""
-        logs: Floats = np.log(np.clip((1.0 + scores) / 2.0, _LEAST, 1.0 - _LEAST))
-        votes: Floats = logs - logs.mean(axis=1, keepdims=True)
-        return votes
-
-    def step(self, error: float, after: float, learning_rate: float, n_classes: int) -> Step:  # noqa: ARG002
-        """Return the learning rate."""
-        return Step(learning_rate, after)
+def _one_vote(scores: Floats) -> Floats:
+    """Return 1 - 1/K for the class of the largest score, and -1/K for the others; NaN without."""
+    n, K = scores.shape
+    votes = np.full((n, K), -1.0 / K)
+    votes[np.arange(n), scores.argmax(axis=1)] += 1.0
+    votes[~np.isfinite(scores).all(axis=1)] = np.nan
+    return votes
 
 
-class Gentle(Algorithm):
-    """Every round votes with its scores: Newton's steps on the same loss, which never run off.
-
-    References
-    ----------
-    Friedman, Hastie and Tibshirani (2000), "Additive logistic regression: a statistical view of
-    boosting", for Gentle AdaBoost.
-    """
-
-    name: ClassVar[str] = "gentle"
-
-    def votes(self, scores: Floats) -> Floats:
-        """Return s_k less the mean over classes."""
-        votes: Floats = scores - scores.mean(axis=1, keepdims=True)
-        return votes
-
-    def step(self, error: float, after: float, learning_rate: float, n_classes: int) -> Step:  # noqa: ARG002
-        """Return the learning rate."""
-        return Step(learning_rate, after)
+def _by_error(error: float, after: float, learning_rate: float, n_classes: int) -> Step:  # noqa: ARG001
+    """Return the learning rate times log((1 - e) / e) + log(K - 1)."""
+    error = min(max(error, _LEAST_ERROR), 1.0 - _LEAST_ERROR)
+    size = learning_rate * (math.log((1.0 - error) / error) + math.log(n_classes - 1))
+    right = (1.0 - error) * math.exp(-size * (1.0 - 1.0 / n_classes))
+    return Step(size, right + error * math.exp(size / n_classes))
 
 
-ALGORITHMS: dict[str, Algorithm] = {each.name: each for each in (Gentle(), Real(), Discrete())}
+def _log_probabilities(scores: Floats) -> Floats:
+    """Return log p_k less the mean over classes, of p = (1 + s) / 2."""
+    return _centred(np.log(np.clip((1.0 + scores) / 2.0, _LEAST, 1.0 - _LEAST)))
+
+
+def _centred(scores: Floats) -> Floats:
+    votes: Floats = scores - scores.mean(axis=1, keepdims=True)
+    return votes
+
+
+def _by_rate(error: float, after: float, learning_rate: float, n_classes: int) -> Step:  # noqa: ARG001
+    return Step(learning_rate, after)
+
+
+# Gentle and real: Friedman, Hastie and Tibshirani (2000), "Additive logistic regression: a
+# statistical view of boosting"; gentle takes Newton's steps on the same loss, which never run off.
+# Discrete: Freund and Schapire (1997), and Zhu, Zou, Rosset and Hastie (2009), "Multi-class
+# AdaBoost", for SAMME; these have real votes of more classes than two as SAMME.R.
+ALGORITHMS = {
+    "gentle": Algorithm(_centred, _by_rate),
+    "real": Algorithm(_log_probabilities, _by_rate),
+    "discrete": Algorithm(_one_vote, _by_error),
+}
 
 
 @dataclass(frozen=True)
@@ -199,10 +158,6 @@ class Ensemble(RowFunction):
         rounds = (*self.rounds, Round(predictor, step.size))
         return replace(self, rounds=rounds, log_unit=self.log_unit + math.log(step.shrinkage))
 
-    def first(self, n_rounds: int) -> Ensemble:
-        """Return the ensemble of the first rounds alone."""
-        return replace(self, rounds=self.rounds[:n_rounds])
-
     def votes_of(self, scores: Floats) -> Floats:
         """Return the votes (n, K), not multiplied yet, of a round with scores (n, q)."""
         each = np.hstack([-scores, scores]) if self.n_classes == 2 else scores
@@ -251,3 +206,68 @@ def bounded_exp(exponents: Floats) -> Floats:
     """Return exp of every exponent, of large ones a large number that is still one."""
     exponentials: Floats = np.exp(np.minimum(exponents, _LARGEST))
     return exponentials
+
+
+class RoundErrors(Measure):
+    """How a new round does on rows weighted by the rounds before it, of an ensemble.
+
+    `wrong` is the weight of the rows that the new round alone gets wrong, and `after` the sum of
+    the weights after it, if its votes are multiplied by the step.
+    """
+
+    ensemble: Ensemble
+    step: float
+    weight: float = total()
+    wrong: float = total()
+    after: float = total()
+
+    def add(self, rows: Block, predicted: Floats) -> None:
+        """Add rows."""
+        weights, codes = self.ensemble.weights(rows), codes_of(rows.y)
+        votes = self.ensemble.votes_of(predicted)
+        mine = votes[np.arange(len(rows)), codes]
+        self.weight += float(weights.sum())
+        self.wrong += float(weights @ (votes.argmax(axis=1) != codes))
+        self.after += float(weights @ bounded_exp(-self.step * mine))
+
+
+class StagedErrors(Statistic):
+    """The share of rows that the first rounds get wrong, for every number of them, and its bound.
+
+    Of two classes, a row is wrong only if the votes V_y of its own are not above 0, so the share is
+    at most the mean of exp(-V_y).  Of more classes V_y can be large, and others larger.
+
+    Freund and Schapire (1997), "A decision-theoretic generalization of on-line learning and an
+    application to boosting".
+    """
+
+    ensemble: Ensemble
+    weight: float = total()
+    wrong: Floats = total("n_rounds")
+    bounds: Floats = total("n_rounds")
+
+    @property
+    def n_rounds(self) -> int:
+        """T."""
+        return len(self.ensemble)
+
+    @property
+    def errors(self) -> Floats:
+        """The weighted share of rows that is wrong after every round, (T,)."""
+        return self.wrong / self.weight
+
+    @property
+    def error_bounds(self) -> Floats | None:
+        """What that share is at most, (T,), or None of more than two classes."""
+        two = self.ensemble.n_classes == 2
+        return np.minimum(self.bounds / self.weight, 1.0) if two else None
+
+    def update(self, blocks: Iterable[Block]) -> None:
+        """Add rows."""
+        for block in blocks:
+            weights = np.ones(len(block)) if block.weights is None else block.weights
+            codes, rows = codes_of(block.y), np.arange(len(block))
+            self.weight += float(weights.sum())
+            for i, votes in enumerate(self.ensemble.staged_votes(block.X)):
+                self.wrong[i] += weights @ (votes.argmax(axis=1) != codes)
+                self.bounds[i] += weights @ bounded_exp(-votes[rows, codes])

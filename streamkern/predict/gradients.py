@@ -24,11 +24,8 @@ class GradientOuterProduct(Statistic):
     """Outer products of a predictor's gradients, summed over rows and targets.
 
     sum_i s_i sum_k grad f_k(x_i) grad f_k(x_i)^T / u_k^2, with respect to what the standardizer
-    makes of a row: sums are kept there, and are turned to the inputs once, where they are asked
-    for.  Targets count the same in their units u (q,), such as their deviations.
+    makes of a row; u (q,) are units of targets, such as their deviations.
 
-    References
-    ----------
     Radhakrishnan, Beaglehole, Pandit and Belkin (2024), "Mechanism for feature learning in neural
     networks and backpropagation-free machine learning models".
     Samarov (1993), "Exploring regression structure using nonparametric functional estimation".
@@ -67,9 +64,8 @@ class GradientOuterProduct(Statistic):
     @property
     def standardizer(self) -> Standardizer:
         """What rows go through before they meet the map."""
-        found: Any = self.predictor.feature_map
-        standardizer: Standardizer = found.standardizer
-        return standardizer
+        whole: Any = self.predictor.feature_map
+        return whole.standardizer  # type: ignore[no-any-return]
 
     @np.errstate(over="ignore", invalid="ignore")  # of rows that are refused after the pass
     def update(self, blocks: Iterable[Block]) -> None:

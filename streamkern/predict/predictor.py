@@ -35,10 +35,7 @@ _SMALLEST, _LARGEST = 1e-25, 1e25
 
 
 class Form(NamedTuple):
-    """The function constant + (phi(x) / scale - shift)^T coef, in the precision of its products.
-
-    Features are made in `dtype`.
-    """
+    """The function constant + (phi(x) / scale - shift)^T coef, of features in `dtype`."""
 
     feature_map: FeatureMap
     coef: Array
@@ -113,11 +110,7 @@ class Predictor(RowFunction):
         return PredictionBuffers(self, n_rows, scratch).predict
 
     def predict(self, X: Array) -> Floats:
-        """Return predictions (n, q) for rows (n, p), or (n,) where the predictor is flat.
-
-        A row with a value that is not finite has the prediction NaN.  `X` must have as many columns
-        as the model was fitted on, or DataError is raised.
-        """
+        """Return predictions (n, q), or (n,) where flat; NaN for a row that is not finite."""
         predictions = np.empty((len(X), self.coef.shape[1]))
         PredictionBuffers(self, len(X)).predict(X, predictions)
         return predictions[:, 0] if self.flat else predictions
@@ -150,8 +143,8 @@ class Predictor(RowFunction):
 def _shift(feature_map: FeatureMap) -> Array | None:
     """Return what the features of all rows have in common, or None where that is little.
 
-    With a long length scale features hardly differ between rows, and coefficients are large and
-    cancel.  Single precision would lose what differs, unless the rest is taken out of the sums.
+    With a long length scale coefficients are large and cancel: single precision would lose what
+    differs between rows, unless the rest is taken out of the sums.
     """
     rows = np.zeros((2, feature_map.n_features))
     if isinstance(feature_map, Standardized):

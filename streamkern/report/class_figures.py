@@ -9,8 +9,7 @@ import numpy as np
 from streamkern.errors.formatting import printable
 from streamkern.models.held_out_predictors import unseen_by
 from streamkern.predict.class_errors import ClassErrors
-from streamkern.predict.evaluation import Evaluation, FoldPredictors
-from streamkern.predict.prediction_errors import PredictionErrors
+from streamkern.predict.evaluation import Evaluation, FoldPredictors, PredictionErrors
 from streamkern.report.axes import Axis
 from streamkern.report.drawing import KINDS, Figure, Plot
 from streamkern.report.numbers import number, percent

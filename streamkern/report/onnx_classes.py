@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streamkern.predict.calibrators import LEAST, IsotonicSteps, PlattSigmoid
+from streamkern.predict.class_rule import LEAST, IsotonicSteps, PlattSigmoid
 
 if TYPE_CHECKING:
     from streamkern._typing import Floats
-    from streamkern.predict.calibrators import Calibrator
-    from streamkern.predict.class_rule import ClassRule
+    from streamkern.predict.class_rule import Calibrator, ClassRule
     from streamkern.report.onnx_graph import Graph
 
 

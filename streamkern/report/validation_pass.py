@@ -17,9 +17,13 @@ from streamkern.errors import DataError
 from streamkern.models.held_out_predictors import folds_of, unseen_by
 from streamkern.models.scoring import check_fitted_rows, scored
 from streamkern.predict.deviation import Deviation
-from streamkern.predict.evaluation import Evaluation, FoldPredictors
-from streamkern.predict.pair_counts import PairBins, PairCounts
-from streamkern.predict.prediction_errors import PredictionErrors
+from streamkern.predict.evaluation import (
+    Evaluation,
+    FoldPredictors,
+    PairBins,
+    PairCounts,
+    PredictionErrors,
+)
 from streamkern.statistics import ListedFolds, RowSample, Together
 
 if TYPE_CHECKING:

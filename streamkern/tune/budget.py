@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,7 +12,7 @@ from streamkern.errors import ParameterError
 from streamkern.parameters.cost_estimate import fit_flops, rough_flops_per_second
 from streamkern.parameters.fit_options import large_sample
 from streamkern.runtime.resources import current_resources
-from streamkern.tune.kernel_trials import N_FOLDS
+from streamkern.tune.trials import N_FOLDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from streamkern.parameters.fit_options import FitOptions
     from streamkern.parameters.plan import Plan
     from streamkern.sources import Source
-    from streamkern.tune.kernel_trials import Attempt
+    from streamkern.tune.trials import Attempt
 
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -31,14 +30,9 @@ _FEWEST_SEARCH_ROWS, _TIMES = 2048, 4
 
 @dataclass(frozen=True)
 class Budget:
-    """What a search may spend.
+    """What a search may spend: seconds on the clock, or passes.
 
-    Parameters
-    ----------
-    amount : float
-    in_seconds : bool
-        Seconds on the clock; else passes: the multiply-adds of the pass over all rows at the D
-        asked for, and of what is solved after it.
+    A pass is the multiply-adds of reading all rows at the D of the fit, and of solving after it.
     """
 
     amount: float
@@ -73,31 +67,17 @@ class Budget:
 
 
 class Spent(NamedTuple):
-    """What was spent of a budget.
-
-    Parameters
-    ----------
-    flops : float
-        Multiply-adds.
-    seconds : float
-        On the clock.
-    """
+    """What was spent of a budget: multiply-adds, and seconds on the clock."""
 
     flops: float = 0.0
     seconds: float = 0.0
 
 
 class Ledger:
-    """What a search has spent of its budget, and what it can still pay.
+    """What a search has spent of its budget, of which None pays for everything.
 
-    Parameters
-    ----------
-    budget : Budget or None
-        None pays for everything.
-    plan : Plan
-        Of the fit.
-    spent : Spent, optional
-        What was spent of the budget before the search.
+    Passes are counted by formula.  Seconds are a limit: when a share of them is over, no more
+    trials begin.
     """
 
     def __init__(self, budget: Budget | None, plan: Plan, spent: Spent | None = None) -> None:
@@ -106,9 +86,6 @@ class Ledger:
         self.spent = spent or Spent()
         self._flops = 0.0
         self._begun = perf_counter()
-        # By family of maps, as measured: multiply-adds, and seconds of a thread.
-        self._work: Counter[str] = Counter()
-        self._seconds: Counter[str] = Counter()
 
     @property
     def passes(self) -> float:
@@ -120,13 +97,10 @@ class Ledger:
         """Since the search began."""
         return perf_counter() - self._begun
 
-    def paid(self, attempts: Sequence[Attempt]) -> None:
+    def pay(self, attempts: Sequence[Attempt]) -> None:
         """Note what was tried."""
         for attempt in attempts:
-            flops = self._trial_flops(attempt.n_rows, attempt.n_components, attempt.n_folds)
-            self._flops += flops
-            self._work[attempt.feature_map] += flops  # type: ignore[assignment]
-            self._seconds[attempt.feature_map] += sum(attempt.cost)  # type: ignore[assignment]
+            self._flops += self._flops_of(attempt.n_rows, attempt.n_components, attempt.n_folds)
 
     def payable(self, sizes: Sequence[int], n_rows: int, n_folds: int) -> list[int]:
         """Return the rungs, from the first, whose equal parts of the budget pay for their trials.
@@ -136,52 +110,32 @@ class Ledger:
         assert self.budget is not None  # noqa: S101  for the type checker
         plan, left = self.plan, list(sizes)
         flops = self.budget.flops(plan.flops, plan.precision, plan.n_slots) - self.spent.flops
-        while len(left) > 1 and 2 * self._trial_flops(n_rows, left[-1], n_folds) > flops / len(
-            left
-        ):
+        while len(left) > 1 and 2 * self._flops_of(n_rows, left[-1], n_folds) > flops / len(left):
             left.pop()
         return left
 
     def affordable(
-        self,
-        maps: Sequence[str],
-        n_rows: int,
-        n_components: int,
-        share: float,
-        n_folds: int = N_FOLDS,
+        self, n_trials: int, n_rows: int, n_components: int, share: float, n_folds: int = N_FOLDS
     ) -> int:
-        """Return how many of some trials, in their order, can be paid before a share is spent."""
+        """Return how many of some trials can be paid before a share is spent."""
         if self.budget is None:
-            return len(maps)
-        flops = self._trial_flops(n_rows, n_components, n_folds)
+            return n_trials
         room = share * self.budget.amount
         if self.budget.in_seconds:
-            slots = self.plan.n_slots
-            left = room - self.spent.seconds - self.seconds
-            fits = [self._predicted(name, flops) <= left for name in maps[:slots]]
-            number = fits.index(False) if False in fits else len(fits)
+            # As many as run at a time.
+            number = self.plan.n_slots if self.spent.seconds + self.seconds < room else 0
         else:
+            a_trial = self._flops_of(n_rows, n_components, n_folds) / self.plan.flops
             # A budget that is meant for so many trials pays for them, whatever the rounding.
-            number = int((room - self.passes) / (flops / self.plan.flops) + 1e-9)
-        return max(min(number, len(maps)), 0 if self._flops else min(len(maps), 1))
+            number = int((room - self.passes) / a_trial + 1e-9)
+        return max(min(number, n_trials), 0 if self._flops else min(n_trials, 1))
 
-    def _trial_flops(self, n_rows: int, n_components: int, n_folds: int) -> float:
+    def _flops_of(self, n_rows: int, n_components: int, n_folds: int) -> float:
         return fit_flops(n_rows, self.plan.n_features, n_components, n_folds)
-
-    def _predicted(self, feature_map: str, flops: float) -> float:
-        """Return the seconds of a trial: at the rate of its family, of all, or a guess."""
-        name = [feature_map] if self._seconds[feature_map] > 0 else list(self._seconds)
-        seconds = sum(self._seconds[each] for each in name)
-        if not seconds > 0:
-            return flops / rough_flops_per_second(self.plan.precision)
-        return flops * seconds / sum(self._work[each] for each in name)
 
 
 def budgeted_rows(source: Source, options: FitOptions, n_arms: int, budget: Budget) -> int:
-    """Return how many rows a search within a budget may hold.
-
-    That is as many as let all arms go through all rungs, up to D.
-    """
+    """Return as many rows as let all arms go through all rungs, up to D, within a budget."""
     p, D, resources = source.n_features, options.n_components, current_resources()
     slots = max(resources.n_workers, 1) * resources.n_threads
     a_pass = fit_flops(source.n_samples, p, D, options.n_folds)

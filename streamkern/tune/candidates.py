@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from streamkern.parameters.fit_options import FitOptions
     from streamkern.sources import Source
-    from streamkern.tune.column_pass import Survey
-    from streamkern.tune.kernel_trials import Attempt
+    from streamkern.tune.column_pass import ColumnPass
+    from streamkern.tune.trials import Attempt
 
 AUTO = "auto"
 # From smooth to rough; and the one that is rough along every input by itself.
@@ -36,20 +36,10 @@ _NEAR, _FARTHEST, _FARTHER = 3, 12, (1, 2)
 
 
 class Contender(NamedTuple):
-    """Kernels with their maps, on rows in one metric.
-
-    Parameters
-    ----------
-    metric : str
-        What it is called.
-    survey : Survey
-        Its standardizer has the metric.
-    pairs : sequence of (ShiftInvariantKernel, str)
-        Each kernel with the family of its map.
-    """
+    """Kernels, each with the family of its map, on rows in the metric that a column pass has."""
 
     metric: str
-    survey: Survey
+    column_pass: ColumnPass
     pairs: Sequence[tuple[ShiftInvariantKernel, str]]
 
 

@@ -39,33 +39,16 @@ _DEPARTING = 0.1
 
 
 @dataclass(frozen=True)
-class Survey:
-    """What the first pass over the rows says of them.
+class ColumnPass:
+    """What the first pass over the rows says of them."""
 
-    Parameters
-    ----------
-    columns : ColumnStatistics
-        Of X and then y.
-    sample : RowSample
-        Rows spread over the whole source.
-    standardizer : Standardizer
-    dropped : list of int
-        Constant columns, which are left out.
-    passed : PassResult
-        Rows, seconds and memory of the pass.
-    index : RowIndex, optional
-        Of all rows, in order.
-    nearly_constant : list of int
-        Columns that hardly any row departs from the usual value of, whose deviation was enlarged.
-    """
-
-    columns: ColumnStatistics
-    sample: RowSample
+    columns: ColumnStatistics  # of X and then y
+    sample: RowSample  # spread over the whole source
     standardizer: Standardizer
-    dropped: list[int]
+    dropped: list[int]  # constant columns
     passed: PassResult[Any]
-    index: RowIndex | None = None
-    nearly_constant: Sequence[int] = ()
+    index: RowIndex | None = None  # of all rows, in order
+    nearly_constant: Sequence[int] = ()  # columns whose deviation was enlarged
 
     @property
     def weights(self) -> Floats | None:
@@ -81,7 +64,7 @@ class Survey:
         return targets
 
 
-def survey(
+def run_column_pass(
     source: Source,
     options: FitOptions,
     plan: Plan,
@@ -91,7 +74,7 @@ def survey(
     like: Template | None = None,
     more_to_come: bool = False,
     checkpoint: Checkpoint | None = None,
-) -> Survey:
+) -> ColumnPass:
     """Read the rows once, lightly."""
     passed = accumulate(
         source,
@@ -127,20 +110,23 @@ def survey(
         standardizer = like.feature_map.standardizer
         dropped = _left_out(source, columns, standardizer)
     index = next((found.in_order() for found in indices if isinstance(found, RowIndex)), None)
-    return Survey(columns, sample, standardizer, dropped, passed, index, nearly_constant)
+    return ColumnPass(columns, sample, standardizer, dropped, passed, index, nearly_constant)
+
+
+def _warn(sentence: str, level: int) -> None:
+    warnings.warn(sentence, StreamkernWarning, stacklevel=level)
 
 
 def _left_out(source: Source, columns: ColumnStatistics, standardizer: Standardizer) -> list[int]:
-    """Return the columns that a pattern leaves out, with a warning where they vary here."""
+    """Return the columns that a template leaves out, with a warning where they vary here."""
     left_out = sorted(set(range(source.n_features)) - set(standardizer.columns.tolist()))
     constant = _constant(source, columns)
     varying = [j for j in left_out if not constant[j]]
     if varying:
-        warnings.warn(
+        _warn(
             f"columns of X left out that are constant in the rows that these are to be like, but "
             f"not here: {listed(varying)}.",
-            StreamkernWarning,
-            stacklevel=4,
+            5,
         )
     return left_out
 
@@ -190,14 +176,10 @@ def _quartiles(sample: RowSample) -> Floats:
 def _enlargements(sample: RowSample, quartiles: Floats) -> Floats:
     """Return what the standard deviations (p,) of inputs are multiplied by, 1 for most.
 
-    Where a share f of the rows depart from the value that all others have, such as a pixel near the
-    border of images or a rare event, they are about 1 / sqrt(f) standard deviations off, and few
-    such columns make all distances.  So where f is less than a tenth, in the spread sample, the
-    deviation is what it would be if a tenth departed as far: sqrt(0.1 / f) times as large.  The
-    unit of a column does not matter to that, nor do other columns.
+    Rare events, in a share f of the rows, are about 1 / sqrt(f) deviations off, so that few such
+    columns make all distances.  Where f is less than a tenth, the deviation is what it would be if
+    a tenth departed as far: sqrt(0.1 / f) times as large.
 
-    References
-    ----------
     Kuhn and Johnson (2013), "Applied predictive modeling", section 3.5, for such columns.
     """
     values, usual = sample.X, quartiles[0, : sample.X.shape[1]]
@@ -214,13 +196,12 @@ def _warn_of_outliers(source: Source, columns: ColumnStatistics, quartiles: Floa
     if wild.any():
         names = [_name(source, j) for j in np.flatnonzero(wild).tolist()]
         farthest = np.maximum(columns.maximum - columns.mean, columns.mean - columns.minimum)
-        warnings.warn(
+        _warn(
             f"{listed(names, _NAMED)}: a few values, up to "
             f"{np.max(farthest[wild] / deviation[wild]):,.0f} standard deviations from the mean, "
             f"make up that deviation, and beside them all others are nearly equal; clip them, take "
             f"logarithms, or leave them out.",
-            StreamkernWarning,
-            stacklevel=5,
+            6,
         )
 
 
@@ -234,12 +215,11 @@ def _warn_of_means(columns: ColumnStatistics, kept: Array, options: FitOptions) 
     """Warn of inputs so far from zero that single precision loses products of them."""
     apart = np.sqrt((columns.mean[kept] ** 2).sum() / columns.variance[kept].sum())
     if options.precision == "single" and apart > _FAR_FROM_ZERO:
-        warnings.warn(
+        _warn(
             f"the inputs lie {apart:,.0f} standard deviations from zero, where the "
             f"{options.kernel.name} kernel loses its digits in single precision; take precision "
             f"'double' (--precision double), or standardise.",
-            StreamkernWarning,
-            stacklevel=5,
+            6,
         )
 
 
@@ -263,21 +243,19 @@ def _standardizer(
         )
     names = input_names({"data": source.describe()})
     if dropped:
-        warnings.warn(
+        _warn(
             f"{len(dropped)} constant column{'s' * (len(dropped) > 1)} of X left out: "
             f"{listed(names[j] if names else j for j in dropped)}.",
-            StreamkernWarning,
-            stacklevel=4,
+            5,
         )
     waiting = np.flatnonzero(constant & ~left_out).tolist()
     if waiting:
-        warnings.warn(
+        _warn(
             f"{len(waiting)} column{'s' * (len(waiting) > 1)} of X constant so far, whose "
             f"deviation is not known: {listed(names[j] if names else j for j in waiting)}; where "
             f"they vary later they count in units of their value here, or of 1 where that is "
             f"smaller.",
-            StreamkernWarning,
-            stacklevel=4,
+            5,
         )
     # Units too large leave a column nearly out, as it was; units too small would leave it alone.
     size = np.maximum(np.abs(mean), 1.0)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import reduce
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,10 +23,7 @@ from streamkern.errors import DataError, ParameterError
 from streamkern.runtime.memory import usable_cores
 from streamkern.solve import Eigenbasis, NormalEquations, kept_gram, rounding_variance, solve_ridge
 from streamkern.solve.cross_validation import held_out_errors
-from streamkern.solve.penalty_curve import (
-    PenaltyCurve,
-    default_grid,
-)
+from streamkern.solve.penalty_curve import PenaltyCurve, default_grid
 from streamkern.statistics import Moments
 
 if TYPE_CHECKING:
@@ -49,27 +47,19 @@ _FALLING = 0.1
 
 @dataclass(frozen=True)
 class Size:
-    """The leading features of the map, with the penalty that suits them.
-
-    Parameters
-    ----------
-    n_components : int
-        D'.
-    curve : PenaltyCurve
-    chosen : ndarray of shape (q,) or (1,)
-        Indices of penalties on the curve.
-    total, basis : tasks of Moments and Eigenbasis
-    """
+    """The leading features of the map, with the penalty that suits them."""
 
     n_components: int
     curve: PenaltyCurve
+    # Indices of penalties on the curve, (q,) or (1,).
     chosen: Any
+    # Tasks of Moments and Eigenbasis.
     total: Any
     basis: Any
 
     @property
     def cv_rmse(self) -> Floats | None:
-        """The root mean squared error left out, (q,), where folds were, or every row in turn."""
+        """The cross-validated or leave-one-out root mean squared error, (q,)."""
         if self.curve.criterion not in ("cv", "loo"):
             return None
         rmse: Floats = np.sqrt(self.curve.at(self.chosen))
@@ -78,32 +68,20 @@ class Size:
 
 @dataclass(frozen=True)
 class Solved:
-    """A solution, and what it was chosen by.
-
-    Parameters
-    ----------
-    solution : RidgeSolution
-    equations : NormalEquations
-    size : Size, optional
-        The one that was solved for, unless the penalty was given.
-    sizes : tuple of Size
-        All that were tried, ascending.
-    support : ndarray of shape (K,), int, optional
-        The features that a sparse solution is on.
-    sparsity : SparsityCurve, optional
-        The errors of sparse solutions, where there were folds.
-    """
+    """A solution, and what it was chosen by."""
 
     solution: RidgeSolution
     equations: NormalEquations
+    # The one that was solved for, unless the penalty was given, and all that were tried, ascending.
     size: Size | None = None
     sizes: tuple[Size, ...] = ()
+    # The features that a sparse solution is on, and errors of such solutions, where folds were.
     support: Array | None = None
     sparsity: SparsityCurve | None = None
 
     @property
     def cv_rmse(self) -> Floats | None:
-        """The root mean squared error left out, (q,), where it is known of what was solved."""
+        """The held-out root mean squared error, (q,), where it is known of what was solved."""
         if self.sparsity is not None:
             return self.sparsity.rmse_of(len(self.solution.coef))
         return self.size.cv_rmse if self.size and self.support is None else None
@@ -180,7 +158,11 @@ def solve_folds(
     tried = solve_sizes(
         folds, options, intercept=intercept, sizes=sizes or [None], leave_one_out=leave_one_out
     )
-    size = tried[0] if len(tried) == 1 else _smallest_good(tried)
+    size = tried[0]
+    if len(tried) > 1:  # the smallest size within one standard error of the best
+        scores = [each.curve.combined(each.chosen) for each in tried]
+        most = sum(min(scores))
+        size = next(each for each, (score, _) in zip(tried, scores, strict=True) if score <= most)
     alphas = size.curve.alphas[size.chosen]
     alpha = alphas if len(alphas) > 1 else float(alphas[0])
     solution, equations = run(task(_solved_in, size.basis, size.total, alpha, name="solve"))
@@ -197,8 +179,7 @@ def solve_sizes(
 ) -> tuple[Size, ...]:
     """Choose the penalty for every number of leading features, None for all of them.
 
-    Parameters and errors are those of `solve_folds`, but that folds which are not a task are taken
-    as `shared` already.
+    Folds which are not a task are `shared` already.
     """
     numbers: list[int] = run(task(folds_with_rows, folds, name="folds"))
     if options.needs_folds and len(numbers) < 2:
@@ -215,13 +196,6 @@ def solve_sizes(
     )
 
 
-def _smallest_good(tried: Sequence[Size]) -> Size:
-    """Return the smallest size within one standard error of the best."""
-    best = min(tried, key=lambda size: size.curve.combined(size.chosen)[0])
-    score, error = best.curve.combined(best.chosen)
-    return next(size for size in tried if size.curve.combined(size.chosen)[0] <= score + error)
-
-
 def _sized(
     folds: Any,
     numbers: Sequence[int],
@@ -234,14 +208,14 @@ def _sized(
     """Choose the penalty for the leading features."""
     total = kept(task(total_of, folds, n_components, name="total"))
     basis = kept(task(_eigenbasis, total, intercept, name="eigenbasis"))
-    spectrum: Spectrum = run(task(_spectrum, basis, name="spectrum"))
+    spectrum: Spectrum = run(task(attrgetter("spectrum"), basis, name="spectrum"))
     grid = options.grid
     alphas = default_grid(spectrum) if grid is None else np.array(grid)
     if options.needs_folds:
-        parts = [task(part_of, folds, k, n_components, name=f"part-{k}") for k in numbers]
+        parts = fold_parts(folds, numbers, n_components)
         held_out = [
             task(_held_out, basis, total, part, alphas, len(numbers), name=f"fold-{k}")
-            for k, part in zip(numbers, parts, strict=True)
+            for k, part in parts.items()
         ]
         variance = spectrum.target / spectrum.weight
         curve = PenaltyCurve.of_folds(alphas, run_all(held_out), variance)
@@ -262,8 +236,7 @@ def folds_with_rows(folds: ByFold) -> list[int]:
 
 def total_of(folds: ByFold, n_components: int | None) -> Moments:
     """Return the moments of all folds together, of all or of the leading features."""
-    parts = [part_of(folds, fold, n_components) for fold in sorted(folds.parts)]
-    return reduce(Moments.merge, parts)
+    return reduce(Moments.merge, [part_of(folds, k, n_components) for k in folds_with_rows(folds)])
 
 
 def part_of(folds: ByFold, fold: int, n_components: int | None) -> Moments:
@@ -271,6 +244,11 @@ def part_of(folds: ByFold, fold: int, n_components: int | None) -> Moments:
     part: Any = folds.parts[fold]
     moments: Moments = part
     return moments if n_components is None else moments.leading(n_components)
+
+
+def fold_parts(folds: Any, numbers: Sequence[int], n_components: int | None) -> dict[int, Any]:
+    """Return the tasks of `part_of` by the numbers of folds."""
+    return {k: task(part_of, folds, k, n_components, name=f"part-{k}") for k in numbers}
 
 
 def _solved(total: Moments, alpha: float, intercept: bool) -> tuple[RidgeSolution, NormalEquations]:
@@ -309,7 +287,3 @@ def _held_out(
 ) -> HeldOut:
     """Score a fold, all of which may be side by side on the cores of one machine."""
     return held_out_errors(basis, total, part, alphas, max(usable_cores() // n_folds, 1))
-
-
-def _spectrum(basis: Eigenbasis) -> Spectrum:
-    return basis.spectrum

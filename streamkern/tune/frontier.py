@@ -1,59 +1,70 @@
-"""Error against cost: what every kernel and map that was tried would take on all rows."""
+"""What a search found, and error against cost: what everything tried would take on all rows."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamkern.kernels import Combined
 from streamkern.parameters.cost_estimate import fit_flops, solve_flops
-from streamkern.tune.kernel_trials import ISOTROPIC
+from streamkern.tune.trials import ISOTROPIC
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from streamkern.kernels import ShiftInvariantKernel
     from streamkern.parameters.plan import Plan
-    from streamkern.tune.kernel_trials import Attempt
+    from streamkern.tune.trials import Attempt
 
 
 @dataclass(frozen=True)
-class Configuration:
-    """A metric, kernel, family of maps and number of features, with its best length scale.
+class Search:
+    """What a search found: the kernel with the chosen length scale, map and metric.
 
-    Parameters
-    ----------
-    metric, feature_map, kernel : str
-    length_scale : float or tuple of float
-    n_components : int
-    relative_mse, standard_error : float
-        On rows of the sample that were left out, as of an `Attempt`.
-    passes : float
-        The multiply-adds of a fit to all rows, over those of the fit that was asked for.
-    seconds : float
-        Of a fit to all rows: to draw the map, and what the trial took of one thread, for as many
-        rows and folds, over the threads there are.
-    is_best : bool
-        No configuration is both cheaper, in seconds, and at least as good.
-    is_chosen : bool
-        It is what was chosen, at the largest number of features that it was tried at.
+    `tried` is the kernel as it is among the attempts, without columns that are constant, and
+    `place` that of the chosen contender.
     """
 
-    metric: str
+    kernel: ShiftInvariantKernel
+    tried: ShiftInvariantKernel
     feature_map: str
-    kernel: str
-    length_scale: Any
-    n_components: int
-    relative_mse: float
-    standard_error: float
+    metric: str
+    place: int
+    attempts: Sequence[Attempt]
+    configurations: Sequence[dict[str, Any]]
     passes: float
     seconds: float
-    is_best: bool = False
-    is_chosen: bool = False
+
+    @property
+    def note(self) -> str:
+        """One sentence where the chosen length scale is the shortest or longest tried, else ''."""
+        name = (self.metric, self.feature_map, self.tried.name)
+        mine = [a for a in self.attempts if (a.metric, a.feature_map, a.kernel) == name]
+        # Of several length scales, the first: all are multiplied alike.
+        scales = [float(np.atleast_1d(a.length_scale)[0]) for a in mine]
+        chosen = float(np.atleast_1d(self.tried.length_scale)[0])
+        if min(scales) < chosen < max(scales):
+            return ""
+        if isinstance(self.tried, Combined):
+            return (
+                f"the best length scales, {chosen:.4g} and those in proportion to it, are at the "
+                f"edge of those tried; search again with length scales about them in --kernel."
+            )
+        return (
+            f"the best length scale, {chosen:.4g}, is at the edge of those tried; search again "
+            f"about it with --length-scale {chosen:.4g}."
+        )
 
     def as_dict(self) -> dict[str, Any]:
-        """Return everything as plain JSON values."""
-        return asdict(self) | {"length_scale": np.asarray(self.length_scale).tolist()}
+        """Return what a report keeps, as plain JSON values."""
+        return {
+            "tuning": [attempt.as_dict() for attempt in self.attempts],
+            "tuning_note": self.note,
+            "tuning_passes": self.passes,
+            "frontier": list(self.configurations),
+        }
 
 
 def map_in_words(tried: Mapping[str, Any]) -> str:
@@ -64,44 +75,44 @@ def map_in_words(tried: Mapping[str, Any]) -> str:
 
 def configurations(
     attempts: Sequence[Attempt], chosen: Attempt, plan: Plan, n_folds: int
-) -> tuple[Configuration, ...]:
-    """Return what was tried, the best length scale of each, the cheapest first."""
-    best: dict[tuple[str, str, str, int], Attempt] = {}
-    for attempt in attempts:
-        name = _name_of(attempt)
-        if name not in best or attempt.relative_mse < best[name].relative_mse:
-            best[name] = attempt
-    best[_name_of(chosen)] = chosen
-    found = sorted(
-        (_configuration(each, chosen, plan, n_folds) for each in best.values()),
-        key=lambda each: (each.seconds, each.relative_mse),
-    )
+) -> list[dict[str, Any]]:
+    """Return what was tried at the best length scale of each, the cheapest first, for JSON.
+
+    `is_best` says that none is both cheaper, in seconds, and at least as good.
+    """
+    ascending = sorted(attempts, key=lambda each: each.relative_mse)
+    best = {
+        (each.metric, each.feature_map, each.kernel, each.n_components): each
+        for each in (*reversed(ascending), chosen)
+    }
+    found = [_configuration(each, each is chosen, plan, n_folds) for each in best.values()]
+    found.sort(key=lambda each: (each["seconds"], each["relative_mse"]))
     least = np.inf
-    for i, each in enumerate(found):
-        if each.relative_mse < least:
-            least = each.relative_mse
-            found[i] = replace(each, is_best=True)
-    return tuple(found)
+    for each in found:
+        each["is_best"] = each["relative_mse"] < least
+        least = min(least, each["relative_mse"])
+    return found
 
 
-def _name_of(attempt: Attempt) -> tuple[str, str, str, int]:
-    return attempt.metric, attempt.feature_map, attempt.kernel, attempt.n_components
+def _configuration(attempt: Attempt, is_chosen: bool, plan: Plan, n_folds: int) -> dict[str, Any]:
+    """Return an attempt with the passes and seconds of a fit to all rows.
 
-
-def _configuration(attempt: Attempt, chosen: Attempt, plan: Plan, n_folds: int) -> Configuration:
-    D = attempt.n_components
+    Seconds are to draw the map, and what the trial took of one thread, for as many rows and folds,
+    over the threads there are.
+    """
+    D, cost = attempt.n_components, attempt.cost
     solving = solve_flops(D, n_folds) / solve_flops(D, attempt.n_folds)
-    cost = attempt.cost
     shared = cost.sums * plan.n_rows / attempt.n_rows + cost.errors * solving
-    return Configuration(
-        attempt.metric,
-        attempt.feature_map,
-        attempt.kernel,
-        attempt.length_scale,
-        D,
-        attempt.relative_mse,
-        attempt.standard_error,
-        fit_flops(plan.n_rows, plan.n_features, D, n_folds) / plan.flops,
-        cost.drawing + shared / plan.n_slots,
-        is_chosen=attempt is chosen,
-    )
+    return {
+        "metric": attempt.metric,
+        "feature_map": attempt.feature_map,
+        "kernel": attempt.kernel,
+        "length_scale": np.asarray(attempt.length_scale).tolist(),
+        "n_components": D,
+        "relative_mse": attempt.relative_mse,
+        "standard_error": attempt.standard_error,
+        "passes": fit_flops(plan.n_rows, plan.n_features, D, n_folds) / plan.flops,
+        "seconds": cost.drawing + shared / plan.n_slots,
+        "is_best": False,
+        "is_chosen": is_chosen,
+    }

@@ -1,27 +1,26 @@
 """Choosing kernel, map and length scale on a sample of the rows, before the pass that fits.
 
-The survey of the columns brings a spread sample along.  On it, many length scales of every kernel
-and family of maps are tried at a reduced number of features, by cross-validation over the whole
-grid of penalties; the best of them, and what is near, go on to twice as many features, and so on.
-Trials of one kernel share their projections where its features are functions of some.  The winner
-gets the one full pass.
+The column pass brings a spread sample along.  On it, many length scales of every kernel and family
+of maps are tried at a reduced number of features, by cross-validation over the whole grid of
+penalties; the best of them, and what is near, go on to twice as many features, and so on.  Trials
+of one kernel share their projections where its features are functions of some.  The winner gets the
+one full pass.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from streamkern.engine.scheduler import run_all, shared, task
-from streamkern.kernels import Combined
 from streamkern.runtime.resources import current_resources
 from streamkern.runtime.threads import blas_threads
 from streamkern.tune.budget import Ledger
 from streamkern.tune.candidates import Arm, Candidate, beyond, near, octaves, sober, tiers
-from streamkern.tune.frontier import configurations
-from streamkern.tune.kernel_trials import N_FOLDS, Trial, trial_bytes
+from streamkern.tune.frontier import Search, configurations
+from streamkern.tune.trials import N_FOLDS, Trial, trial_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,8 +31,7 @@ if TYPE_CHECKING:
     from streamkern.parameters.plan import Plan
     from streamkern.tune.budget import Budget, Spent
     from streamkern.tune.candidates import Contender
-    from streamkern.tune.frontier import Configuration
-    from streamkern.tune.kernel_trials import Attempt
+    from streamkern.tune.trials import Attempt
 
 # Length scales are tried at these powers of 2 times the kernel's own.
 _OCTAVES = (np.arange(-6, 7) / 2).tolist()
@@ -42,21 +40,15 @@ _LEVELS = [0, 1, -1, 2, -2, 3, -3], [0.5, -0.5, 1.5, -1.5, 2.5, -2.5], np.arange
 
 
 class Rung(NamedTuple):
-    """One round of trials, at so many features.
+    """One round of trials: its share of D, and what goes on from it.
 
-    Parameters
-    ----------
-    share : float
-        Of D.
-    steps : tuple of int
-        Half octaves about the best that are tried on the next rung.  Smaller scales do better there
-        than here, since more features resolve more.
-    kernels_left : int
-        Of every map, that go on.
+    Smaller scales do better on the next rung than here, since more features resolve more.
     """
 
     share: float
+    # Half octaves about the best that are tried next.
     steps: tuple[int, ...]
+    # Of every map.
     kernels_left: int
 
 
@@ -70,72 +62,6 @@ _REFINED = (-0.5, 0.5)
 _FEWEST_COMPONENTS = 128
 
 
-@dataclass(frozen=True)
-class Search:
-    """What a search found.
-
-    Parameters
-    ----------
-    kernel : ShiftInvariantKernel
-        With the chosen length scale.
-    tried : ShiftInvariantKernel
-        The same as it is among the attempts: without columns that are constant.
-    feature_map, metric : str
-        The chosen family of maps, and the name of the chosen metric.
-    place : int
-        Of the chosen contender.
-    attempts : tuple of Attempt
-        In the order of the rungs.
-    configurations : tuple of Configuration
-        The cheapest first.
-    passes, seconds : float
-        Spent.
-    """
-
-    kernel: ShiftInvariantKernel
-    tried: ShiftInvariantKernel
-    feature_map: str
-    metric: str
-    place: int
-    attempts: tuple[Attempt, ...]
-    configurations: tuple[Configuration, ...]
-    passes: float
-    seconds: float
-
-    @property
-    def note(self) -> str:
-        """One sentence where the chosen length scale is the shortest or longest tried, else ''."""
-        name = (self.metric, self.feature_map, self.tried.name)
-        mine = [a for a in self.attempts if (a.metric, a.feature_map, a.kernel) == name]
-        scales = [_first(a.length_scale) for a in mine]
-        chosen = _first(self.tried.length_scale)
-        if min(scales) < chosen < max(scales):
-            return ""
-        if isinstance(self.tried, Combined):
-            return (
-                f"the best length scales, {chosen:.4g} and those in proportion to it, are at the "
-                f"edge of those tried; search again with length scales about them in --kernel."
-            )
-        return (
-            f"the best length scale, {chosen:.4g}, is at the edge of those tried; search again "
-            f"about it with --length-scale {chosen:.4g}."
-        )
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return what a report keeps, as plain JSON values."""
-        return {
-            "tuning": [attempt.as_dict() for attempt in self.attempts],
-            "tuning_note": self.note,
-            "tuning_passes": self.passes,
-            "frontier": [each.as_dict() for each in self.configurations],
-        }
-
-
-def _first(length_scale: Any) -> float:
-    """Return the length scale, or the one of the first input."""
-    return float(np.atleast_1d(length_scale)[0])
-
-
 def search(
     contenders: Sequence[Contender],
     options: FitOptions,
@@ -147,10 +73,9 @@ def search(
     feature_map: str | None = None,
     folds: Array | None = None,
 ) -> Search:
-    """Choose among metrics, kernels, maps and length scales on the sample of a survey.
+    """Choose among metrics, kernels, maps and length scales on the sample of a column pass.
 
-    References
-    ----------
+    The folds are of the rows, on the last rung; the map is that of a plain fit, compared there.
     Jamieson and Talwalkar (2016), "Non-stochastic best arm identification and hyperparameter
     optimization", for successive halving.
     """
@@ -158,10 +83,14 @@ def search(
     arms = trials.arms
     plain = [arm for arm in range(len(arms)) if arms[arm].feature_map == feature_map]
     default = Candidate(plain[0] if plain else 0, 1.0)
-    sizes = [_size(rung.share, options) for rung in _RUNGS]
-    largest = _largest(trials.n_rows, plan, options)
-    if largest > sizes[-1]:
-        sizes.append(largest)
+    D = options.n_components
+    sizes = [
+        _even(int(max(rung.share * D, min(_FEWEST_COMPONENTS, D))), options) for rung in _RUNGS
+    ]
+    # The largest number of features that the sample says something of.
+    enough = D if trials.n_rows >= plan.n_rows else min(D, trials.n_rows // _ROWS_A_COMPONENT)
+    if _even(enough, options) > sizes[-1]:
+        sizes.append(_even(enough, options))
     candidates, finer = octaves(arms, _OCTAVES), []
     if budget is not None:
         sizes = trials.ledger.payable(sorted(set(sizes)), trials.n_rows, trials.n_folds)
@@ -174,7 +103,7 @@ def search(
         if not i:
             best = trials.of_first_rung(candidates, finer, size, share)
         elif i + 1 < len(sizes):
-            best = trials.of_rung(candidates, size, share)
+            best = trials.ranked(candidates, trials.try_some(candidates, size, share))
         else:
             trials.of_last_rung(candidates, default, size)
             break
@@ -192,32 +121,12 @@ def search(
     return trials.found()
 
 
-def _size(share: float, options: FitOptions) -> int:
-    """Return the number of features of a rung."""
-    D = int(max(share * options.n_components, min(_FEWEST_COMPONENTS, options.n_components)))
-    return D - (D % 2 if options.paired and D > 1 else 0)
-
-
-def _largest(n_rows: int, plan: Plan, options: FitOptions) -> int:
-    """Return the largest number of features that the sample says something of."""
-    D = options.n_components
-    if n_rows < plan.n_rows:
-        D = min(D, n_rows // _ROWS_A_COMPONENT)
-    return D - (D % 2 if options.paired and D > 1 else 0)
+def _even(n_components: int, options: FitOptions) -> int:
+    return n_components - (n_components % 2 if options.paired and n_components > 1 else 0)
 
 
 class _Trials:
-    """The trials of a search: those that were made, and how more are.
-
-    Parameters
-    ----------
-    contenders : sequence of Contender
-    n_rows : int
-    options : FitOptions
-    ledger : Ledger
-    folds : ndarray of shape (m,), int, optional
-        Of the rows, on the last rung.
-    """
+    """The trials of a search: those that were made, and how more are."""
 
     def __init__(
         self,
@@ -225,7 +134,7 @@ class _Trials:
         n_rows: int,
         options: FitOptions,
         ledger: Ledger,
-        folds: Array | None = None,
+        folds: Array | None,
     ) -> None:
         self.arms: list[Arm] = []
         self.kernels: list[ShiftInvariantKernel] = []
@@ -236,7 +145,7 @@ class _Trials:
         # Of every arm, the place of its contender, and the rows.
         self._places: list[int] = []
         self._rows: list[Any] = []
-        weights = contenders[0].survey.weights
+        weights = contenders[0].column_pass.weights
         weights = weights if weights is None else weights[:n_rows]
         for place, (metric, seen, pairs) in enumerate(contenders):
             columns = seen.standardizer.columns
@@ -249,7 +158,7 @@ class _Trials:
                 self.kernels.append(resolved.restricted(columns))
                 self._places.append(place)
                 self._rows.append(X)
-        targets = contenders[0].survey.targets[:n_rows]
+        targets = contenders[0].column_pass.targets[:n_rows]
         self.n_rows = len(targets)
         self._targets, self._folds = shared(targets), folds
         self._weights = weights if weights is None else shared(weights)
@@ -268,22 +177,16 @@ class _Trials:
         share: float,
     ) -> list[list[Candidate]]:
         """Try candidates, those beyond them while the last do as well as any, and finer ones."""
-        done, tried = list(candidates), self._paid(candidates, n_components, share)
+        done, tried = list(candidates), self.try_some(candidates, n_components, share)
         more = done if len(tried) == len(done) else []
         while more:
             more = beyond(done, tried)
-            tried += self._paid(more, n_components, share)
+            tried += self.try_some(more, n_components, share)
             done += more
             if len(tried) < len(done):
-                return self._ranked(done, tried, first=True)
-        tried += self._paid(finer, n_components, share)
-        return self._ranked([*done, *finer], tried, first=True)
-
-    def of_rung(
-        self, candidates: Sequence[Candidate], n_components: int, share: float
-    ) -> list[list[Candidate]]:
-        """Try candidates, as many as the share of the budget pays for, and return their tiers."""
-        return self._ranked(candidates, self._paid(candidates, n_components, share))
+                return self.ranked(done, tried, first=True)
+        tried += self.try_some(finer, n_components, share)
+        return self.ranked([*done, *finer], tried, first=True)
 
     def of_last_rung(
         self, candidates: Sequence[Candidate], default: Candidate, n_components: int
@@ -294,9 +197,9 @@ class _Trials:
         ]
         if others:
             several = [others[0], default, *others[1:]]
-            self._ranked(several, self._paid(several, n_components, 1.0, last=True))
+            self.ranked(several, self.try_some(several, n_components, 1.0, last=True))
 
-    def _ranked(
+    def ranked(
         self, candidates: Sequence[Candidate], tried: Sequence[Attempt], *, first: bool = False
     ) -> list[list[Candidate]]:
         """Note attempts at the first of some candidates, and return the tiers of these."""
@@ -310,7 +213,7 @@ class _Trials:
         self._winner = candidates[best], tried[best]
         return tiers(self.arms, candidates[: len(tried)], scores)
 
-    def _paid(
+    def try_some(
         self,
         candidates: Sequence[Candidate],
         n_components: int,
@@ -320,15 +223,13 @@ class _Trials:
     ) -> list[Attempt]:
         """Try candidates, as many as the share of the budget pays for; none alone on the last."""
         tried: list[Attempt] = []
-        maps = [self.arms[candidate.arm].feature_map for candidate in candidates]
         folds, n_folds = (self._folds, self.n_folds) if last else (None, N_FOLDS)
-        while len(tried) < len(candidates):
-            rest = slice(len(tried), len(candidates))
-            number = self.ledger.affordable(maps[rest], self.n_rows, n_components, share, n_folds)
-            if number < 1 + (last and not tried):
+        while left := candidates[len(tried) :]:
+            n = self.ledger.affordable(len(left), self.n_rows, n_components, share, n_folds)
+            if n < 1 + (last and not tried):
                 break
-            made = self._tried(candidates[rest][:number], n_components, folds)
-            self.ledger.paid(made)
+            made = self._tried(left[:n], n_components, folds)
+            self.ledger.pay(made)
             tried += made
         return tried
 
@@ -356,17 +257,17 @@ class _Trials:
         """Return what was found: the best of the last rung."""
         assert self._winner is not None  # noqa: S101  a trial is always paid
         (arm, factor), chosen = self._winner
-        ledger, chosen_arm = self.ledger, self.arms[arm]
+        _, feature_map, metric = self.arms[arm]
         return Search(
-            chosen_arm.kernel.stretched(factor),
+            self.arms[arm].kernel.stretched(factor),
             self.kernels[arm].stretched(factor),
-            chosen_arm.feature_map,
-            chosen_arm.metric,
+            feature_map,
+            metric,
             self._places[arm],
-            tuple(self.attempts),
-            configurations(self.attempts, chosen, ledger.plan, self.options.n_folds),
-            ledger.passes,
-            ledger.seconds,
+            self.attempts,
+            configurations(self.attempts, chosen, self.ledger.plan, self.options.n_folds),
+            self.ledger.passes,
+            self.ledger.seconds,
         )
 
 

@@ -2,10 +2,7 @@
 
 The average gradient outer product of a fitted function says which directions of the inputs it
 changes along.  Taken for the metric of the kernel, it makes those directions count, and the next
-function fits better; so a few rounds of fit, gradients and new metric follow each other, all on the
-spread sample of the survey, at a reduced number of features.  A part of the sample is held out: by
-it every round chooses its length scale and penalty, and the rounds are compared, the one of plain
-distances among them.
+function fits better; so a few rounds of fit, gradients and new metric follow each other.
 """
 
 from __future__ import annotations
@@ -26,19 +23,19 @@ from streamkern.parameters.fit_options import large_sample
 from streamkern.runtime.threads import blas_threads
 from streamkern.tune.budget import Spent
 from streamkern.tune.candidates import Contender
-from streamkern.tune.kernel_trials import ISOTROPIC
-from streamkern.tune.metric_rounds import rounds_of, turned
-from streamkern.tune.metric_trial import Sample, Trial
+from streamkern.tune.metric_rounds import HeldOutTrial, Sample, rounds_of
+from streamkern.tune.trials import ISOTROPIC, LEARNT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from streamkern._typing import Floats
     from streamkern.features import Standardizer
     from streamkern.kernels import Kernel
     from streamkern.parameters.fit_options import FitOptions
     from streamkern.sources import Source
-    from streamkern.tune.column_pass import Survey
-    from streamkern.tune.metric_rounds import Found, Round
+    from streamkern.tune.column_pass import ColumnPass
+    from streamkern.tune.metric_rounds import Round
 
 # A kernel with a length scale, and the family of its maps.
 Pair = tuple[Any, str]
@@ -53,27 +50,20 @@ _FEWEST_ROWS = 60
 
 @dataclass(frozen=True)
 class LearntMetric:
-    """What the rounds led to.
+    """What the rounds of every kernel and map led to, one after the other.
 
-    Parameters
-    ----------
-    rounds : tuple of Round
-        Of every kernel and map, one after the other.
-    contenders : dict of int to Contender
-        The best rounds of every family of maps, and of plain distances, by their places among
-        `rounds`; the best first, of one kernel with its length scale.
-    spent : Spent
+    Contenders are the best rounds of every family of maps, and of plain distances, by their places
+    among the rounds; the best first, of one kernel with its length scale.
     """
 
-    rounds: tuple[Round, ...]
+    rounds: tuple[dict[str, Any], ...]
     contenders: dict[int, Contender]
     spent: Spent
 
     def reported(self, report: dict[str, Any], place: int = 0) -> dict[str, Any]:
         """Return the report of moments with how the metric was learnt, and which round was kept."""
         seconds = report["seconds"]
-        kept = list(self.contenders)[place]
-        rounds = {"rounds": [each.as_dict() for each in self.rounds], "kept": kept}
+        rounds = {"rounds": list(self.rounds), "kept": list(self.contenders)[place]}
         spent = {"metric": self.spent.seconds, "total": seconds["total"] + self.spent.seconds}
         return report | {"metric": report["metric"] | rounds, "seconds": seconds | spent}
 
@@ -92,9 +82,9 @@ def check_metric_of(options: FitOptions, kernels: Sequence[Kernel], source: Sour
 
 
 def in_metric(
-    seen: Survey, options: FitOptions, pairs: Sequence[Pair]
+    seen: ColumnPass, options: FitOptions, pairs: Sequence[Pair]
 ) -> tuple[list[Contender], LearntMetric | None]:
-    """Return the survey with the metric that the options say, and how it was learnt if it was.
+    """Return the column pass with the metric that the options say, and how it was learnt if it was.
 
     Where it was, there are several to choose from, the best first, each with a pair of its own.
     """
@@ -104,18 +94,16 @@ def in_metric(
     with blas_threads(1):  # roots are part of the result
         if isinstance(metric, GivenMetric):
             linear = metric.linear(seen.standardizer.columns)
-            return [Contender(metric.name, turned(seen, linear), pairs)], None
+            return [Contender(metric.name, _turned(seen, linear), pairs)], None
         learnt = learnt_metric(seen, options, pairs)
         return list(learnt.contenders.values()), learnt
 
 
-def learnt_metric(seen: Survey, options: FitOptions, pairs: Sequence[Pair]) -> LearntMetric:
+def learnt_metric(seen: ColumnPass, options: FitOptions, pairs: Sequence[Pair]) -> LearntMetric:
     """Learn a metric for each of some kernels and maps, and return those that predict best.
 
     The best two kernels of every map have a first metric; the best two pairs of these go on.
 
-    References
-    ----------
     Radhakrishnan, Beaglehole, Pandit and Belkin (2024), "Mechanism for feature learning in neural
     networks and backpropagation-free machine learning models".
     """
@@ -134,19 +122,29 @@ def learnt_metric(seen: Survey, options: FitOptions, pairs: Sequence[Pair]) -> L
         for kernel, name in promising
     ]
     found = [list(islice(each, _FIRST_ROUNDS)) for each in rounds]
-    ahead = np.argsort([_least(some) for some in found], kind="stable")
-    for i in sorted(ahead[:_GO_ON].tolist()):
+    least = [min(each.best.relative_mse for each in some) for some in found]
+    for i in sorted(np.argsort(least, kind="stable")[:_GO_ON].tolist()):
         found[i] += rounds[i]
     every = [each for some in found for each in some]
-    flops += sum(each.flops for each in every)
+    contenders = {}
+    for place in _best(every):
+        each = every[place]
+        linear = each.standardizer.linear
+        name, pair = ISOTROPIC if linear is None else LEARNT, (each.best.kernel, each.feature_map)
+        contenders[place] = Contender(name, _turned(seen, linear), [pair])
     return LearntMetric(
-        tuple(each.described() for each in every),
-        {place: every[place].contender(seen) for place in _best(every)},
-        Spent(flops, time.perf_counter() - begun),
+        tuple(each.as_dict() for each in every),
+        contenders,
+        Spent(flops + sum(each.flops for each in every), time.perf_counter() - begun),
     )
 
 
-def _best(every: Sequence[Found]) -> list[int]:
+def _turned(seen: ColumnPass, linear: Floats | None) -> ColumnPass:
+    """Return a column pass with a metric, as A of A^T A, or without one."""
+    return replace(seen, standardizer=seen.standardizer.with_linear(linear))
+
+
+def _best(every: Sequence[Round]) -> list[int]:
     """Return the places of the best rounds of every map, and of plain distances, the best first.
 
     A learnt metric counts where it predicts better than plain distances by more than a standard
@@ -171,7 +169,7 @@ def _promising(
     n_rows, tasks, flops = min(len(sample.rows), _FEW_ROWS), [], 0.0
     for kernel, name in pairs:
         few = replace(options, feature_map=name, n_components=_FEW_COMPONENTS)
-        trial = Trial.of(few, plain, n_rows)
+        trial = HeldOutTrial.of(few, plain, n_rows)
         own = kernel.resolved(plain(sample.rows), weights=sample.weights)
         tasks += [trial.task(own, step, sample) for step in _COARSE]
         flops += len(_COARSE) * trial.flops
@@ -181,7 +179,3 @@ def _promising(
         kept.setdefault(pairs[i][1], []).append(i)
     places = sorted(i for best in kept.values() for i in best[:_KERNELS_A_MAP])
     return [pairs[i] for i in places], flops
-
-
-def _least(rounds: Sequence[Found]) -> float:
-    return min(each.best.relative_mse for each in rounds)

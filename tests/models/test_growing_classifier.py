@@ -15,7 +15,7 @@ from sklearn.metrics import log_loss
 
 import streamkern
 from streamkern.errors import DataError, ParameterError
-from streamkern.predict.sigmoid_sums import ScoreSums, sigmoid_of_sums
+from streamkern.predict.calibration_fit import ScoreSums, sigmoid_of_sums
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 

@@ -62,34 +62,34 @@ def new_rows(n=25):
     return np.random.default_rng(2).standard_normal((n, P))
 
 
-def expected_leverages(feature_map, alpha, *, intercept, n=N):
-    """The formula on explicit features, (25,)."""
-    X, _, s = table(n=n)
-    Phi, rows = feature_map.transform(X), feature_map.transform(new_rows())
-    return naive.leverages(Phi, rows, s, alpha, intercept=intercept)
+def expected_leverages(feature_map, alpha, *, intercept, rows=None):
+    """The formula on explicit features, (n, t)."""
+    X, _, s = table()
+    Phi, new = feature_map.transform(X), feature_map.transform(new_rows() if rows is None else rows)
+    each = [naive.leverages(Phi, new, s, a, intercept=intercept) for a in np.atleast_1d(alpha)]
+    return np.stack(each, axis=1)
 
 
 @every_map
-@every_intercept
-@pytest.mark.parametrize("alpha", [1e-3, 0.3, 100.0])
-def test_leverages_are_those_of_the_formula(name, intercept, alpha):
-    feature_map, _, deviation = fitted(name, alpha, intercept=intercept)
+@pytest.mark.parametrize(
+    ("intercept", "alpha"),
+    [(True, 1e-3), (False, 100.0), (True, (0.01, 2.0, 0.3)), (False, (0.01, 2.0, 0.3))],
+)
+def test_leverages_are_those_of_the_formula_and_sum_to_the_degrees_of_freedom(
+    name, intercept, alpha
+):
+    alpha = np.array(alpha) if np.ndim(alpha) else alpha
+    feature_map, equations, deviation = fitted(name, alpha, intercept=intercept)
     found = deviation.leverages(new_rows())
     expected = expected_leverages(feature_map, alpha, intercept=intercept)
-    assert found.shape == (25, 1)
-    assert found[:, 0] == pytest.approx(expected, rel=1e-9)
-
-
-@every_map
-@every_intercept
-def test_every_target_with_a_penalty_of_its_own_has_its_own_leverages(name, intercept):
-    alphas = np.array([0.01, 2.0, 0.3])
-    feature_map, _, deviation = fitted(name, alphas, intercept=intercept)
-    found = deviation.leverages(new_rows())
-    assert found.shape == (25, 3)
-    for j, alpha in enumerate(alphas):
-        expected = expected_leverages(feature_map, alpha, intercept=intercept)
-        assert found[:, j] == pytest.approx(expected, rel=1e-9)
+    assert found.shape == (25, np.size(alpha))
+    assert found == pytest.approx(expected, rel=1e-9)
+    X, _, s = table()
+    own = np.broadcast_to(s @ deviation.leverages(X), 3)
+    assert own == pytest.approx(equations.effective_dof, rel=1e-9)
+    single = fitted(name, alpha, intercept=intercept, precision="single")[-1].leverages(new_rows())
+    assert not np.array_equal(single, found)
+    assert_close(single, found, dtype=np.float32, steps=50)
 
 
 @pytest.mark.parametrize("name", ["pairs", "inputs", "one feature"])
@@ -97,22 +97,11 @@ def test_every_target_with_a_penalty_of_its_own_has_its_own_leverages(name, inte
 def test_without_a_penalty_leverages_are_those_of_least_squares(name, intercept):
     feature_map, equations, deviation = fitted(name, 0.0, intercept=intercept)
     expected = expected_leverages(feature_map, 0.0, intercept=intercept)
-    assert deviation.leverages(new_rows())[:, 0] == pytest.approx(expected, rel=1e-7)
+    assert deviation.leverages(new_rows()) == pytest.approx(expected, rel=1e-7)
     X, _, s = table()
     own = s @ deviation.leverages(X)[:, 0]
     assert own == pytest.approx(feature_map.n_components + intercept, rel=1e-9)
     assert equations.effective_dof == pytest.approx(own, rel=1e-9)
-
-
-@every_map
-@every_intercept
-@pytest.mark.parametrize("alpha", [0.3, np.array([0.01, 2.0, 0.3])], ids=["one", "each"])
-def test_leverages_of_the_fitted_rows_sum_to_the_degrees_of_freedom(name, intercept, alpha):
-    _, equations, deviation = fitted(name, alpha, intercept=intercept)
-    X, _, s = table()
-    assert np.broadcast_to(s @ deviation.leverages(X), 3) == pytest.approx(
-        equations.effective_dof, rel=1e-9
-    )
 
 
 @pytest.mark.parametrize("precision", ["single", "double"])
@@ -162,40 +151,21 @@ def test_deviations_are_those_of_the_noise_and_of_the_coefficients(intercept, al
     Phi = feature_map.transform(X)
     found = deviation.standard_deviations(new_rows())
     assert found.shape == (25, 3)
+    assert deviation.standard_deviations(new_rows()[:0]).shape == (0, 3)
+    flat = fitted("pairs", 0.3, q=1, intercept=intercept, flat=True)[-1]
+    assert flat.standard_deviations(new_rows()).shape == (25,)
     for j, each in enumerate(np.broadcast_to(alpha, 3)):
         w, mu = naive.weighted_ridge(Phi, y, s, each, intercept=intercept)
         rss = (s * (y - mu - Phi @ w)[:, j] ** 2).sum()
         dof = s @ naive.leverages(Phi, Phi, s, each, intercept=intercept)
         noise = rss / (s.sum() - dof)
-        h = expected_leverages(feature_map, each, intercept=intercept)
+        h = expected_leverages(feature_map, each, intercept=intercept)[:, 0]
         assert found[:, j] == pytest.approx(np.sqrt(noise * (1 + h)), rel=1e-8)
 
 
 @pytest.mark.parametrize(
-    ("q", "flat", "shape"), [(1, True, (25,)), (1, False, (25, 1)), (3, False, (25, 3))]
+    ("name", "value"), [("pairs", np.nan), ("inputs", np.inf), ("standardised", -np.inf)]
 )
-@every_map
-def test_deviations_have_the_shape_of_predictions(name, q, flat, shape):
-    deviation = fitted(name, 0.3, q=q, flat=flat)[-1]
-    found = deviation.standard_deviations(new_rows())
-    assert found.shape == shape
-    assert found.dtype == np.float64
-    assert deviation.standard_deviations(new_rows()[:0]).shape == (0, *shape[1:])
-
-
-@every_map
-@pytest.mark.parametrize("alpha", [0.3, np.array([0.1, 2.0, 0.3])], ids=["one", "each"])
-def test_single_precision_is_within_its_rounding(name, alpha):
-    single, double = (
-        fitted(name, alpha, precision=precision)[-1].leverages(new_rows())
-        for precision in ("single", "double")
-    )
-    assert not np.array_equal(single, double)
-    assert_close(single, double, dtype=np.float32, steps=50)
-
-
-@every_map
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_a_row_that_is_not_finite_has_nan_and_no_other_has(name, value):
     deviation = fitted(name, 0.3)[-1]
     rows = new_rows()

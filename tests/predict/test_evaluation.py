@@ -11,9 +11,13 @@ from tolerances import assert_close
 
 from streamkern.errors import DataError
 from streamkern.features import Identity
-from streamkern.predict.evaluation import Evaluation, FoldPredictors
-from streamkern.predict.pair_counts import PairBins, PairCounts
-from streamkern.predict.prediction_errors import PredictionErrors
+from streamkern.predict.evaluation import (
+    Evaluation,
+    FoldPredictors,
+    PairBins,
+    PairCounts,
+    PredictionErrors,
+)
 from streamkern.predict.predictor import Predictor
 from streamkern.sources import Block
 from streamkern.statistics import RowFolds, block_folds

@@ -13,17 +13,14 @@ from tolerances import assert_close
 
 from streamkern.features import Identity, RandomFourierFeatures
 from streamkern.kernels import Gaussian
-from streamkern.predict.deviation import Deviation
+from streamkern.predict.deviation import Deviation, Largest, LeaveOneOut
 from streamkern.predict.evaluation import Evaluation
-from streamkern.predict.leave_one_out import Largest, LeaveOneOut
 from streamkern.predict.predictor import Predictor
 from streamkern.solve import Eigenbasis, NormalEquations, solve_ridge
 from streamkern.statistics import Moments
 
 N, P, D, Q = 40, 3, 14, 2
-every_intercept = pytest.mark.parametrize("intercept", [True, False])
 every_alpha = pytest.mark.parametrize("alpha", [0.2, (0.02, 3.0)], ids=["one", "each"])
-every_weight = pytest.mark.parametrize("weighted", [True, False])
 
 
 def table(n=N):
@@ -68,52 +65,35 @@ def leverages(Phi, s, alpha, intercept):
     return np.stack(each, axis=1)
 
 
-@every_intercept
-@every_alpha
-@every_weight
+@pytest.mark.parametrize(
+    ("alpha", "intercept", "weighted"),
+    [
+        (0.2, True, True),
+        (0.2, False, False),
+        ((0.02, 3.0), True, False),
+        ((0.02, 3.0), False, True),
+    ],
+)
 def test_errors_are_those_of_refitting_without_each_row(alpha, intercept, weighted):
     X, y, s = table()
     s = s if weighted else np.ones(N)
     empty, Phi = statistic(alpha, X, y, s, intercept=intercept, n_largest=N)
     (found,) = accumulated(empty, naive.blocks(X, y, [7, 30], s if weighted else None))
     errors = left_out(Phi, y, s, alpha, intercept)
-    expected = np.sqrt(s @ errors**2 / s.sum())
-    assert found.rmse == pytest.approx(expected, rel=1e-8)
+    assert found.rmse == pytest.approx(np.sqrt(s @ errors**2 / s.sum()), rel=1e-8)
     in_order = np.argsort(found.errors.places)
     assert found.errors.places[in_order].tolist() == list(range(N))
     assert_close(found.errors.facts[in_order, 1:], errors, steps=1e6)
     assert found.weight == pytest.approx(s.sum(), rel=1e-14)
     assert (found.n_rows, found.n_whole) == (N, 0)
-
-
-@every_intercept
-@every_alpha
-@every_weight
-def test_leverages_are_those_of_the_formula_and_sum_to_the_degrees_of_freedom(
-    alpha, intercept, weighted
-):
-    X, y, s = table()
-    s = s if weighted else np.ones(N)
-    empty, Phi = statistic(alpha, X, y, s, intercept=intercept, n_largest=N)
-    (found,) = accumulated(empty, naive.blocks(X, y, [7, 30], s if weighted else None))
     expected = leverages(Phi, s, alpha, intercept)
     assert found.leverage == pytest.approx(expected.sum(axis=0), rel=1e-9)
     in_order = np.argsort(found.leverages.places)
-    largest = expected.max(axis=1)
-    assert found.leverages.facts[in_order, 0] == pytest.approx(largest, rel=1e-9)
-
-
-def test_a_row_of_weight_two_is_left_out_whole():
-    X, y, _ = table()
-    s = np.ones(N)
-    s[3] = 2.0
-    empty, Phi = statistic(0.2, X, y, s, n_largest=N)
-    (found,) = accumulated(empty, naive.blocks(X, y, (), s))
-    h = 2 * naive.leverages(Phi, Phi[3:4], s, 0.2, intercept=True)[0]
-    w, mu = naive.weighted_ridge(Phi, y, s, 0.2, intercept=True)
-    expected = (y[3] - mu - Phi[3] @ w) / (1 - h)
-    (row,) = np.flatnonzero(found.errors.places == 3)
-    assert found.errors.facts[row] == pytest.approx([h, *expected], rel=1e-8)
+    assert found.leverages.facts[in_order, 0] == pytest.approx(expected.max(axis=1), rel=1e-9)
+    # Rows that are left out leave the places of the others.
+    kept = np.random.default_rng(1).random(N) < 0.6
+    (some,) = accumulated(empty, [b.where(kept[b.places()]) for b in naive.blocks(X, y, [9], s)])
+    assert sorted(some.errors.places.tolist()) == np.flatnonzero(kept).tolist()
 
 
 @naive.quick
@@ -139,7 +119,7 @@ def test_merging_in_any_order_gives_the_same_errors(cuts, chance):
 
 
 @every_alpha
-@pytest.mark.parametrize("k", [1, 5, N, N + 3])
+@pytest.mark.parametrize("k", [1, 5, N + 3])
 def test_the_largest_rows_are_the_first_of_a_full_sort(alpha, k):
     X, y, s = table()
     empty, Phi = statistic(alpha, X, y, s, n_largest=k)
@@ -213,13 +193,3 @@ def test_where_every_row_has_leverage_one_no_error_is_known():
     assert (found.n_rows, found.n_whole, found.weight) == (4, 4, 0.0)
     assert np.isnan(found.rmse).all()
     assert found.rmse.shape == (Q,)
-
-
-def test_rows_that_are_left_out_keep_the_places_of_the_others():
-    X, y, s = table()
-    empty, _ = statistic(0.2, X, y, s, n_largest=N)
-    kept = np.random.default_rng(1).random(N) < 0.6
-    rows = [block.where(kept[block.places()]) for block in naive.blocks(X, y, [9, 20], s)]
-    (found,) = accumulated(empty, rows)
-    assert sorted(found.errors.places.tolist()) == np.flatnonzero(kept).tolist()
-    assert found.n_rows == kept.sum()

@@ -13,8 +13,7 @@ from tolerances import assert_close
 from streamkern.errors import DataError
 from streamkern.features import Identity, RandomFourierFeatures
 from streamkern.kernels import Gaussian
-from streamkern.predict.evaluation import Evaluation
-from streamkern.predict.prediction_errors import PredictionErrors
+from streamkern.predict.evaluation import Evaluation, PredictionErrors
 from streamkern.predict.predictor import Predictor
 
 N, P = 30, 3
@@ -65,18 +64,6 @@ def test_any_cuts_and_merges_give_the_scores_of_the_formulas(q, weighted, cuts, 
         for score in SCORES:
             assert_close(getattr(errors, score), expected[score])
         assert errors.n_rows == N
-
-
-@naive.quick
-@given(repeats=st.lists(st.integers(0, 4), min_size=N, max_size=N).filter(lambda r: sum(r) > 9))
-def test_a_weight_is_a_row_that_occurs_so_often(repeats):
-    X, y, _ = rows()
-    weighted = naive.blocks(X, y, [11], np.array(repeats, dtype=float))
-    repeated = naive.blocks(np.repeat(X, repeats, axis=0), np.repeat(y, repeats, axis=0))
-    zero = errors_of(predictor())
-    one, two = (accumulated(zero, cut)[0] for cut in (weighted, repeated))
-    for score in SCORES:
-        assert_close(getattr(one, score), getattr(two, score))
 
 
 @pytest.mark.parametrize("coef", [1.0, 2.0], ids=["hit", "missed"])

@@ -10,7 +10,7 @@ from streamkern.errors import StreamkernWarning
 from streamkern.report import report_rows
 from streamkern.report.numbers import number
 from streamkern.report.trial_tables import frontier_table, tuning_table
-from streamkern.tune.kernel_trials import ISOTROPIC
+from streamkern.tune.trials import ISOTROPIC
 
 
 @pytest.fixture(scope="module")

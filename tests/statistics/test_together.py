@@ -19,18 +19,18 @@ from tolerances import assert_close
 
 from streamkern.features import Identity, RandomFourierFeatures, Standardized, Standardizer
 from streamkern.kernels import Gaussian
-from streamkern.predict.boosting_rounds import RoundErrors, StagedErrors
-from streamkern.predict.calibrators import PlainRule
-from streamkern.predict.class_errors import ClassErrors
-from streamkern.predict.class_rule import ClassRule
-from streamkern.predict.class_scores import ScoreTable
-from streamkern.predict.deviation import Deviation
-from streamkern.predict.ensemble import Ensemble, Step
-from streamkern.predict.evaluation import Evaluation, FoldPredictors
+from streamkern.predict.class_errors import ClassErrors, ScoreTable
+from streamkern.predict.class_rule import ClassRule, PlainRule
+from streamkern.predict.deviation import Deviation, LeaveOneOut
+from streamkern.predict.ensemble import Ensemble, RoundErrors, StagedErrors, Step
+from streamkern.predict.evaluation import (
+    Evaluation,
+    FoldPredictors,
+    PairBins,
+    PairCounts,
+    PredictionErrors,
+)
 from streamkern.predict.gradients import GradientOuterProduct
-from streamkern.predict.leave_one_out import LeaveOneOut
-from streamkern.predict.pair_counts import PairBins, PairCounts
-from streamkern.predict.prediction_errors import PredictionErrors
 from streamkern.predict.predictor import Predictor
 from streamkern.runtime.scratch import Scratch
 from streamkern.sources.class_labels import Classes

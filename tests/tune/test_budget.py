@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
-import streamkern.tune.kernel_trials
 from streamkern import Gaussian, Matern, RandomFeatureRidge
 from streamkern.errors import ParameterError
 from streamkern.parameters.cost_estimate import fit_flops
@@ -17,15 +16,17 @@ from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.plan import plan_for
 from streamkern.sources import as_source
 from streamkern.tune.budget import Budget, Ledger, budgeted_rows
-from streamkern.tune.kernel_trials import N_FOLDS, Attempt, Cost
+from streamkern.tune.trials import N_FOLDS, Attempt, Cost, Trial
 
 N, P, D = 400, 3, 128
 
 
-@pytest.fixture(autouse=True)
-def few_components(monkeypatch):
+@pytest.fixture(scope="module", autouse=True)
+def few_components():
     """Let the rungs have an eighth, a quarter and a half of the features, however few these are."""
-    monkeypatch.setattr("streamkern.tune.halving._FEWEST_COMPONENTS", 8)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("streamkern.tune.halving._FEWEST_COMPONENTS", 8)
+        yield
 
 
 def rows(n=N, p=P):
@@ -70,54 +71,69 @@ def test_what_is_no_budget_is_refused(text):
         ridge().tune(*rows(100), budget=text)
 
 
-@pytest.mark.parametrize("passes", [0.02, 0.3, 2, 20])
+@cache
+def searched(passes):
+    """A search among two kernels within a budget, and another one of the same."""
+    options = {"budget": passes, "kernels": [Gaussian(3.0), Matern()], "maps": "iid"}
+    return ridge(kernel=Gaussian(3.0)).tune(*rows(), **options)
+
+
+@pytest.mark.parametrize("passes", [1e-9, 0.02, 0.3, 8])
 def test_a_budget_in_passes_is_kept_and_the_report_counts_it(passes):
-    report = ridge().tune(*rows(), budget=passes, kernels=[Gaussian(), Matern()]).report_
+    report = searched(passes).report_
     attempts = report["tuning"]
     assert report["tuning_passes"] == pytest.approx(work(attempts), rel=1e-12)
     assert report["tuning_passes"] <= passes * (1 + 1e-9) or len(attempts) == 1
     assert report["tuning_budget"] == f"{passes:g}"
+    # What is given is not chosen, and begins at the length scale that it has.
+    assert {(a["kernel"], a["feature_map"]) for a in attempts} <= {
+        ("gaussian", "iid"),
+        ("matern32", "iid"),
+    }
+    assert (attempts[0]["kernel"], attempts[0]["length_scale"]) == ("gaussian", 3.0)
+    tried = [(a["n_components"], a["kernel"], np.log2(a["length_scale"])) for a in attempts]
+    assert len({(*names, round(octave, 6)) for *names, octave in tried}) == len(tried)
 
 
 def test_a_larger_budget_tries_more_and_at_more_features():
-    X, y = rows()
-    reports = [ridge().tune(X, y, budget=passes).report_ for passes in (0.02, 0.3, 3)]
+    reports = [searched(passes).report_ for passes in (1e-9, 0.02, 0.3, 8)]
     numbers = [len(report["tuning"]) for report in reports]
+    assert numbers[0] == 1
     assert all(few < many for few, many in pairwise(numbers))
     largest = [max(a["n_components"] for a in report["tuning"]) for report in reports]
     assert largest == sorted(largest)
     assert largest[0] < largest[-1]
-    kernels = [{a["kernel"] for a in report["tuning"]} for report in reports]
-    assert kernels[-1] == {"gaussian", "matern52", "matern32", "matern12", "laplacian"}
-
-
-def test_the_smallest_budget_pays_for_one_trial():
-    report = ridge().tune(*rows(), budget=1e-9).report_
-    (attempt,) = report["tuning"]
-    assert attempt["kernel"] == "gaussian"
-    assert report["length_scale"] == attempt["length_scale"]
-
-
-def test_what_is_given_is_not_chosen():
-    X, y = rows()
-    report = ridge().tune(X, y, kernels=Matern(), maps="iid", budget=0.5).report_
-    assert {(a["kernel"], a["feature_map"]) for a in report["tuning"]} == {("matern32", "iid")}
 
 
 def test_the_same_budget_in_passes_chooses_the_same():
-    X, y = rows()
-    one, other = (ridge().tune(X, y, budget=0.5) for _ in range(2))
+    one, other = searched(0.3), searched.__wrapped__(0.3)
     assert one.report_["tuning"] == other.report_["tuning"]
     assert one.coef_.tobytes() == other.coef_.tobytes()
 
 
-def test_one_length_scale_is_never_tried_twice_on_a_rung():
-    report = ridge().tune(*rows(), budget=30, kernels=[Gaussian(), Matern()]).report_
-    names = [
-        (a["n_components"], a["kernel"], a["feature_map"], round(np.log2(a["length_scale"]), 6))
-        for a in report["tuning"]
-    ]
-    assert len(names) == len(set(names))
+def test_a_budget_alone_chooses_among_all_kernels_and_maps():
+    report = ridge().tune(*rows(200, 4), budget=1.5).report_
+    kernels = {a["kernel"] for a in report["tuning"]}
+    assert kernels == {"gaussian", "matern52", "matern32", "matern12", "laplacian"}
+    assert {a["feature_map"] for a in report["tuning"]} == {"orthogonal", "nystroem"}
+
+
+def test_a_budget_in_seconds_stops_the_search(monkeypatch):
+    """On a clock of our own: every trial takes a second, whatever its size."""
+    clock = [0.0]
+    attempt = Trial._attempt
+
+    def timed(trial, folds, factor, cost):
+        clock[0] += 1.0
+        return attempt(trial, folds, factor, cost)
+
+    monkeypatch.setattr("streamkern.tune.budget.perf_counter", lambda: clock[0])
+    monkeypatch.setattr(Trial, "_attempt", timed)
+    report = ridge().tune(*rows(), budget="12s").report_
+    # As many run at a time as there are threads, and their last ones may begin in time.
+    assert 3 <= clock[0] <= 12 + 2
+    assert len(report["tuning"]) == clock[0]
+    assert report["tuning_budget"] == "12s"
 
 
 def test_every_rung_that_a_budget_begins_has_a_trial():
@@ -130,25 +146,6 @@ def test_every_rung_that_a_budget_begins_has_a_trial():
     assert rungs(4 * each[2] * 0.99) == [16, 32, 64]
     assert rungs(3 * each[1] * 0.99) == [16, 32]
     assert rungs(1e-9) == [16]
-
-
-def test_a_budget_in_seconds_is_kept_but_for_a_trial(monkeypatch):
-    """On a clock of our own: every trial takes a second, whatever its size."""
-    clock = [0.0]
-    attempt = streamkern.tune.kernel_trials.Trial._attempt
-
-    def timed(trial, folds, factor, cost):
-        clock[0] += 1.0
-        made = attempt(trial, folds, factor, cost)
-        return replace(made, cost=Cost(0.0, 0.5, 0.5))
-
-    monkeypatch.setattr("streamkern.tune.budget.perf_counter", lambda: clock[0])
-    monkeypatch.setattr("streamkern.tune.kernel_trials.Trial._attempt", timed)
-    report = ridge().tune(*rows(600), budget="12s").report_
-    # As many run at a time as there are threads, and their last ones may begin in time.
-    assert 3 <= clock[0] <= 12 + 2
-    assert len(report["tuning"]) == clock[0]
-    assert report["tuning_budget"] == "12s"
 
 
 def test_seconds_and_a_checkpoint_do_not_go_together(tmp_path):
@@ -174,31 +171,30 @@ def trial(n_components, seconds=1.0, feature_map="iid"):
 def test_a_share_of_the_passes_pays_for_whole_trials():
     each = fit_flops(N, P, 64, N_FOLDS) / fit_flops(N, P, D, 5)
     book = ledger(10 * each)
-    assert book.affordable(["iid"] * 99, N, 64, 0.5) == 5
-    book.paid([trial(64)] * 5)
+    assert book.affordable(99, N, 64, 0.5) == 5
+    book.pay([trial(64)] * 5)
     assert book.passes == pytest.approx(5 * each)
-    assert book.affordable(["iid"] * 99, N, 64, 0.5) == 0
-    assert book.affordable(["iid"] * 99, N, 64, 1.0) == 5
-    assert book.affordable(["iid"] * 3, N, 64, 1.0) == 3
+    assert book.affordable(99, N, 64, 0.5) == 0
+    assert book.affordable(99, N, 64, 1.0) == 5
+    assert book.affordable(3, N, 64, 1.0) == 3
 
 
-def test_seconds_are_predicted_by_what_the_same_map_took(monkeypatch):
-    monkeypatch.setattr("streamkern.tune.budget.perf_counter", lambda: 0.0)
+def test_a_share_of_the_seconds_stops_what_would_begin_after_it(monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr("streamkern.tune.budget.perf_counter", lambda: clock[0])
     book = ledger("10s")
-    slots = book.plan.n_slots
-    book.paid([trial(64, 4.0, "slow"), trial(64, 0.5, "quick")])
-    assert book.affordable(["quick"] * 99, N, 64, 1.0) == slots
-    assert book.affordable(["slow"] * 99, N, 128, 1.0) == 0
-    assert book.affordable(["quick"] * 99, N, 128, 1.0) == slots
-    # What was never tried takes what all others took together.
-    assert book.affordable(["other"] * 99, N, 64, 0.3) == slots
-    assert book.affordable(["other"] * 99, N, 64, 0.2) == 0
+    assert book.affordable(99, N, 64, 0.5) >= 1
+    book.pay([trial(64)])
+    for now, number in ((4.9, book.plan.n_slots), (5.0, 0)):
+        clock[0] = now
+        assert book.affordable(99, N, 64, 0.5) == number
+    assert book.affordable(99, N, 64, 1.0) == book.plan.n_slots
 
 
 def test_without_a_budget_everything_is_paid():
     book = ledger(None)
-    book.paid([trial(D)] * 100)
-    assert book.affordable(["iid"] * 99, N, D, 0.1) == 99
+    book.pay([trial(D)] * 100)
+    assert book.affordable(99, N, D, 0.1) == 99
 
 
 def test_the_sample_grows_with_the_budget():
@@ -211,8 +207,3 @@ def test_the_sample_grows_with_the_budget():
     assert found[-1] == 4 * usual
     assert found == sorted(found)
     assert found[0] < found[1] < found[2] < found[3]
-
-
-def test_a_kernel_that_is_resolved_begins_at_its_own_length_scale():
-    report = ridge(kernel=Gaussian(3.0)).tune(*rows(), kernels=Gaussian(3.0), budget=1e-9).report_
-    assert [a["length_scale"] for a in report["tuning"]] == [3.0]

@@ -44,10 +44,19 @@ def test_maps_are_named_or_listed_for_the_inputs():
     assert maps_to_try(None, "auto", 4) == ["orthogonal", "nystroem"]
 
 
-@pytest.mark.parametrize("maps", [[], ["iid", "iid"], ["fast"], "fast"])
-def test_maps_that_cannot_be_are_refused(maps):
-    with pytest.raises(ParameterError, match="maps must be"):
-        ridge().tune(*smooth(100), maps=maps)
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"maps": []}, "maps must be"),
+        ({"maps": ["iid", "iid"]}, "maps must be"),
+        ({"maps": ["fast"]}, "maps must be"),
+        ({"maps": ["orthogonal", "identity"]}, "not the linear kernel or the identity map"),
+        ({"kernels": [Gaussian(), Linear()], "maps": "auto"}, "kernels that have a length scale"),
+    ],
+)
+def test_maps_that_cannot_be_are_refused(options, match):
+    with pytest.raises(ParameterError, match=match):
+        ridge().tune(*smooth(100), **options)
 
 
 def test_automatic_kernels_begin_with_that_of_the_model():
@@ -87,51 +96,20 @@ def test_a_part_of_the_rows_allows_a_quarter_as_many_features(monkeypatch):
     assert {a["n_rows"] for a in report["tuning"]} == {1600}
 
 
-def test_the_model_is_that_of_a_fit_with_the_chosen_map():
-    X, y = smooth()
-    model = ridge().tune(X, y, maps=["iid", "orthogonal"])
-    chosen = model.report_["feature_map"]
-    fitted = ridge(kernel=model.kernel_, feature_map=chosen).fit(X, y)
-    assert same_bits(model, fitted)
-    assert fitted.report_["feature_map"] == chosen
-    assert model.get_params()["feature_map"] == "orthogonal"
-
-
-def test_a_map_that_a_kernel_cannot_have_is_left_out():
-    X, y = smooth(300)
-    pairs = {
-        (a["kernel"], a["feature_map"])
-        for a in ridge(feature_map="auto").tune(X, y, kernels=[Gaussian()]).report_["tuning"]
-    }
-    assert ("gaussian", "orthogonal") in pairs
-    with pytest.raises(ParameterError, match="not the linear kernel or the identity map"):
-        ridge().tune(X, y, maps=["orthogonal", "identity"])
-    with pytest.raises(ParameterError, match="kernels that have a length scale"):
-        ridge().tune(X, y, kernels=[Gaussian(), Linear()], maps="auto")
-
-
-@pytest.mark.parametrize("turned", [False, True])
-def test_kernels_and_maps_go_together_in_any_order(turned):
-    kernels, maps = [Gaussian(), Laplacian("median")], ["binning", "orthogonal"]
-    order = slice(None, None, -1 if turned else 1)
-    report = ridge().tune(*smooth(300), kernels=kernels[order], maps=maps[order]).report_
-    tried = {(each["kernel"], each["feature_map"]) for each in report["tuning"]}
-    assert tried == {
-        ("gaussian", "orthogonal"), ("laplacian", "orthogonal"), ("laplacian", "binning")
-    }  # fmt: skip
-
-
-def test_a_map_for_another_kernel_than_the_model_has_can_be_chosen_and_taken_over():
-    X, y = smooth(300)
-    model = ridge().tune(X, y, kernels=[Laplacian("median")], maps="binning")
-    assert model.feature_map_.inner.name == "binning"
-    assert same_bits(ridge().fit(X, y, like=model), ridge().fit(X, y, like=model))
-
-
-def test_a_grid_is_left_out_for_a_kernel_without_a_density():
-    X, y = smooth(300, p=2)
-    report = ridge().tune(X, y, kernels=[Periodic(1.0, period=2.0)], maps="auto").report_
-    assert {each["feature_map"] for each in report["tuning"]} == {"orthogonal", "nystroem"}
+@pytest.mark.parametrize(
+    ("p", "kernels", "maps", "expected"),
+    [
+        (3, [Gaussian(), Laplacian()], ["binning", "orthogonal"],
+         {("gaussian", "orthogonal"), ("laplacian", "orthogonal"), ("laplacian", "binning")}),
+        (3, [Laplacian(), Gaussian()], ["orthogonal", "binning"],
+         {("gaussian", "orthogonal"), ("laplacian", "orthogonal"), ("laplacian", "binning")}),
+        (2, [Periodic(1.0, period=2.0)], "auto",  # without a density, there is no grid
+         {("periodic(period=2)", "orthogonal"), ("periodic(period=2)", "nystroem")}),
+    ],
+)  # fmt: skip
+def test_kernels_have_the_maps_that_go_with_them_in_any_order(p, kernels, maps, expected):
+    report = ridge().tune(*smooth(300, p), kernels=kernels, maps=maps).report_
+    assert {(each["kernel"], each["feature_map"]) for each in report["tuning"]} == expected
 
 
 class Unread(ArraySource):
@@ -206,16 +184,26 @@ def test_a_fit_says_what_chooses_a_map():
         ridge(feature_map="auto").moments(X, y)
 
 
-def test_a_tuned_model_is_a_pattern_for_others(tmp_path):
+@pytest.mark.parametrize(
+    ("given", "options"),
+    [
+        ({"feature_map": "auto"}, {"maps": ["iid", "orthogonal"]}),
+        ({}, {"kernels": [Laplacian("median")], "maps": "binning"}),
+    ],
+)
+def test_a_tuned_model_is_that_of_a_fit_and_a_template_for_others(given, options, tmp_path):
     X, y = smooth()
-    model = ridge(feature_map="auto").tune(X, y, maps=["iid", "orthogonal"])
+    model = ridge(**given).tune(X, y, **options)
+    chosen = model.report_["feature_map"]
+    assert same_bits(model, ridge(kernel=model.kernel_, feature_map=chosen).fit(X, y))
     model.save(tmp_path / "model.h5")
     loaded = library.load(tmp_path / "model.h5")
-    assert loaded.get_params()["feature_map"] == "auto"
-    assert loaded.report_["feature_map"] == model.report_["feature_map"]
+    assert loaded.get_params()["feature_map"] == given.get("feature_map", "orthogonal")
+    assert loaded.report_["tuning"] == model.report_["tuning"]
+    assert np.array_equal(loaded.predict(X), model.predict(X))
     other = ridge().fit(X, y, like=tmp_path / "model.h5")
     assert other.feature_map_.equals(model.feature_map_)
-    assert other.report_["feature_map"] == model.report_["feature_map"]
+    assert other.report_["feature_map"] == chosen
 
 
 def test_a_search_that_is_stopped_goes_on_with_the_same_map(tmp_path, monkeypatch):
@@ -244,7 +232,7 @@ def test_a_search_that_is_stopped_goes_on_with_the_same_map(tmp_path, monkeypatc
 @pytest.fixture
 def data(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    write("data.h5", *smooth())
+    write("data.h5", *smooth(p=4))
 
 
 TUNE = ("tune", "data.h5", "--out", "model.h5", "--components", D)
@@ -253,10 +241,8 @@ TUNE = ("tune", "data.h5", "--out", "model.h5", "--components", D)
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        (("--map", "iid"), {"maps": ["iid"]}),
         (("--map", "iid,orthogonal"), {"maps": ["iid", "orthogonal"]}),
-        (("--map", "auto"), {"maps": "auto"}),
-        (("--kernel", "auto"), {"kernels": "auto"}),
+        (("--map", "auto", "--kernel", "gaussian"), {"maps": "auto", "kernels": "gaussian"}),
         (("--budget", "0.5"), {"budget": 0.5}),
         (("--budget", "1", "--kernel", "matern32"), {"budget": 1, "kernels": Matern("median")}),
     ],
@@ -271,6 +257,24 @@ def test_a_command_is_the_call_of_python(arguments, named):
     assert same_bits(library.load("model.h5"), expected)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ((*TUNE, "--map", "iid,iid"), "--map iid,iid names a map twice"),
+        ((*TUNE, "--map", "quick"), "maps must be of"),
+        ((*TUNE, "--kernel", "gaussian,auto"), "kernel must be one of"),
+        ((*TUNE, "--budget", "soon"), "a budget is a positive number of passes"),
+        (("fit", *TUNE[1:], "--map", "auto"), "the map 'auto' is chosen by a search; take `tune`"),
+    ],
+    ids=str,
+)
+@pytest.mark.usefixtures("data")
+def test_what_cannot_be_is_wrong_usage(arguments, match):
+    result = CliRunner().invoke(main, [*map(str, arguments)])
+    assert result.exit_code == 2
+    assert match in result.output
+
+
 @pytest.mark.usefixtures("data")
 def test_the_tables_tell_maps_and_the_frontier():
     said = streamkern(*TUNE, "--map", "iid,orthogonal", "--kernel", "gaussian,laplacian").stdout
@@ -281,27 +285,3 @@ def test_the_tables_tell_maps_and_the_frontier():
         assert "iid" in tried
         lines = [line.split() for line in frontier.splitlines() if "chosen" in line]
         assert lines[0][1:3] == [report["feature_map"], report["kernel"]]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "match"),
-    [
-        (("--map", "iid,iid"), "--map iid,iid names a map twice"),
-        (("--map", "quick"), "maps must be of"),
-        (("--kernel", "gaussian,auto"), "kernel must be one of"),
-        (("--budget", "soon"), "a budget is a positive number of passes"),
-    ],
-    ids=str,
-)
-@pytest.mark.usefixtures("data")
-def test_what_cannot_be_is_wrong_usage(arguments, match):
-    result = CliRunner().invoke(main, [*map(str, TUNE), *arguments])
-    assert result.exit_code == 2
-    assert match in result.output
-
-
-@pytest.mark.usefixtures("data")
-def test_fit_refuses_auto_with_the_remedy():
-    result = CliRunner().invoke(main, ["fit", "data.h5", "--out", "model.h5", "--map", "auto"])
-    assert result.exit_code == 2
-    assert "the map 'auto' is chosen by a search; take `tune` instead" in result.output

@@ -1,4 +1,9 @@
-"""What one trial of a search is: a kernel and a map, cross-validated on the sample."""
+"""Trials of a search: a fit to a sample in some features, and its errors on held-out rows.
+
+Of every trial sums are taken about the mean of a few rows' features, and the eigenbasis of the sums
+gives the errors of a whole grid of penalties.  Kernels and maps are cross-validated on the sample;
+`metric_rounds` holds a part of it out.
+"""
 
 from __future__ import annotations
 
@@ -26,15 +31,39 @@ if TYPE_CHECKING:
     from streamkern.kernels import ShiftInvariantKernel
     from streamkern.parameters.fit_options import FitOptions
 
-    Blocks = Callable[[Array, "_Targets"], Iterator[Block]]
-
 # The metric of plain distances.
 ISOTROPIC, LEARNT = "isotropic", "learnt"
 N_FOLDS = 3
 _BLOCK_ROWS = 4096
-_SHIFT_ROWS = 2048
+SHIFT_ROWS = 2048
 # Square matrices that are held while a fold is scored.
 _SQUARES = 7
+
+
+class Targets(NamedTuple):
+    """The targets of rows, and how often these count."""
+
+    values: Floats
+    weights: Floats | None
+
+    def blocks(self, places: Array, features: Callable[[Any], Array]) -> Iterator[Block]:
+        """Yield the rows at some places, some at a time, with what `features` makes of each."""
+        for start in range(0, len(places), _BLOCK_ROWS):
+            rows = places[start : start + _BLOCK_ROWS]
+            weights = None if self.weights is None else self.weights[rows]
+            yield Block(features(rows), self.values[rows], int(rows[0]), weights)
+
+
+def moments_about(feature_map: FeatureMap, some: Array, n_targets: int) -> Moments:
+    """Return the moments of no rows, about the mean of some features and in their precision."""
+    precision: Any = "single" if some.dtype == np.float32 else "double"
+    shift = some.mean(axis=0, dtype=float)
+    return Moments(feature_map, n_targets, precision=precision, feature_shift=shift)
+
+
+def basis_of(moments: Moments, *, intercept: bool) -> Eigenbasis:
+    """Return the eigenbasis of the moments of a trial."""
+    return Eigenbasis.of(moments.centred(intercept=intercept), moments.n_rows - intercept)
 
 
 class Cost(NamedTuple):
@@ -47,26 +76,10 @@ class Cost(NamedTuple):
 
 @dataclass(frozen=True)
 class Attempt:
-    """A kernel and a map, tried on a sample.
+    """A kernel and a map, cross-validated on a sample at the best penalty of the grid.
 
-    Parameters
-    ----------
-    metric : str
-        The name of what the inputs were measured by.
-    feature_map : str
-    kernel : str
-    length_scale : float or tuple of float
-    n_rows, n_components, n_folds : int
-        Of the trial.
-    relative_mse : float
-        Cross-validated mean squared error over the variance of the target, at the best penalty of
-        the grid; the mean over targets.
-    standard_error : float
-        Of the same, across folds.
-    alpha : float
-        The best penalty, in the units of the trial.
-    cost : Cost
-        Of two attempts that are equal it may differ.
+    The relative error is the mean squared error over the variance of the target, the mean over
+    targets, and the standard error is that across folds.
     """
 
     metric: str
@@ -90,16 +103,10 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Trial:
-    """What all attempts of one task have in common.
+    """Cross-validation of a kernel and a map at several length scales, in one task.
 
-    Parameters
-    ----------
-    options : FitOptions
-        With the family of the map, and the kernel for the inputs that are kept.
-    n_components : int
-        D of the trial.
-    metric : str
-        The name of what the inputs are measured by.
+    The options have the family of the map, and the kernel for the inputs that are kept, with
+    numbers for its length scale; the metric is the name of what the inputs are measured by.
     """
 
     options: FitOptions
@@ -123,19 +130,28 @@ class Trial:
         if folds is None:
             cuts = np.linspace(0, len(y), N_FOLDS + 1).astype(int)[1:]
             folds = np.searchsorted(cuts, np.arange(len(y)), side="right")
+        places = [np.flatnonzero(folds == number) for number in np.unique(folds)]
+        targets = Targets(y, weights)
         feature_map = self.options.map_of(self.kernel, self.n_components)
         stretches = self.kernel.stretches_frequencies
         if isinstance(feature_map, RandomFourierFeatures) and stretches:
-            return self._with_shared_angles(feature_map, X, _Targets(y, weights, folds), factors)
+            return self._with_shared_angles(feature_map, X, targets, places, factors)
         begun = time.thread_time()
         chosen = feature_map.representatives(X, weights)
         made_from = (X, weights) if chosen is None else (chosen, None)
         once = time.thread_time() - begun
-        targets = _Targets(y, weights, folds)
-        return [self._alone(X, targets, factor, made_from, once) for factor in factors]
+        return [
+            self._alone(X, targets, places, factor, made_from=made_from, once=once)
+            for factor in factors
+        ]
 
     def _with_shared_angles(
-        self, feature_map: RandomFourierFeatures, X: Array, y: _Targets, factors: Sequence[float]
+        self,
+        feature_map: RandomFourierFeatures,
+        X: Array,
+        y: Targets,
+        places: list[Array],
+        factors: Sequence[float],
     ) -> list[Attempt]:
         """Cross-validate on projections that are made once: the factors divide them."""
         begun = time.thread_time()
@@ -143,24 +159,25 @@ class Trial:
         made = time.thread_time()
         angles = X @ drawn.frequencies.T.astype(X.dtype)
         drawing, once = made - begun, time.thread_time() - made
+        held = np.empty((min(_BLOCK_ROWS, len(X)), drawn.n_components), dtype=X.dtype)
         attempts = []
         for factor in factors:
             begun = time.thread_time() - once
-            waves = _Waves(drawn, angles, factor)
-            some = np.empty((min(len(X), _SHIFT_ROWS), drawn.n_components), dtype=X.dtype)
-            waves.write(slice(0, len(some)), some)
-            features = Identity().draw(drawn.n_components)
-            folds = self._folds(features, some, y, waves.blocks)
-            cost = drawing, time.thread_time() - begun
-            attempt = self._attempt(folds, factor, cost)
+            waves = _Waves(drawn, angles, factor, held)
+            some = waves.features(slice(0, min(len(X), SHIFT_ROWS)))
+            empty = moments_about(Identity().draw(drawn.n_components), some, y.values.shape[1])
+            folds = _summed(empty, y, places, waves.features)
+            attempt = self._attempt(folds, factor, (drawing, time.thread_time() - begun))
             attempts.append(replace(attempt, alpha=attempt.alpha * drawn.scale**2))
         return attempts
 
     def _alone(
         self,
         X: Array,
-        y: _Targets,
+        y: Targets,
+        places: list[Array],
         factor: float,
+        *,
         made_from: tuple[Array, Floats | None],
         once: float,
     ) -> Attempt:
@@ -172,42 +189,21 @@ class Trial:
         # Sums that are turned lose digits at long length scales, which may look like small errors.
         precision = self.options.precision if summed is drawn else "double"
         dtype = np.float32 if precision == "single" else np.float64
-        some = np.empty((min(len(X), _SHIFT_ROWS), drawn.n_components), dtype=dtype)
+        some = np.empty((min(len(X), SHIFT_ROWS), drawn.n_components), dtype=dtype)
         summed.evaluate(X[: len(some)], some)
-
-        def blocks(places: Array, y: _Targets) -> Iterator[Block]:
-            for start in range(0, len(places), _BLOCK_ROWS):
-                rows = places[start : start + _BLOCK_ROWS]
-                yield y.beside(X[rows], rows)
-
-        folds = self._folds(summed, some, y, blocks)
+        empty = moments_about(summed, some, y.values.shape[1])
+        folds = _summed(empty, y, places, X.__getitem__)
         cost = made - begun, time.thread_time() - made
         return self._attempt([fold.solvable() for fold in folds], factor, cost)
-
-    def _folds(
-        self, feature_map: FeatureMap, some: Array, y: _Targets, blocks: Blocks
-    ) -> list[Moments]:
-        """Return the moments of every fold, about the mean of some features."""
-        empty = Moments(
-            feature_map,
-            y.values.shape[1],
-            precision="single" if some.dtype == np.float32 else "double",
-            feature_shift=some.mean(axis=0, dtype=float),
-        )
-        folds = [empty.zero() for _ in np.unique(y.folds)]
-        for fold, number in zip(folds, np.unique(y.folds), strict=True):
-            fold.update(blocks(np.flatnonzero(y.folds == number), y))
-        return folds
 
     def _attempt(self, folds: list[Moments], factor: float, cost: tuple[float, float]) -> Attempt:
         """Leave out each fold in turn, over the whole grid of penalties."""
         begun = time.thread_time()
         total = reduce(Moments.merge, folds)
-        intercept, q = self.options.fit_intercept, total.n_targets
-        basis = Eigenbasis.of(total.centred(intercept=intercept), total.n_rows - intercept)
+        basis = basis_of(total, intercept=self.options.fit_intercept)
         alphas = default_grid(basis.spectrum)
         held_out = [held_out_errors(basis, total, fold, alphas) for fold in folds]
-        curve = PenaltyCurve.of_folds(alphas, held_out, np.ones(q))
+        curve = PenaltyCurve.of_folds(alphas, held_out, np.ones(total.n_targets))
         chosen = curve.choose()
         score, error = curve.combined(chosen)
         kernel = self.kernel.stretched(factor)
@@ -226,50 +222,31 @@ class Trial:
         )
 
 
-class _Targets(NamedTuple):
-    """The targets of the sample, how often its rows count, and their folds."""
-
-    values: Floats
-    weights: Floats | None
-    folds: Array
-
-    def beside(self, features: Array, rows: Array) -> Block:
-        """Return some rows with their targets."""
-        weights = None if self.weights is None else self.weights[rows]
-        return Block(features, self.values[rows], int(rows[0]), weights)
+def _summed(
+    empty: Moments, y: Targets, places: list[Array], features: Callable[[Any], Array]
+) -> list[Moments]:
+    """Return the moments of the rows of every fold."""
+    folds = [empty.zero() for _ in places]
+    for fold, mine in zip(folds, places, strict=True):
+        fold.update(y.blocks(mine, features))
+    return folds
 
 
 class _Waves(NamedTuple):
-    """Features of projections, at a multiple of the length scale.
-
-    Parameters
-    ----------
-    map : RandomFourierFeatures
-    angles : ndarray of shape (m, L)
-        At the length scale of the map, without phases.
-    factor : float
-    """
+    """Features of projections (m, L), without phases, at a multiple of their length scale."""
 
     map: RandomFourierFeatures
     angles: Array
     factor: float
+    held: Array
 
-    def write(self, rows: Array | slice, out: Array) -> None:
-        """Write the features of some rows, without their scale."""
+    def features(self, rows: Array | slice) -> Array:
+        """Return the features of some rows, without their scale, in memory that is used again."""
         inside, dtype, scratch = self.angles[rows], self.angles.dtype, Scratch()
-        offsets = self.map.offsets.astype(dtype)
+        offsets, out = self.map.offsets.astype(dtype), self.held[: len(inside)]
         for part in cached_slices(len(out), self.map.n_components):
             self.map.waves(inside[part] / dtype.type(self.factor) + offsets, out[part], scratch)
-
-    def blocks(self, places: Array, y: _Targets) -> Iterator[Block]:
-        """Yield features, some rows at a time, as rows of an identity map."""
-        shape = min(_BLOCK_ROWS, len(places)), self.map.n_components
-        held = np.empty(shape, dtype=self.angles.dtype)
-        for start in range(0, len(places), _BLOCK_ROWS):
-            rows = places[start : start + _BLOCK_ROWS]
-            out = held[: len(rows)]
-            self.write(rows, out)
-            yield y.beside(out, rows)
+        return out
 
 
 def trial_bytes(

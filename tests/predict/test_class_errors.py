@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import naive
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 from tolerances import assert_close
 
-from streamkern.features import Identity
-from streamkern.predict.class_scores import ScoreTable
-from streamkern.predict.evaluation import Evaluation, FoldPredictors
-from streamkern.predict.predictor import Predictor
+from streamkern.predict.class_errors import ScoreTable
 from streamkern.sources import Block
-from streamkern.statistics import RowFolds
 
 N, P, K = 60, 2, 3
 
@@ -73,37 +66,10 @@ def test_many_classes_have_fewer_bins():
     assert max(sizes) <= 16 << 20
 
 
-def predictors():
-    feature_map, rng = Identity().draw(P), np.random.default_rng(1)
-    return {
-        k: Predictor(feature_map, rng.standard_normal((P, 2)), np.full(2, float(k)), "double")
-        for k in range(K)
-    }
-
-
-def by_fold():
-    table = ScoreTable(np.zeros(2), np.ones(2))
-    return Evaluation(FoldPredictors(RowFolds(K, 5), predictors()), table)
-
-
-@naive.quick
-@given(cuts=naive.cuts(N), chance=st.randoms(use_true_random=False), weighted=st.booleans())
-def test_rows_are_scored_without_their_fold_whatever_the_cuts(cuts, chance, weighted):
-    rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((N, P)), np.sign(rng.standard_normal((N, 2)))
-    weights = rng.random(N) if weighted else None
-    empty = by_fold()
-    found = naive.merged(empty, naive.blocks(X, y, cuts, weights), chance)
-    folds, made = [naive.fold_of_row(i, K, 5) for i in range(N)], predictors()
-    scores = np.array([x @ made[k].coef + k for x, k in zip(X, folds, strict=True)])
-    expected = table(scores, y > 0, weights)
-    assert_close(found.measures[0].weights, expected.weights)
-    assert_close(found.measures[0].sums, expected.sums)
-
-
-def test_rows_that_are_not_finite_do_not_count():
-    X, y = np.ones((3, P)), np.array([[1.0, -1.0], [np.nan, np.nan], [1.0, 1.0]])
-    X[2, 0] = np.inf
-    empty = by_fold()
-    empty.update([Block(X, y, 0)])
-    assert empty.measures[0].weights.sum(axis=(1, 2)).tolist() == [1.0, 1.0]
+def test_rows_count_by_weight_and_class_and_those_that_are_not_finite_do_not():
+    y, scores = np.array([[1.0, -1.0], [np.nan, np.nan], [1.0, 1.0]]), np.zeros((3, 2))
+    scores[2, 0] = np.inf
+    found = ScoreTable(np.zeros(2), np.ones(2))
+    found.add(Block(np.ones((3, 1)), y, 0, np.array([2.5, 1.0, 1.0])), scores)
+    # Of the first row alone: it is of the first class, and not of the second.
+    assert found.weights.sum(axis=2).tolist() == [[0.0, 2.5], [2.5, 0.0]]

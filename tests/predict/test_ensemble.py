@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from streamkern.features import Identity
-from streamkern.predict.boosting_rounds import RoundErrors, StagedErrors
-from streamkern.predict.ensemble import Ensemble, Step
+from streamkern.predict.ensemble import Ensemble, RoundErrors, StagedErrors, Step
 from streamkern.predict.evaluation import Evaluation
 from streamkern.predict.predictor import Predictor
 from streamkern.sources import Block
