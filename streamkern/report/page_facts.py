@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streamkern._version import __version__
+from streamkern.kernels import parsed_kernel
 from streamkern.models.fitted_model import LIBRARIES
 from streamkern.report.numbers import counted, number, percent, seconds
 from streamkern.report.prediction_figures import LEVELS, chance, coverage
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from streamkern.report.validation_pass import Validation
 
 _MOST_FILES, _MOST_INPUTS = 20, 40
+# Directions of a metric, inputs that are named of one, and the part of the largest of those that
+# they have at least.
+_MOST_DIRECTIONS, _NAMED, _MINOR = 12, 4, 0.2
 _PHASES = {
     "columns": "first reading: columns and a sample",
     "metric": "learning the metric",
@@ -108,24 +112,25 @@ def _error_tile(model: FittedRidge, found: Validation | None) -> Tile:
 def cost_tiles(report: dict[str, Any]) -> list[Tile]:
     """Return what the fit took."""
     rate = number(report["rows_per_second"], 3)
-    peak, projected = report["peak_worker_bytes"], report["projected_worker_bytes"]
+    peak, projected = (in_words(report[f"{each}_worker_bytes"]) for each in ("peak", "projected"))
     return [
         Tile("Time of the fit", seconds(report["seconds"]["total"]), f"{rate} rows/s"),
-        Tile("Memory of a process", in_words(peak), f"{in_words(projected)} were projected"),
+        Tile("Memory of a process", peak, f"{projected} were projected"),
     ]
 
 
 def fitted_rows(model: FittedRidge, report: dict[str, Any]) -> list[Row]:
     """Return how the model was made."""
-    kind = "pairs of cosine and sine" if model.parameters.paired else "cosines with random phases"
-    drawn = f"{kind}, {report['feature_map']}, seed {model.parameters.random_state}"
+    parameters = model.parameters
+    kind = "pairs of cosine and sine" if parameters.paired else "cosines with random phases"
+    drawn = f"{kind}, {report['feature_map']}, seed {parameters.random_state}"
     known = np.isfinite(np.atleast_1d(np.asarray(report["noise"], dtype=float))).all()
     noise = number(report["noise"]) if known else "not known: as many degrees of freedom as rows"
     return [
         *fit_rows(report, number),
         Row("features", "the inputs" if report["kernel"] == "linear" else drawn),
-        Row("inputs standardised", "yes" if model.parameters.standardize else "no"),
-        Row("intercept", "yes" if model.parameters.fit_intercept else "no"),
+        Row("inputs standardised", "yes" if parameters.standardize else "no"),
+        Row("intercept", "yes" if parameters.fit_intercept else "no"),
         Row("standard deviation of the noise", noise),
         Row("precision floor of alpha", number(report["precision_floor"])),
     ]
@@ -133,8 +138,7 @@ def fitted_rows(model: FittedRidge, report: dict[str, Any]) -> list[Row]:
 
 def penalty_choice(model: FittedRidge) -> str:
     """Return how the penalty was chosen."""
-    report = model.report
-    curve = report.get("alpha_curve")
+    report, curve = model.report, model.report.get("alpha_curve")
     if not curve:
         return "given"
     text = f"by {CRITERIA[curve['criterion']]}"
@@ -144,6 +148,20 @@ def penalty_choice(model: FittedRidge) -> str:
     text += ", one for every target" if isinstance(report["alpha"], list) else ""
     rule = ", the largest within one standard error of the best"
     return text + (rule if model.parameters.one_standard_error else "")
+
+
+def why_no_sizes(report: dict[str, Any]) -> str:
+    """Return why there is no curve of the error over the number of features."""
+    if report["kernel"] == "linear":
+        return "The features are the inputs, of which there is no smaller number to try."
+    if (report["alpha_curve"] or {}).get("criterion") != "cv":
+        return (
+            "The error over the number of features needs folds to leave out: --alpha cv has them."
+        )
+    return (
+        "The error over the number of features is not known: it needs the moments of the fit, as "
+        "“streamkern fit --report” and “keep_moments” have them."
+    )
 
 
 def data_files(report: dict[str, Any]) -> tuple[list[tuple[str, str]], int]:
@@ -161,10 +179,8 @@ def phase_bars(report: dict[str, Any], reporting: float) -> list[Bar]:
     parts = {_PHASES.get(name, name): spent[name] for name in ordered}
     parts["the rest"] = max(total - sum(spent.values()), 0.0)
     parts["for this report, besides"] = reporting
-    return [
-        Bar(name, seconds(value), value / total if total > 0 else 0.0)
-        for name, value in parts.items()
-    ]
+    whole = total if total > 0 else math.inf
+    return [Bar(name, seconds(value), value / whole) for name, value in parts.items()]
 
 
 def memory_bars(report: dict[str, Any]) -> list[Bar]:
@@ -189,25 +205,76 @@ def input_bars(model: FittedRidge) -> tuple[list[Bar], int]:
     standardizer = model.feature_map.standardizer  # type: ignore[attr-defined]
     names = named_inputs(model.report, standardizer.columns.tolist())
     weights = 1.0 / np.array(scales)
-    bars = [
-        Bar(
-            names[j],
-            number(scales[j]),
-            float(weights[j] / weights.max()),
-            number(float(scales[j] * standardizer.deviation[j])),
-        )
-        for j in np.argsort(-weights, kind="stable")[:_MOST_INPUTS].tolist()
-    ]
+    shares, scaled = (weights / weights.max()).tolist(), (scales * standardizer.deviation).tolist()
+    heaviest = np.argsort(-weights, kind="stable")[:_MOST_INPUTS].tolist()
+    bars = [Bar(names[j], number(scales[j]), shares[j], number(scaled[j])) for j in heaviest]
     return bars, len(scales) - len(bars)
+
+
+def metric_facts(report: dict[str, Any]) -> dict[str, Any] | None:
+    """Return what is shown of the metric of a fit, None where it has none."""
+    metric = report.get("metric")
+    if not metric:
+        return None
+    rounds, kept = metric.get("rounds") or [], metric.get("kept")
+    names, parts = named_inputs(report, metric["columns"]), metric["importance"]
+    heaviest = np.argsort(-np.array(parts), kind="stable").tolist()[:_MOST_INPUTS]
+    values = metric["eigenvalues"][:_MOST_DIRECTIONS]
+    composed = [_composition(direction, names) for direction in metric["directions"]]
+    composed += [""] * (len(values) - len(composed))
+    return {
+        "how": _learning(metric) if rounds else "The metric was given.",
+        "is_plain": kept is not None and rounds[kept]["number"] == 0,
+        "inputs": [
+            Bar(names[j], percent(parts[j]), parts[j] / max(parts), number(metric["per_unit"][j]))
+            for j in heaviest
+        ],
+        "more_inputs": len(parts) - len(heaviest),
+        "directions": [
+            Bar(f"direction {k + 1}", percent(value), value / values[0], inputs)
+            for k, (value, inputs) in enumerate(zip(values, composed, strict=False))
+        ],
+        "rounds": [
+            (
+                *(str(each["number"]), each["kernel"], each["feature_map"]),
+                *(number(each["length_scale"]), f"{each['n_components']:,}"),
+                f"{math.sqrt(each['relative_mse']):.4f}",
+            )
+            for each in rounds
+        ],
+        "kept": kept,
+    }
+
+
+def _learning(metric: dict[str, Any]) -> str:
+    """Return how a metric was learnt."""
+    n_rows, kept = metric["rounds"][0]["n_rows"], metric["rounds"][metric["kept"]]
+    weighs = metric["kind"].startswith("diagonal") or parsed_kernel(kept["kernel"]).along_axes
+    what = "one weight for every input" if weighs else "directions"
+    told = (
+        f"The metric is the average outer product of the gradients of a fit, learnt as {what} on a "
+        f"sample of {n_rows:,} rows in rounds: each fits in the metric of the one before. "
+    )
+    if kept["number"] == 0:
+        return told + "Plain distances predicted the rows held out better, and were kept."
+    return told + f"Round {kept['number']} predicted the rows held out best, and was kept."
+
+
+def _composition(direction: Sequence[float], names: Sequence[str]) -> str:
+    """Return the inputs that a direction is made of."""
+    parts = np.array(direction)
+    order = np.argsort(-np.abs(parts), kind="stable")[:_NAMED]
+    major = [j for j in order.tolist() if abs(parts[j]) >= _MINOR * np.abs(parts).max()]
+    return ", ".join(f"{parts[j]:+.2f} {names[j]}" for j in major)
 
 
 def target_errors(found: Validation, names: Sequence[str]) -> list[tuple[str, str, str, str]]:
     """Return for each of the first targets its name, its RMSE, the same in sd of y, and R²."""
-    errors = zip(names, found.rmse.tolist(), found.r2.tolist(), strict=True)
+    errors = [*zip(names, found.rmse.tolist(), found.r2.tolist(), strict=True)][:_MOST_FILES]
     return [
         (name, number(rmse), number(math.sqrt(max(1.0 - r2, 0.0))), percent(r2))
         for name, rmse, r2 in errors
-    ][:_MOST_FILES]
+    ]
 
 
 def coverage_rows(standardized: Floats) -> list[tuple[str, ...]]:

@@ -10,7 +10,8 @@ from sklearn.metrics import accuracy_score, confusion_matrix, log_loss, roc_auc_
 from streamkern import Gaussian, RandomFeatureClassifier, write_report
 from streamkern.errors import DataError
 from streamkern.models.held_out_predictors import folds_of, unseen_by
-from streamkern.report.class_figures import class_figures, confusion_table, validated_classes
+from streamkern.report.class_figures import class_section, confusion_table, probability_figure
+from streamkern.report.validation_pass import validated_classes
 
 NAMES = np.array(["hill", "lake", "moor"])
 
@@ -144,7 +145,10 @@ def test_of_many_classes_the_largest_are_shown():
     largest = sorted(np.argsort(-np.bincount(y)[1:], kind="stable")[:12] + 1)
     assert [row[0] for row in table] == [str(label) for label in largest]
     assert header == ("class", *map(str, largest), "recall", "precision")
-    assert [figure.title for figure in class_figures(found)] == ["Calibration", "ROC curve"]
+    assert [figure.title for figure in class_section(found)["class_figures"]] == [
+        "Calibration",
+        "ROC curve",
+    ]
 
 
 @pytest.mark.parametrize("keep", [True, False])
@@ -169,7 +173,7 @@ def test_marks_are_where_rows_are_whatever_they_weigh(unit):
         for s in (None, np.full(len(y), unit))
     )
     marks = [
-        class_figures(validated(model, (X, y, s)))[0].picture.count("circle")
+        probability_figure(validated(model, (X, y, s))).picture.count("circle")
         for model, s in ((plain, None), (weighted, np.full(len(y), unit)))
     ]
     assert marks[0] == marks[1] > 0

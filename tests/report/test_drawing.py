@@ -7,12 +7,11 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 
-from streamkern.report.axes import Axis
-from streamkern.report.drawing import WIDTH, Plot
+from streamkern.report.drawing import WIDTH, Axis, Plot
 
 
 def drawn(plot):
-    return ET.fromstring(plot.svg("a picture"))  # noqa: S314  made by ourselves
+    return ET.fromstring(plot.figure("a title", "a picture").picture)  # noqa: S314  made by ourselves
 
 
 def plot(**options):
@@ -65,7 +64,7 @@ def test_an_axis_over_values_holds_them_all_and_overlooks_what_is_not_finite():
 def test_texts_are_escaped():
     picture = Plot(Axis(0.0, 1.0), Axis(0.0, 1.0), x_label="<script>", y_label='a & "b"')
     picture.label("</text><script>", 0.5, 0.5)
-    markup = picture.svg("'\"><img src=x>")
+    markup = picture.figure("a title", "'\"><img src=x>").picture
     assert "<script" not in markup
     assert "<img" not in markup
     texts = [element.text for element in drawn(picture).iter("text")]
