@@ -28,6 +28,8 @@ from streamkern.report.class_figures import class_section
 from streamkern.report.prediction_figures import interval_figure, normality_figure, pairs_figures
 from streamkern.report.trial_tables import tuning_table
 from streamkern.report.validation_pass import validated, validated_classes
+from streamkern.runtime.memory import in_words
+from streamkern.solve.penalty_curve import CRITERIA
 from streamkern.sources import LabelledSource, as_source
 from streamkern.sources.preprocessing.column_names import target_names
 from streamkern.storage import check_output, replacing
@@ -36,15 +38,7 @@ if TYPE_CHECKING:
     from streamkern.report.validation_pass import Validation
     from streamkern.sources import Source
 
-_LONGEST_NAME, _MOST_TARGETS = 24, 4
-_NO_ROWS = (
-    "The rows were not read for this report, because a model made of moments does without them. "
-    "“streamkern fit --report”, or “streamkern.write_report” with the rows, shows them."
-)
-_NONE_LEFT = (
-    "Every row determines its own prediction, so that the model without it tells nothing of it. A "
-    "larger penalty or fewer features would change that."
-)
+_LONGEST_NAME, _MOST_TARGETS, _MOST_FILES = 24, 4, 20
 
 
 def write_report(
@@ -108,7 +102,6 @@ def write_report(
     else:
         section = _target_section(fitted, found)
     call = _python_call(fitted, source) if command is None else command
-    kind = "Kernel classification" if is_classifier else "Kernel ridge regression"
     html = (
         _environment()
         .get_template("report.html")
@@ -116,8 +109,8 @@ def write_report(
             **_page(fitted.ridge, report),
             **section,
             found=found,
-            why_not=_NO_ROWS if source is None else _NONE_LEFT,
-            title=title or kind,
+            rows_were_read=source is not None,
+            title=title or f"Kernel {'classification' if is_classifier else 'ridge regression'}",
             call=escape("\n".join(map(printable, call.split("\n")))),
             folder=str(Path.cwd()) if command and report["data"].get("folders") else "",
             phases=page_facts.phase_bars(report, time.perf_counter() - begun),
@@ -139,13 +132,12 @@ def _environment() -> Environment:
     )
     names = ("number", "percent", "seconds", "counted")
     environment.filters |= {name: getattr(numbers, name) for name in names}
-    environment.filters["rate"] = partial(numbers.number, digits=3)
+    environment.filters |= {"rate": partial(numbers.number, digits=3), "in_words": in_words}
     return environment
 
 
 def _page(model: FittedRidge, report: dict[str, Any]) -> dict[str, Any]:
     """Return what the page shows without rows; of a classifier, `model` gives the scores."""
-    files, more_files = page_facts.data_files(report)
     inputs, more_inputs = page_facts.input_bars(model)
     penalty = choice_figures.penalty_curve(model)
     curves = choice_figures.components_curve(model), choice_figures.sparsity_curve(model)
@@ -162,22 +154,19 @@ def _page(model: FittedRidge, report: dict[str, Any]) -> dict[str, Any]:
         "style": Markup(style),  # noqa: S704  our own file
         "style_hash": f"sha256-{digest}",
         "report": report,
-        "cost_tiles": page_facts.cost_tiles(report),
         "fitted": page_facts.fitted_rows(model, report),
-        "files": files,
-        "more_files": more_files,
+        "most_files": _MOST_FILES,
         "is_classifier": "classes" in report,
         "penalty": penalty,
-        "penalty_choice": page_facts.penalty_choice(model),
+        "criterion": CRITERIA[penalty.criterion] if penalty else None,
         "choices": choices,
-        "no_sizes": "" if any(curves) else page_facts.why_no_sizes(model.report),
+        "has_sizes": any(curves),
         "search": choice_figures.search_figures(report),
         "tried": tuning_table(report) if report.get("tuning") else None,
         "metric": page_facts.metric_facts(model.report),
-        "standardize": model.parameters.standardize,
+        "parameters": model.parameters,
         "inputs": inputs,
         "more_inputs": more_inputs,
-        "memory": page_facts.memory_bars(report),
         "faults": [*report_rows.row_faults(report), *report_rows.column_faults(report)],
         "versions": page_facts.versions(),
         "own_version": __version__,

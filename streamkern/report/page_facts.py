@@ -17,8 +17,6 @@ from streamkern.report.prediction_figures import LEVELS, chance, coverage
 from streamkern.report.report_rows import Row, fit_rows
 from streamkern.report.validation_pass import target_spread
 from streamkern.runtime.machine import blas_libraries, processor
-from streamkern.runtime.memory import in_words
-from streamkern.solve.penalty_curve import CRITERIA
 from streamkern.sources.preprocessing.column_names import named_inputs
 
 if TYPE_CHECKING:
@@ -109,16 +107,6 @@ def _error_tile(model: FittedRidge, found: Validation | None) -> Tile:
     return Tile(what, f"{relative:.3f}", f"sd, over {len(values)} targets")
 
 
-def cost_tiles(report: dict[str, Any]) -> list[Tile]:
-    """Return what the fit took."""
-    rate = number(report["rows_per_second"], 3)
-    peak, projected = (in_words(report[f"{each}_worker_bytes"]) for each in ("peak", "projected"))
-    return [
-        Tile("Time of the fit", seconds(report["seconds"]["total"]), f"{rate} rows/s"),
-        Tile("Memory of a process", peak, f"{projected} were projected"),
-    ]
-
-
 def fitted_rows(model: FittedRidge, report: dict[str, Any]) -> list[Row]:
     """Return how the model was made."""
     parameters = model.parameters
@@ -136,42 +124,7 @@ def fitted_rows(model: FittedRidge, report: dict[str, Any]) -> list[Row]:
     ]
 
 
-def penalty_choice(model: FittedRidge) -> str:
-    """Return how the penalty was chosen."""
-    report, curve = model.report, model.report.get("alpha_curve")
-    if not curve:
-        return "given"
-    text = f"by {CRITERIA[curve['criterion']]}"
-    if curve["criterion"] == "cv":
-        text += f" on {report['n_folds']} folds of {report['fold_by']}"
-    text += f", of {len(curve['alphas'])} tried"
-    text += ", one for every target" if isinstance(report["alpha"], list) else ""
-    rule = ", the largest within one standard error of the best"
-    return text + (rule if model.parameters.one_standard_error else "")
-
-
-def why_no_sizes(report: dict[str, Any]) -> str:
-    """Return why there is no curve of the error over the number of features."""
-    if report["kernel"] == "linear":
-        return "The features are the inputs, of which there is no smaller number to try."
-    if (report["alpha_curve"] or {}).get("criterion") != "cv":
-        return (
-            "The error over the number of features needs folds to leave out: --alpha cv has them."
-        )
-    return (
-        "The error over the number of features is not known: it needs the moments of the fit, as "
-        "“streamkern fit --report” and “keep_moments” have them."
-    )
-
-
-def data_files(report: dict[str, Any]) -> tuple[list[tuple[str, str]], int]:
-    """Return the first files with what they hold, and how many more there are."""
-    files = report["data"].get("files", [])
-    shown = [(file["path"], f"{file['n_rows']:,}") for file in files[:_MOST_FILES]]
-    return shown, len(files) - len(shown)
-
-
-def phase_bars(report: dict[str, Any], reporting: float) -> list[Bar]:
+def phase_bars(report: dict[str, Any], reporting: float) -> list[tuple[str, str, float]]:
     """Return the seconds of the fit by what they went to, and those of the page itself."""
     spent: dict[str, float] = dict(report["seconds"])
     total = spent.pop("total")
@@ -180,17 +133,7 @@ def phase_bars(report: dict[str, Any], reporting: float) -> list[Bar]:
     parts["the rest"] = max(total - sum(spent.values()), 0.0)
     parts["for this report, besides"] = reporting
     whole = total if total > 0 else math.inf
-    return [Bar(name, seconds(value), value / whole) for name, value in parts.items()]
-
-
-def memory_bars(report: dict[str, Any]) -> list[Bar]:
-    """Return the memory that was projected and that was measured."""
-    named = {
-        "projected, before the first read": report["projected_worker_bytes"],
-        "measured, at the most": report["peak_worker_bytes"],
-    }
-    largest = max(*named.values(), 1)
-    return [Bar(name, in_words(value), value / largest) for name, value in named.items()]
+    return [(name, seconds(value), value / whole) for name, value in parts.items()]
 
 
 def input_bars(model: FittedRidge) -> tuple[list[Bar], int]:
@@ -223,8 +166,8 @@ def metric_facts(report: dict[str, Any]) -> dict[str, Any] | None:
     composed = [_composition(direction, names) for direction in metric["directions"]]
     composed += [""] * (len(values) - len(composed))
     return {
-        "how": _learning(metric) if rounds else "The metric was given.",
-        "is_plain": kept is not None and rounds[kept]["number"] == 0,
+        "one_weight_an_input": metric["kind"].startswith("diagonal")
+        or (bool(rounds) and parsed_kernel(rounds[kept]["kernel"]).along_axes),
         "inputs": [
             Bar(names[j], percent(parts[j]), parts[j] / max(parts), number(metric["per_unit"][j]))
             for j in heaviest
@@ -243,21 +186,9 @@ def metric_facts(report: dict[str, Any]) -> dict[str, Any] | None:
             for each in rounds
         ],
         "kept": kept,
+        "best": rounds[kept]["number"] if rounds else None,
+        "n_rows": rounds[0]["n_rows"] if rounds else None,
     }
-
-
-def _learning(metric: dict[str, Any]) -> str:
-    """Return how a metric was learnt."""
-    n_rows, kept = metric["rounds"][0]["n_rows"], metric["rounds"][metric["kept"]]
-    weighs = metric["kind"].startswith("diagonal") or parsed_kernel(kept["kernel"]).along_axes
-    what = "one weight for every input" if weighs else "directions"
-    told = (
-        f"The metric is the average outer product of the gradients of a fit, learnt as {what} on a "
-        f"sample of {n_rows:,} rows in rounds: each fits in the metric of the one before. "
-    )
-    if kept["number"] == 0:
-        return told + "Plain distances predicted the rows held out better, and were kept."
-    return told + f"Round {kept['number']} predicted the rows held out best, and was kept."
 
 
 def _composition(direction: Sequence[float], names: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from streamkern.errors import DataError, ParameterError
-from streamkern.report.comparison_split import check_split, sampled_split
+from streamkern.report.comparison_trials import check_split, sampled_split
 from streamkern.sources.arrays import ArraySource
 
 
