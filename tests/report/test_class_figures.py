@@ -59,23 +59,14 @@ def test_errors_are_those_of_models_without_each_fold(k, weighted):
     assert errors.log_loss == pytest.approx(log_loss(y, probabilities, sample_weight=s))
     assert (errors.confusion == confusion_matrix(y, labels, sample_weight=s)).all()
     ranked = probabilities[:, 1] if k == 2 else probabilities
+    for j, p in enumerate(ranked.reshape(len(y), -1).T):
+        is_of, weights = y == NAMES[j if k > 2 else 1], np.ones(len(y)) if s is None else s
+        for b, counted in enumerate(errors.by_probability[j].T):
+            mine = np.minimum((p * 20).astype(int), 19) == b
+            sums = ((weights * each)[mine].sum() for each in (np.ones(len(y)), p, is_of))
+            assert counted == pytest.approx([*sums, mine.sum()])
     area = roc_auc_score(y, ranked, sample_weight=s, multi_class="ovr")
     assert errors.auc == pytest.approx(area, abs=errors.auc_error + 1e-9)
-
-
-@pytest.mark.parametrize("k", [2, 3])
-def test_rows_are_counted_by_the_probabilities_of_their_classes(k):
-    X, y = rows(k=k)
-    model = classifier().fit(X, y, keep_moments=True)
-    found = validated(model, (X, y, None))
-    probabilities = model.rule_.probabilities(held_out_scores(model, X))
-    for j, name in enumerate(NAMES[:k] if k > 2 else NAMES[1:2]):
-        p = probabilities[:, list(NAMES).index(name)]
-        for b, (weight, total, of_class, n_rows) in enumerate(found.errors.by_probability[j].T):
-            mine = np.minimum((p * 20).astype(int), 19) == b
-            assert weight == n_rows == mine.sum()
-            assert total == pytest.approx(p[mine].sum())
-            assert of_class == (y[mine] == name).sum()
 
 
 def test_without_folds_each_row_is_predicted_without_itself():
@@ -125,12 +116,8 @@ def test_the_page_shows_classes_and_no_intervals(k, tmp_path):
     assert "Intervals" not in page.text
     assert "Residuals" not in page.text
     assert "nan" not in page.text
-
-
-def test_a_page_without_rows_says_why_it_shows_no_classes(tmp_path):
-    X, y = rows()
-    write_report(classifier().fit(X, y), tmp_path / "report.html")
-    page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
+    write_report(model, tmp_path / "without.html")
+    page = Page((tmp_path / "without.html").read_text(encoding="utf-8"))
     assert "rows were not read for this report" in page.text
     assert "ROC curve" not in page.text
 

@@ -71,16 +71,55 @@ def chosen():
     return compare(source, model(alpha="cv"), n_components=(16, 128), n_seeds=2, test=test)
 
 
-def test_the_exact_model_comes_first_then_the_linear_one_then_map_by_map(found):
-    assert [trial.method for trial in found.trials] == [
-        "exact",
-        "linear",
-        *["random features"] * 6,
-    ]
-    assert [trial.map for trial in found.trials] == [None, None, *[MAPS[0]] * 3, *[MAPS[1]] * 3]
-    sizes = [8, 64, 1024]
-    assert [trial.n_components for trial in found.trials] == [None, 2, *sizes, *sizes]
-    assert (found.n_train, found.n_test) == (300, 200)
+def test_trials_are_of_the_exact_model_the_linear_one_and_then_map_by_map(found):
+    trials = [(trial.method, trial.map, trial.n_components) for trial in found.trials]
+    drawn = [("random features", name, D) for name in MAPS for D in (8, 64, 1024)]
+    assert trials == [("exact", None, None), ("linear", None, 2), *drawn]
+    assert (found.n_train, found.n_test, found.alpha) == (300, 200, 0.1)
+    assert {run.alpha for trial in found.trials for run in trial.runs} == {0.1}
+    assert {trial.cv_rmse for trial in found.trials} == {None}
+    said = json.loads(json.dumps(found.as_dict()))
+    assert said["kernel"] == {"name": "gaussian", "length_scale": 1.0}
+    assert "95% interval" in said["interval"]
+    low, high = said["trials"][2]["interval"]["test_rmse"]
+    assert low < said["trials"][2]["test_rmse"] < high
+    assert [run["seed"] for run in said["trials"][2]["runs"]] == [1, 2, 3]
+
+
+def test_the_linear_row_is_linear_ridge_fitted_by_hand(found):
+    (X, y), (X_test, y_test) = rows(), rows(200, seed=1)
+    linear = model(Linear()).fit(X, y)
+    errors = linear.predict(X_test) - y_test
+    assert found.trials[1].test_rmse == pytest.approx(rmse(errors), rel=1e-8)
+    assert found.trials[1].relative_rmse > 2
+
+
+@pytest.mark.parametrize("name", list(DRAWN))
+def test_every_run_is_a_model_fitted_by_hand_with_the_kernel_error_over_pairs(name):
+    (X, y), (X_test, y_test) = rows(), rows(12, seed=1)
+    sources = ArraySource(X, y), ArraySource(X_test, y_test)
+    sizes = {"n_components": (16,), "maps": (name,), "n_seeds": 2}
+    runs = compare(sources[0], model(), **sizes, test=sources[1]).trials[2].runs
+    scaled = (X_test - X.mean(axis=0)) / X.std(axis=0)
+    for seed, run in enumerate(runs, start=1):
+        fitted = model(n_components=16, random_state=seed, **DRAWN[name]).fit(X, y)
+        phi = fitted.transform(X_test)
+        errors = [
+            abs(float(phi[i] @ phi[j]) - naive.gaussian(scaled[i], scaled[j], (1.0, 1.0)))
+            for i in range(12)
+            for j in range(i)
+        ]
+        assert run.kernel_error == pytest.approx(np.mean(errors), rel=1e-6)
+        assert run.test_rmse == pytest.approx(rmse(fitted.predict(X_test) - y_test), rel=1e-6)
+
+
+def test_only_the_map_is_drawn_again_for_another_seed(chosen):
+    source, test = ArraySource(*rows()), ArraySource(*rows(200, seed=1))
+    one = compare(source, model(alpha="cv"), n_components=(16, 128), n_seeds=1, test=test)
+    for mine, theirs in zip(chosen.trials, one.trials, strict=True):
+        assert mine.runs[0].test_rmse == theirs.runs[0].test_rmse
+        assert mine.runs[0].alpha == theirs.runs[0].alpha
+    assert len({run.test_rmse for run in chosen.trials[2].runs}) == 2
 
 
 @pytest.mark.parametrize(
@@ -134,79 +173,6 @@ def test_other_ways_to_choose_reach_every_model(alpha):
     assert alphas <= {0.01, 1.0, 100.0} if isinstance(alpha, list) else len(alphas) == 4
     assert found.alpha == (tuple(alpha) if isinstance(alpha, list) else alpha)
     assert (found.trials[2].cv_rmse is None) == isinstance(alpha, str)
-
-
-def test_a_given_alpha_is_that_of_all_models(found):
-    assert {run.alpha for trial in found.trials for run in trial.runs} == {0.1}
-    assert {trial.cv_rmse for trial in found.trials} == {None}
-    assert found.alpha == 0.1
-
-
-def test_the_linear_row_is_linear_ridge_fitted_by_hand(found):
-    (X, y), (X_test, y_test) = rows(), rows(200, seed=1)
-    linear = model(Linear()).fit(X, y)
-    errors = linear.predict(X_test) - y_test
-    assert found.trials[1].test_rmse == pytest.approx(rmse(errors), rel=1e-8)
-    assert found.trials[1].relative_rmse > 2
-
-
-def test_every_run_is_a_model_fitted_by_hand(found):
-    (X, y), (X_test, y_test) = rows(), rows(200, seed=1)
-    for trial in found.trials[2:]:
-        errors = []
-        for seed in (1, 2, 3):
-            options = DRAWN[trial.map] | {"n_components": trial.n_components, "random_state": seed}
-            errors.append(rmse(model(**options).fit(X, y).predict(X_test) - y_test))
-        assert [run.test_rmse for run in trial.runs] == pytest.approx(errors, rel=1e-6)
-        assert trial.test_rmse == pytest.approx(np.mean(errors), rel=1e-6)
-
-
-@pytest.mark.parametrize("name", list(DRAWN))
-def test_the_kernel_error_is_the_mean_over_pairs_of_different_test_rows(name):
-    (X, y), (X_test, y_test) = rows(), rows(12, seed=1)
-    found = compare(
-        ArraySource(X, y),
-        model(),
-        n_components=(16,),
-        maps=(name,),
-        n_seeds=2,
-        test=ArraySource(X_test, y_test),
-    )
-    scaled = (X_test - X.mean(axis=0)) / X.std(axis=0)
-    expected = []
-    for seed in (1, 2):
-        fitted = model(n_components=16, random_state=seed, **DRAWN[name]).fit(X, y)
-        phi = fitted.transform(X_test)
-        errors = [
-            abs(float(phi[i] @ phi[j]) - naive.gaussian(scaled[i], scaled[j], (1.0, 1.0)))
-            for i in range(12)
-            for j in range(i)
-        ]
-        expected.append(np.mean(errors))
-    assert [run.kernel_error for run in found.trials[2].runs] == pytest.approx(expected, rel=1e-6)
-
-
-def test_only_the_map_is_drawn_again_for_another_seed():
-    source = ArraySource(*rows())
-    many = compare(source, model(alpha="cv"), n_components=(8, 16), n_seeds=3)
-    one = compare(source, model(alpha="cv"), n_components=(8, 16), n_seeds=1)
-    for mine, theirs in zip(many.trials, one.trials, strict=True):
-        assert mine.runs[0].test_rmse == theirs.runs[0].test_rmse
-        assert mine.runs[0].alpha == theirs.runs[0].alpha
-    errors = [run.test_rmse for run in many.trials[2].runs]
-    assert len(set(errors)) == 3
-
-
-def test_a_comparison_is_json(found):
-    said = json.loads(json.dumps(found.as_dict()))
-    assert said["trials"][0]["method"] == "exact"
-    assert said["kernel"] == {"name": "gaussian", "length_scale": 1.0}
-    assert said["alpha"] == 0.1
-    assert "95% interval" in said["interval"]
-    low, high = said["trials"][2]["interval"]["test_rmse"]
-    assert low < said["trials"][2]["test_rmse"] < high
-    assert [run["seed"] for run in said["trials"][2]["runs"]] == [1, 2, 3]
-    assert said["n_train"] == 300
 
 
 def test_a_combination_is_compared_with_its_exact_kernel():
