@@ -8,7 +8,6 @@ import numpy as np
 
 from streamkern.report.drawing import KINDS, Axis, Figure, Plot
 from streamkern.report.numbers import number, percent
-from streamkern.report.page_facts import Tile
 from streamkern.report.report_rows import class_error_rows
 from streamkern.report.trial_tables import Table
 
@@ -34,9 +33,9 @@ def class_section(found: ClassValidation) -> dict[str, Any]:
     more = f", the largest {_MOST_CLASSES} of {n_classes:,}" if n_classes > _MOST_CLASSES else ""
     return {
         "tiles": [
-            Tile("Accuracy, held out", percent(errors.accuracy), f"{percent(most)} by guessing"),
-            Tile("Area under the curve", auc, "1 is best, 0.5 chance"),
-            Tile("Calibration error", percent(errors.calibration_error, 2), "of probabilities"),
+            ("Accuracy, held out", percent(errors.accuracy), f"{percent(most)} by guessing"),
+            ("Area under the curve", auc, "1 is best, 0.5 chance"),
+            ("Calibration error", percent(errors.calibration_error, 2), "of probabilities"),
         ],
         "class_figures": [probability_figure(found), roc_figure(found)],
         "class_errors": class_error_rows(values, number),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import platform
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from streamkern.models.fitted_ridge import FittedRidge
     from streamkern.report.validation_pass import Validation
 
+    # A name, a figure, and what explains it; a bar has its share of the largest or the whole too.
+    Tile = tuple[str, str, str]
+    Bar = tuple[str, str, float, str]
+
 _MOST_FILES, _MOST_INPUTS = 20, 40
 # Directions of a metric, inputs that are named of one, and the part of the largest of those that
 # they have at least.
@@ -40,23 +44,6 @@ _PHASES = {
     "calibration": "third reading: calibration",
     "sparsify": "choosing features",
 }
-
-
-class Tile(NamedTuple):
-    """A figure that people look at first."""
-
-    name: str
-    value: str
-    more: str
-
-
-class Bar(NamedTuple):
-    """A named amount, with what explains it, and its share of the largest or of the whole."""
-
-    name: str
-    amount: str
-    share: float
-    detail: str = ""
 
 
 def lead(report: dict[str, Any]) -> str:
@@ -81,11 +68,11 @@ def error_tiles(
     tiles = [_error_tile(model, found)]
     if found is not None:
         explained = percent(float(found.r2.mean()))
-        tiles.append(Tile("Explained of y (R²)", explained, "on rows held out"))
+        tiles.append(("Explained of y (R²)", explained, "on rows held out"))
     if standardized is not None:
         within = percent(float(coverage(standardized)[LEVELS.index(0.95)].mean()))
         rows = counted(len(standardized), "row")
-        tiles.append(Tile("Within 95% intervals", within, f"of {rows} held out"))
+        tiles.append(("Within 95% intervals", within, f"of {rows} held out"))
     return tiles
 
 
@@ -99,12 +86,12 @@ def _error_tile(model: FittedRidge, found: Validation | None) -> Tile:
         values, what = report["train_rmse"], "RMSE on the rows fitted"
     values = np.atleast_1d(values)
     if model.equations is None:
-        return Tile(what, number(values.tolist()), "in units of y")
+        return (what, number(values.tolist()), "in units of y")
     spread = target_spread(model)[1]
     relative = np.sqrt(np.mean(np.square(values / np.where(spread > 0, spread, 1.0))))
     if len(values) == 1:
-        return Tile(what, number(float(values[0])), f"{relative:.3f} sd of y")
-    return Tile(what, f"{relative:.3f}", f"sd, over {len(values)} targets")
+        return (what, number(float(values[0])), f"{relative:.3f} sd of y")
+    return (what, f"{relative:.3f}", f"sd, over {len(values)} targets")
 
 
 def fitted_rows(model: FittedRidge, report: dict[str, Any]) -> list[Row]:
@@ -150,7 +137,7 @@ def input_bars(model: FittedRidge) -> tuple[list[Bar], int]:
     weights = 1.0 / np.array(scales)
     shares, scaled = (weights / weights.max()).tolist(), (scales * standardizer.deviation).tolist()
     heaviest = np.argsort(-weights, kind="stable")[:_MOST_INPUTS].tolist()
-    bars = [Bar(names[j], number(scales[j]), shares[j], number(scaled[j])) for j in heaviest]
+    bars = [(names[j], number(scales[j]), shares[j], number(scaled[j])) for j in heaviest]
     return bars, len(scales) - len(bars)
 
 
@@ -169,12 +156,12 @@ def metric_facts(report: dict[str, Any]) -> dict[str, Any] | None:
         "one_weight_an_input": metric["kind"].startswith("diagonal")
         or (bool(rounds) and parsed_kernel(rounds[kept]["kernel"]).along_axes),
         "inputs": [
-            Bar(names[j], percent(parts[j]), parts[j] / max(parts), number(metric["per_unit"][j]))
+            (names[j], percent(parts[j]), parts[j] / max(parts), number(metric["per_unit"][j]))
             for j in heaviest
         ],
         "more_inputs": len(parts) - len(heaviest),
         "directions": [
-            Bar(f"direction {k + 1}", percent(value), value / values[0], inputs)
+            (f"direction {k + 1}", percent(value), value / values[0], inputs)
             for k, (value, inputs) in enumerate(zip(values, composed, strict=False))
         ],
         "rounds": [

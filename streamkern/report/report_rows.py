@@ -47,14 +47,6 @@ class Row(NamedTuple):
     value: str
 
 
-class Fault(NamedTuple):
-    """What went wrong and was survived, how often, and what was done about it."""
-
-    name: str
-    number: int
-    remedy: str
-
-
 def brief(value: Any) -> str:
     """Return a number with five digits, or the first four of several."""
     if isinstance(value, list):
@@ -211,15 +203,15 @@ def pass_rows(report: dict[str, Any]) -> list[Row]:
     ]
 
 
-def row_faults(report: dict[str, Any]) -> list[Fault]:
-    """Return the rows and shards that something was wrong with, those without any included."""
-    return [Fault(name, report.get(key) or 0, how) for key, (name, how) in _FAULTS.items()]
+def row_faults(report: dict[str, Any]) -> list[tuple[str, int, str]]:
+    """Return the faults that were survived, how often, and what was done about each."""
+    return [(name, report.get(key) or 0, how) for key, (name, how) in _FAULTS.items()]
 
 
-def column_faults(report: dict[str, Any]) -> list[Fault]:
+def column_faults(report: dict[str, Any]) -> list[tuple[str, int, str]]:
     """Return the columns that something was wrong with, with their names."""
     return [
-        Fault(label, len(columns), listed(named_inputs(report, columns), _MOST_COLUMNS))
+        (label, len(columns), listed(named_inputs(report, columns), _MOST_COLUMNS))
         for key, label in _COLUMNS.items()
         if (columns := report.get(key) or []) or key == "dropped_columns"
     ]

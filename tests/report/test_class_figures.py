@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from pages import Page
-from sklearn.metrics import accuracy_score, confusion_matrix, log_loss, roc_auc_score
+from sklearn.metrics import (
+    accuracy_score,
+    confusion_matrix,
+    log_loss,
+    precision_recall_fscore_support,
+    roc_auc_score,
+)
 
 from streamkern import Gaussian, RandomFeatureClassifier, write_report
 from streamkern.errors import DataError
@@ -58,6 +64,9 @@ def test_errors_are_those_of_models_without_each_fold(k, weighted):
     assert errors.accuracy == pytest.approx(accuracy_score(y, labels, sample_weight=s))
     assert errors.log_loss == pytest.approx(log_loss(y, probabilities, sample_weight=s))
     assert (errors.confusion == confusion_matrix(y, labels, sample_weight=s)).all()
+    by_class = precision_recall_fscore_support(y, labels, sample_weight=s)
+    said = [row[-2:] for row in confusion_table(found).rows]
+    assert said == [(f"{r:.1%}", f"{p:.1%}") for p, r, *_ in zip(*by_class, strict=True)]
     ranked = probabilities[:, 1] if k == 2 else probabilities
     for j, p in enumerate(ranked.reshape(len(y), -1).T):
         is_of, weights = y == NAMES[j if k > 2 else 1], np.ones(len(y)) if s is None else s

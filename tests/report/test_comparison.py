@@ -7,7 +7,6 @@ import json
 import naive
 import numpy as np
 import pytest
-from hearing import Passes
 
 from streamkern import (
     ExactKernelRidge,
@@ -216,45 +215,39 @@ class Unreadable(ArraySource):
 
 
 @pytest.mark.parametrize(
-    ("options", "sentence"),
+    ("name", "value", "sentence"),
     [
-        ({"n_components": ()}, "n_components must name at least one"),
-        ({"n_components": (8, 16, 8)}, "n_components must name each once"),
-        ({"n_components": (0,)}, "n_components must be at least 1"),
-        ({"maps": ()}, "maps must name at least one"),
-        ({"maps": ("iid", "iid")}, "maps must name each once"),
-        ({"maps": ("sobol",)}, "maps must be of orthogonal, .*, not 'sobol'; choose"),
-        ({"maps": ("identity",)}, "maps must be of .*, not 'identity'"),
-        ({"n_seeds": 0}, "n_seeds must be a whole number of at least 1, not 0; give how often"),
-        ({"n_seeds": 2.5}, "n_seeds must be a whole number"),
-        ({"n_seeds": True}, "n_seeds must be a whole number"),
-        ({"n_train": 4}, "must fit at least 5 rows, not 4"),
-        ({"kernel": Linear()}, "linear kernel has no random features"),
-        ({"per_target": True}, "takes the one alpha of least error"),
-        ({"one_standard_error": True}, "takes the one alpha of least error"),
+        ("n_components", (), "n_components must name at least one"),
+        ("n_components", (8, 16, 8), "n_components must name each once"),
+        ("n_components", (0,), "n_components must be at least 1"),
+        ("maps", (), "maps must name at least one"),
+        ("maps", ("iid", "iid"), "maps must name each once"),
+        ("maps", ("sobol",), "maps must be of orthogonal, .*, not 'sobol'; choose"),
+        ("maps", ("identity",), "maps must be of .*, not 'identity'"),
+        ("n_seeds", 0, "n_seeds must be a whole number of at least 1, not 0; give how often"),
+        ("n_seeds", 2.5, "n_seeds must be a whole number"),
+        ("n_seeds", True, "n_seeds must be a whole number"),
+        ("n_train", 4, "must fit at least 5 rows, not 4"),
+        ("kernel", Linear(), "linear kernel has no random features"),
+        ("per_target", True, "takes the one alpha of least error"),
+        ("one_standard_error", True, "takes the one alpha of least error"),
     ],
 )
-def test_impossible_options_are_refused_before_any_row_is_read(options, sentence):
-    names = {"kernel", "per_target", "one_standard_error"}
-    of_model = {name: value for name, value in options.items() if name in names}
-    others = {name: value for name, value in options.items() if name not in names}
+def test_impossible_options_are_refused_before_any_row_is_read(name, value, sentence):
+    of_model, others = {"alpha": "cv"}, {}
+    is_of_model = name in {"kernel", "per_target", "one_standard_error"}
+    (of_model if is_of_model else others)[name] = value
     with pytest.raises(ParameterError, match=sentence):
-        compare(Unreadable(*rows()), model(**{"alpha": "cv"} | of_model), **others)
+        compare(Unreadable(*rows()), model(**of_model), **others)
 
 
-def test_an_exact_model_that_does_not_fit_is_refused_before_any_row_is_read(monkeypatch):
-    monkeypatch.setattr(
-        "streamkern.models.estimators.exact_kernel_ridge.available_bytes", lambda: 1_000_000
-    )
-    with pytest.raises(InsufficientMemoryError, match="exact kernel ridge regression on 240 rows"):
-        compare(Unreadable(*rows()), model())
-
-
-def test_features_that_do_not_fit_are_refused_before_any_model_is_fitted(monkeypatch):
-    def fit(*arguments):
-        raise AssertionError("the exact model was fitted")
-
-    monkeypatch.setattr("streamkern.report.comparison.ExactKernelRidge.fit", fit)
+def test_what_does_not_fit_is_refused_before_rows_are_read_or_models_fitted(monkeypatch):
+    exact = "streamkern.models.estimators.exact_kernel_ridge"
+    with monkeypatch.context() as patch:
+        patch.setattr(f"{exact}.available_bytes", lambda: 1_000_000)
+        with pytest.raises(InsufficientMemoryError, match="exact kernel ridge regression on 240"):
+            compare(Unreadable(*rows()), model())
+    monkeypatch.setattr(f"{exact}.ExactKernelRidge.fit", lambda *_: pytest.fail("it was fitted"))
     with pytest.raises(InsufficientMemoryError, match="3,000,000 components need"):
         compare(ArraySource(*rows()), model(), n_components=(8, 3_000_000))
 
@@ -267,22 +260,15 @@ def test_penalties_below_the_precision_floor_are_said_once():
 
 
 def test_progress_is_told_once_for_all_models():
-    class Told(Passes):
-        def __init__(self):
-            super().__init__()
-            self.passes = []
-
-        def started(self, label, n_rows):
-            self.passes.append([label, n_rows, 0])
-
-        def advanced(self, n_rows):
-            self.passes[-1][2] += n_rows
-
-    told = Told()
-    with observed(told):
+    told = []
+    with observed(told.append):
         compare(ArraySource(*rows()), model(), n_components=(8, 16), n_seeds=2)
-    assert told.passes[-1] == ["models", 240 * 10, 240 * 10]
-    assert [label for label, _, _ in told.passes] == ["sample", "columns", "moments", "models"]
+    begun = [event for event in told if event["kind"] == "pass begun"]
+    assert [event["label"] for event in begun] == ["sample", "columns", "moments", "models"]
+    mine = [event for event in told if event.get("pass") == begun[-1]["pass"]]
+    done = [event["rows"] for event in mine if event["kind"] == "shard done"]
+    assert done == [2 * 240, *[240] * 8]
+    assert begun[-1]["rows"] == sum(done)
 
 
 @pytest.mark.parametrize("where", ["X", "y"])
