@@ -67,18 +67,10 @@ class _Chart:
     """A line through points, with a ring about one of them or a horizontal `level`."""
 
     def __init__(self, title: str, x: str, y: str, *, level: str = "", **options: Any) -> None:
-        self.points = ColumnDataSource({"x": [], "y": []})
-        self.second = ColumnDataSource({"x": [], "y": []})
-        self.figure = figure(
-            title=title,
-            x_axis_label=x,
-            y_axis_label=y,
-            height=240,
-            sizing_mode="stretch_width",
-            toolbar_location=None,
-            tools="",
-            **options,
-        )
+        self.points, self.second = (ColumnDataSource({"x": [], "y": []}) for _ in range(2))
+        options |= {"sizing_mode": "stretch_width", "toolbar_location": None, "tools": ""}
+        options |= {"title": title, "x_axis_label": x, "y_axis_label": y}
+        self.figure = figure(height=240, **options)
         self.figure.line("x", "y", source=self.points, line_width=2, color=_FIRST)
         self.figure.scatter("x", "y", source=self.points, size=4, color=_FIRST)
         if level:
@@ -113,9 +105,8 @@ class _View:
         self.rate.figure.yaxis.formatter = NumeralTickFormatter(format="0.[0]a")
         self.error = _Chart("Error on new rows", "rows read before", "root mean square")
         self.error.figure.xaxis.formatter = NumeralTickFormatter(format="0.[0]a")
-        self.penalty = _Chart(
-            "Penalty", "alpha", "error left out", x_axis_type="log", y_axis_type="log"
-        )
+        log = {"x_axis_type": "log", "y_axis_type": "log"}
+        self.penalty = _Chart("Penalty", "alpha", "error left out", **log)
         self.charts = row([], sizing_mode="stretch_width")
         self.root = column(self.pick, self.panel, self.charts, sizing_mode="stretch_width")
 
@@ -128,14 +119,12 @@ class _View:
             if self.pick.options != options:
                 self.pick.options = options
             job = self.jobs.jobs.get(self.pick.value) or self.jobs.latest
-            memory = {
-                worker.address: worker.metrics.get("memory", 0)
-                for worker in self.scheduler.workers.values()
-            }
+            workers, shown = self.scheduler.workers.values(), []
+            memory = {each.address: each.metrics.get("memory", 0) for each in workers}
             if job is not None and job.main is not None:
                 job.main.hear_memory(memory)
+                shown = self._drawn(job, job.main)
             text = dashboard_panels.panel(job, now, memory)
-            shown = [] if job is None or job.main is None else self._drawn(job, job.main)
         if self.panel.text != text:
             self.panel.text = text
         if self.charts.children != shown:
@@ -143,10 +132,10 @@ class _View:
 
     def _drawn(self, job: Job, reading: Pass) -> list[Any]:
         """Return the charts that have something to show."""
-        rates, attainable = reading.rates(), reading.attainable()
+        rates, best = reading.rates(), reading.attainable()
         level: Points = []
-        if rates and reading.row_flops and attainable:
-            level = [(x, attainable / reading.row_flops) for x in (rates[0][0], rates[-1][0])]
+        if rates and reading.row_flops and best:
+            level = [(seconds, best / reading.row_flops) for seconds, _ in (rates[0], rates[-1])]
         errors = [(float(rows), error) for rows, error in reading.validation]
         self.error.figure.title.text = f"Error on new rows {job_text.features_of(reading)}"
         curve, chosen = _penalty_curve(job)

@@ -34,57 +34,13 @@ _ACTIVITIES = {
 }
 # Seconds beyond which no date is told.
 _LONGEST = 1e9
-CSS = """
-:host { font: 14px/1.45 Helvetica, Arial, sans-serif; color: #222; }
-h2 { font-size: 20px; margin: 4px 0 2px; overflow-wrap: anywhere; }
-.phase { color: #555; font-weight: normal; }
-.tiles { display: flex; flex-wrap: wrap; gap: 8px; margin: 10px 0; }
-.tile { background: #fff; border: 1px solid #ddd; border-radius: 6px; padding: 8px 12px;
-  min-width: 130px; flex: 1; }
-.tile b { display: block; font-size: 22px; font-variant-numeric: tabular-nums; font-weight: 600; }
-.tile span { color: #555; font-size: 12px; }
-.name { color: #555; font-size: 12px; margin: 10px 0 3px; }
-.bar { display: flex; height: 16px; border-radius: 4px; overflow: hidden; background: #ddd; }
-.key { font-size: 12px; margin: 3px 0 0; color: #333; }
-.key i { display: inline-block; width: 10px; height: 10px; border-radius: 2px;
-  margin: 0 4px 0 10px; }
-.key i:first-child { margin-left: 0; }
-.tables { display: flex; flex-wrap: wrap; gap: 0 40px; }
-table { border-collapse: collapse; margin-top: 4px; font-variant-numeric: tabular-nums; }
-th, td { text-align: right; padding: 2px 14px 2px 0; border-bottom: 1px solid #e5e5e5; }
-th { font-weight: normal; color: #555; font-size: 12px; }
-th:first-child, td:first-child { text-align: left; }
-.error { color: #a33c00; font-weight: 600; }
-"""
-_PANEL = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string("""
-<h2>{{ name }} <span class=phase>{{ phase }}</span></h2>
-{% if error is not none %}<p class=error>{{ error }}</p>{% endif %}
-<div class=tiles>
-{% for figure, words in tiles %}
-<div class=tile><b>{{ figure }}</b><span>{{ words }}</span></div>
-{% endfor %}
-</div>
-{% for name, parts in bars if parts %}
-<p class=name>{{ name }}</p>
-<div class=bar>
-{% for _, percent, colour in parts %}
-<div style="width:{{ '%.2f' % percent }}%;background:{{ colour }}"></div>
-{% endfor %}
-</div>
-<p class=key>
-{%- for text, _, colour in parts %}<i style="background:{{ colour }}"></i>{{ text }}{% endfor %}
-</p>
-{% endfor %}
-<div class=tables>
-{% for name, head, lines in tables if lines %}
-<div><p class=name>{{ name }}</p><table>
-<thead><tr>{% for cell in head %}<th scope=col>{{ cell }}</th>{% endfor %}</tr></thead>
-<tbody>
-{% for line in lines %}<tr>{% for cell in line %}<td>{{ cell }}</td>{% endfor %}</tr>{% endfor %}
-</tbody></table></div>
-{% endfor %}
-</div>
-""")
+_TEMPLATES = jinja2.Environment(
+    loader=jinja2.PackageLoader("streamkern.monitor"),
+    autoescape=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+CSS = _TEMPLATES.get_template("panel.css").render()
 
 # A name, and the words, per cent and colour of every part.
 Bar = tuple[str, list[tuple[str, float, str]]]
@@ -102,12 +58,12 @@ def panel(job: Job | None, now: float, memory: Mapping[str, float]) -> str:
     if job is None:
         return "<h2>No job yet</h2><p>The figures of a fit or a prediction will be here.</p>"
     reading = job.main
-    return _PANEL.render(
+    return _TEMPLATES.get_template("panel.html").render(
         name=printable(job.name),
         phase=f"{job.phase}, {job_text.duration(job.elapsed(now))}",
         error=job.error,
         tiles=[] if reading is None else _tiles(job, reading, now),
-        bars=[] if reading is None else [_shards(reading), _seconds(reading)],
+        bars=[] if reading is None else _bars(reading),
         tables=[] if reading is None else [_workers(reading, now, memory), _passes(job, now)],
     )
 
@@ -118,7 +74,7 @@ def _tiles(job: Job, reading: Pass, now: float) -> list[tuple[str, str]]:
     n_bytes = reading.row_bytes
     read, every = in_words(reading.rows_done * n_bytes), in_words(reading.n_rows * n_bytes)
     tiles = [
-        (f"{job_text.share(reading):.0%}", job_text.rows_of(reading)),
+        (f"{reading.share:.0%}", job_text.rows_of(reading)),
         (read, f"of {every} of inputs"),
         _time(reading, now),
         (job_text.rounded(rows), "rows/s"),
@@ -151,19 +107,18 @@ def _time(reading: Pass, now: float) -> tuple[str, str]:
     return job_text.duration(left), f"left of pass “{reading.label}”{until}"
 
 
-def _shards(reading: Pass) -> Bar:
+def _bars(reading: Pass) -> list[Bar]:
     retried = f", {reading.retried:,} of them begun again" if reading.retried else ""
-    return _bar(f"{reading.n_shards:,} shards{retried}", reading.shards(), _STATES)
-
-
-def _seconds(reading: Pass) -> Bar:
     beside = " and ".join(
         f"{job_text.rounded(reading.seconds[name])} s of {name}"
         for name in ("reading", "decoding")
         if reading.seconds[name]
     )
     name = f"seconds of threads that compute{f'; beside them {beside}' * bool(beside)}"
-    return _bar(name, reading.seconds, _ACTIVITIES, unit=" s")
+    return [
+        _bar(f"{reading.n_shards:,} shards{retried}", reading.shards(), _STATES),
+        _bar(name, reading.seconds, _ACTIVITIES, unit=" s"),
+    ]
 
 
 def _bar(
@@ -183,17 +138,20 @@ def _workers(reading: Pass, now: float, memory: Mapping[str, float]) -> Table:
     for address, worker in sorted(reading.workers.items()):
         rows = reading.worker_rows_per_second(worker, now)
         speed = rows * reading.row_flops
-        line = (
-            address.removeprefix("tcp://").removeprefix("tls://") or "this process",
-            f"{worker.rows:,}",
-            job_text.rounded(rows),
-            f"{in_words(rows * reading.row_bytes)}/s",
-            job_text.rounded(speed / 1e9) if speed else "",
-            f"{speed / worker.attainable:.0%}" if speed and worker.attainable else "",
-            in_words(taken[address]) if address in taken else "",
-            in_words(worker.peak_bytes) if worker.peak_bytes else "",
+        lines.append(
+            (
+                address.removeprefix("tcp://").removeprefix("tls://") or "this process",
+                *(
+                    f"{worker.rows:,}",
+                    job_text.rounded(rows),
+                    f"{in_words(rows * reading.row_bytes)}/s",
+                ),
+                job_text.rounded(speed / 1e9) if speed else "",
+                f"{speed / worker.attainable:.0%}" if speed and worker.attainable else "",
+                in_words(taken[address]) if address in taken else "",
+                in_words(worker.peak_bytes) if worker.peak_bytes else "",
+            )
         )
-        lines.append(line)
     return "workers", head, lines
 
 
@@ -201,14 +159,10 @@ def _passes(job: Job, now: float) -> Table:
     head = ("pass", "rows", "time", "rows/s", "shards", "retried", "resumed")
     lines = [
         (
-            reading.label,
-            f"{reading.rows_done:,}",
-            job_text.duration(reading.elapsed(now)),
-            job_text.rounded(reading.rows_per_second(now)),
-            f"{reading.n_shards:,}",
-            f"{reading.retried:,}",
-            f"{reading.shards_resumed:,}",
+            *(each.label, f"{each.rows_done:,}", job_text.duration(each.elapsed(now))),
+            *(job_text.rounded(each.rows_per_second(now)), f"{each.n_shards:,}"),
+            *(f"{each.retried:,}", f"{each.shards_resumed:,}"),
         )
-        for reading in job.passes.values()
+        for each in job.passes.values()
     ]
     return "passes", head, lines

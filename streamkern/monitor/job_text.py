@@ -1,4 +1,4 @@
-"""Figures of a job in words, for the terminal, logs and the dashboard."""
+"""Figures of a job in words, for every view."""
 
 from __future__ import annotations
 
@@ -28,56 +28,47 @@ def rounded(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def share(reading: Pass) -> float:
-    """Return the part of the rows that is done."""
-    return reading.rows_done / reading.n_rows if reading.n_rows else 1.0
-
-
 def rows_of(reading: Pass) -> str:
     """Return how many rows are done, of how many."""
     done = "" if reading.rows_done == reading.n_rows else f"{reading.rows_done:,} of "
     return f"{done}{reading.n_rows:,} rows"
 
 
-def rates_of(reading: Pass, now: float) -> str:
-    """Return rows, bytes and operations a second, and their share of what can be attained."""
-    if not reading.rows_read:
-        return ""
-    rows = reading.rows_per_second(now)
-    words = [f"{rounded(rows)} rows/s"]
-    if reading.row_bytes:
-        words.append(f"{rounded(rows * reading.row_bytes / 1e6)} MB/s")
-    attainable = reading.attainable()
-    if reading.row_flops and attainable:
+def details(job: Job, reading: Pass, now: float) -> dict[str, str]:
+    """Return what is known of a pass, in words by topic; those of which nothing is are empty."""
+    rows, attainable, peak = (
+        reading.rows_per_second(now),
+        reading.attainable(),
+        reading.peak_bytes(),
+    )
+    rates = [f"{rounded(rows)} rows/s"] if reading.rows_read else []
+    if rates and reading.row_bytes:
+        rates.append(f"{rounded(rows * reading.row_bytes / 1e6)} MB/s")
+    if rates and reading.row_flops and attainable:
         speed = reading.speed(now)
-        words.append(f"{rounded(speed / 1e9)} GFLOP/s, {speed / attainable:.0%} of products alone")
-    return " · ".join(words)
-
-
-def memory_of(job: Job, reading: Pass) -> str:
-    """Return the largest process, and what was planned for one."""
-    peak = reading.peak_bytes()
-    planned = f" of {in_words(job.worker_bytes)} planned" if job.worker_bytes else ""
-    return f"{in_words(peak)}{planned}" if peak else ""
-
-
-def shards_of(reading: Pass) -> str:
-    """Return the shards by state, those states that there are."""
+        rates.append(f"{rounded(speed / 1e9)} GFLOP/s, {speed / attainable:.0%} of products alone")
+    busy = sum(worker.busy for worker in reading.workers.values()) + reading.seconds["merging"]
+    times = (
+        f"{name} {reading.seconds[name] / busy:.0%}"
+        for name in ("waiting", "features", "products", "merging")
+        if busy and reading.seconds[name] >= 0.005 * busy
+    )
     states = reading.shards()
     names = ("done", "running", "resumed", "retried", "failed")
     counts = ", ".join(f"{states[name]:,} {name}" for name in names if states[name])
-    return f"shards: {counts}" if counts else ""
-
-
-def times_of(reading: Pass) -> str:
-    """Return what the seconds went to, in per cent of those that threads computed."""
-    busy = sum(worker.busy for worker in reading.workers.values()) + reading.seconds["merging"]
-    names = ("waiting", "features", "products", "merging")
-    return ", ".join(
-        f"{name} {reading.seconds[name] / busy:.0%}"
-        for name in names
-        if busy and reading.seconds[name] >= 0.005 * busy
-    )
+    planned = f" of {in_words(job.worker_bytes)} planned" if job.worker_bytes else ""
+    validation = ""
+    if reading.validation:
+        n_rows, error = reading.validation[-1]
+        validation = f"error on new rows {error:.5g} {features_of(reading)} after {n_rows:,} rows"
+    return {
+        "rows": rows_of(reading),
+        "rates": " · ".join(rates),
+        "times": ", ".join(times),
+        "shards": f"shards: {counts}" if counts else "",
+        "validation": validation,
+        "memory": f"{in_words(peak)}{planned}" if peak else "",
+    }
 
 
 def features_of(reading: Pass) -> str:
@@ -85,14 +76,6 @@ def features_of(reading: Pass) -> str:
     few = reading.leading < reading.n_components
     of = f"{reading.leading:,} of {reading.n_components:,}" if few else f"all {reading.leading:,}"
     return f"with {of} features"
-
-
-def validation_of(reading: Pass) -> str:
-    """Return the latest error on rows to come."""
-    if not reading.validation:
-        return ""
-    rows, error = reading.validation[-1]
-    return f"error on new rows {error:.5g} {features_of(reading)} after {rows:,} rows"
 
 
 def solution_of(solved: Event) -> str:

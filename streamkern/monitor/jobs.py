@@ -129,7 +129,7 @@ class Jobs:
                 number, when = event["job"], datetime.now() - timedelta(seconds=ago)
                 place = event.get("client"), event.get("dashboard")
                 self.jobs[number] = Job(number, event["name"], now, when, *place)
-                self._forget()
+                self._drop_old()
             elif (found := self.jobs.get(event.get("job", ""))) is not None:
                 self._hear_of_job(found, event, now)
             elif (reading := self._passes.get(event.get("pass", ""))) is not None:
@@ -164,20 +164,15 @@ class Jobs:
             case "planned":
                 job.worker_bytes = event["worker_bytes"]
             case "pass begun":
-                job.passes[event["pass"]] = self._passes[event["pass"]] = Pass(
-                    event["label"],
-                    event["rows"],
-                    event.get("shards", 0),
-                    event.get("row_bytes", 0),
-                    event.get("row_flops", 0.0),
-                    now,
-                )
+                size = event["rows"], event.get("shards", 0), event.get("row_bytes", 0)
+                reading = Pass(event["label"], *size, event.get("row_flops", 0.0), now)
+                job.passes[event["pass"]] = self._passes[event["pass"]] = reading
             case "solved":
                 job.solved = event
             case "job ended":
                 job.ended, job.error = now, event["error"]
 
-    def _forget(self) -> None:
+    def _drop_old(self) -> None:
         for number in [job.number for job in self.jobs.values() if job.ended is not None]:
             if len(self.jobs) <= _KEPT:
                 return

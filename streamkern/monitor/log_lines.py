@@ -1,21 +1,28 @@
-"""Progress as plain lines of a batch log, and as lines of JSON for programs."""
+"""Progress of jobs on standard error: live on a terminal, plain in a log, JSON for programs."""
 
 from __future__ import annotations
 
 import sys
 import threading
 from abc import ABC, abstractmethod
+from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from streamkern.errors import ParameterError
 from streamkern.errors.formatting import json_text, printable
 from streamkern.monitor import job_text
+from streamkern.monitor.jobs import Jobs
+from streamkern.runtime.events import observed
 
 if TYPE_CHECKING:
-    from streamkern.monitor.jobs import Job, Jobs
+    from collections.abc import Iterator
+
+    from streamkern.monitor.jobs import Job
     from streamkern.monitor.passes import Pass
     from streamkern.runtime.events import Event
 
+STYLES = ("auto", "live", "plain", "json")
 # Seconds between two lines at least, and as a share of what a job has taken: so ten hours give
 # about as many more lines as ten minutes gave.
 _LEAST, _SHARE = 10.0, 1 / 30
@@ -24,6 +31,50 @@ _LOOK = 1.0
 _SHORT = 1.0
 # Events that come by the thousand, or say nothing on their own.
 _PLENTIFUL = {"shard begun", "shard done", "merged"}
+
+
+@contextmanager
+def progress(style: str = "auto") -> Iterator[None]:
+    """Show on standard error how every fit, prediction and other job inside comes along.
+
+    Jobs and passes that are over within a second are not mentioned.
+
+    Parameters
+    ----------
+    style : {'auto', 'live', 'plain', 'json'}
+        'live' lines are written anew four times a second; 'plain' ones are added every ten seconds,
+        and more rarely later; 'json' is one object a line, for programs.  'auto' is 'live' on a
+        terminal, else 'plain'.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such style.
+
+    Examples
+    --------
+    >>> import numpy as np, streamkern
+    >>> X, y = np.random.default_rng(0).random((1000, 3)), np.arange(1000.0)
+    >>> with streamkern.progress():
+    ...     model = streamkern.RandomFeatureRidge(n_components=64).fit(X, y)
+    """
+    if style not in STYLES:
+        raise ParameterError(f"style must be one of {', '.join(STYLES)}, not {style!r}; take one.")
+    if style == "auto":
+        style = "live" if sys.stderr.isatty() else "plain"
+    if style == "live":
+        from streamkern.monitor.terminal import LiveLines  # noqa: PLC0415  rich takes long
+
+        view: LiveLines | Lines = LiveLines(Jobs())
+    else:
+        view = JsonLines(Jobs()) if style == "json" else PlainLines(Jobs())
+
+    def hear(event: Event) -> None:
+        view.jobs.hear(event)
+        view.told(event)
+
+    with view, observed(hear):
+        yield
 
 
 class Lines(ABC):
@@ -83,7 +134,8 @@ class PlainLines(Lines):
                 case "pass ended" if reading and event["error"] is None:
                     if reading.elapsed(now) >= _SHORT:
                         took = job_text.duration(reading.elapsed(now))
-                        self._say(job, f"{reading.label} done in {took}", *_details(reading, now))
+                        known = job_text.details(job, reading, now) | {"memory": ""}
+                        self._say(job, f"{reading.label} done in {took}", *known.values())
                 case "solved":
                     self._say(job, job_text.solution_of(event))
                 case "job ended":
@@ -98,39 +150,12 @@ class PlainLines(Lines):
             self._say(job, f"{job.phase}, {job_text.duration(job.elapsed(now))} so far", where)
             return
         left = job_text.duration(reading.seconds_left(now))
-        self._say(
-            job,
-            f"{reading.label} {job_text.share(reading):.0%}, {left} left",
-            *_details(reading, now),
-            job_text.memory_of(job, reading),
-            where,
-        )
+        known = job_text.details(job, reading, now).values()
+        self._say(job, f"{reading.label} {reading.share:.0%}, {left} left", *known, where)
 
     def _say(self, job: Job, *parts: str) -> None:
         said = "; ".join(filter(None, parts))
-        write(printable(f"{datetime.now():%H:%M:%S} {job.name}: {said}"))
-
-
-def _details(reading: Pass, now: float) -> list[str]:
-    return [
-        job_text.rows_of(reading),
-        job_text.rates_of(reading, now),
-        job_text.times_of(reading),
-        job_text.shards_of(reading),
-        job_text.validation_of(reading),
-    ]
-
-
-def write_event(kind: str, facts: dict[str, Any]) -> None:
-    """Write a JSON object of what happened when."""
-    when = datetime.now().astimezone().isoformat(timespec="milliseconds")
-    write(json_text({"time": when, "event": kind, **facts}))
-
-
-def write(line: str) -> None:
-    """Write one line, whole."""
-    sys.stderr.write(line + "\n")
-    sys.stderr.flush()
+        _write(printable(f"{datetime.now():%H:%M:%S} {job.name}: {said}"))
 
 
 class JsonLines(Lines):
@@ -147,3 +172,14 @@ class JsonLines(Lines):
     def progress(self, job: Job, reading: Pass, now: float) -> None:
         """Write the figures of the pass under way."""
         write_event("progress", {"name": job.name, "job": job.number} | reading.figures(now))
+
+
+def write_event(kind: str, facts: dict[str, Any]) -> None:
+    """Write a JSON object of what happened when."""
+    when = datetime.now().astimezone().isoformat(timespec="milliseconds")
+    _write(json_text({"time": when, "event": kind, **facts}))
+
+
+def _write(line: str) -> None:
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()

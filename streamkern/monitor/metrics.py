@@ -1,4 +1,4 @@
-"""Prometheus series of the jobs that a scheduler hears of."""
+"""Prometheus series: of the jobs that a scheduler hears of, and of a worker's tasks."""
 
 from __future__ import annotations
 
@@ -68,12 +68,7 @@ class JobsCollector(Collector):
             shards = GaugeMetricFamily(
                 "streamkern_pass_shards", "Shards by state", labels=[*_PASS_LABELS, "state"]
             )
-            seconds = CounterMetricFamily(
-                "streamkern_pass_activity_seconds",
-                "Time of threads, by activity",
-                labels=[*_PASS_LABELS, "activity"],
-                unit="seconds",
-            )
+            seconds = _activities("pass", _PASS_LABELS)
             for labels, reading in passes:
                 for state in _STATES:
                     shards.add_metric([*labels, state], reading.shards()[state])
@@ -95,3 +90,27 @@ def _gauges(
             if (found := value(each, now)) is not None:
                 family.add_metric(of, float(found))
         yield family
+
+
+class TotalsCollector(Collector):
+    """Collects rows, shards and seconds of the tasks of this process since it began."""
+
+    def __init__(self, totals: Callable[[], dict[str, float]]) -> None:
+        self.totals = totals
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield a counter for every total."""
+        totals = self.totals()
+        for name, text in (("rows", "Rows that were read"), ("shards", "Shards that were done")):
+            amount = totals.pop(name, 0)
+            yield CounterMetricFamily(f"streamkern_worker_{name}", text, value=amount)
+        seconds = _activities("worker", [])
+        for activity, amount in sorted(totals.items()):
+            seconds.add_metric([activity], amount)
+        yield seconds
+
+
+def _activities(of: str, labels: list[str]) -> CounterMetricFamily:
+    """Return a family of seconds by activity, without samples."""
+    name, text = f"streamkern_{of}_activity_seconds", "Time of threads, by activity"
+    return CounterMetricFamily(name, text, labels=[*labels, "activity"], unit="seconds")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from streamkern.runtime.events import Event
 
-# What is left is told from so many seconds, or from such a part of those since the beginning.
+# What is left is estimated from so many seconds, or from such a part of those since the beginning.
 _WINDOW, _PART = 15.0, 1 / 3
 # Seconds between two samples of how far a pass is, at least, and how many it has about.
 _SAMPLE, _SAMPLES = 1.0, 100
@@ -29,6 +29,11 @@ class Worker:
     busy: float = 0.0  # seconds of all its threads
     attainable: float = 0.0  # operations a second of products alone, 0 where not measured
     peak_bytes: int = 0
+
+    def figures(self) -> dict[str, Any]:
+        """Return the figures as plain values."""
+        figures = {"rows": self.rows, "busy": self.busy, "peak_bytes": self.peak_bytes}
+        return figures | {"attainable_flops_per_second": self.attainable}
 
 
 @dataclass
@@ -64,6 +69,11 @@ class Pass:
     def rows_done(self) -> int:
         """Rows that were read, or found in a checkpoint."""
         return self.rows_read + self.rows_resumed
+
+    @property
+    def share(self) -> float:
+        """The part of the rows that is done."""
+        return self.rows_done / self.n_rows if self.n_rows else 1.0
 
     @property
     def retried(self) -> int:
@@ -149,15 +159,7 @@ class Pass:
             "seconds": dict(self.seconds),
             "validation": self.validation[-1] if self.validation else None,
             "validation_components": self.leading,
-            "workers": {
-                name: {
-                    "rows": worker.rows,
-                    "busy": worker.busy,
-                    "attainable_flops_per_second": worker.attainable,
-                    "peak_bytes": worker.peak_bytes,
-                }
-                for name, worker in self.workers.items()
-            },
+            "workers": {name: worker.figures() for name, worker in self.workers.items()},
         }
 
     def hear(self, event: Event, now: float) -> None:

@@ -15,7 +15,6 @@ from streamkern.monitor import job_text
 
 if TYPE_CHECKING:
     from streamkern.monitor.jobs import Job, Jobs
-    from streamkern.monitor.passes import Pass
     from streamkern.runtime.events import Event
 
 _REFRESHES_A_SECOND = 4
@@ -79,36 +78,25 @@ def _lines_of(job: Job, now: float) -> RenderableType:
         if reading.ended is None or reading is job.main or reading.elapsed(now) >= _SHORT
     ]
     for reading in passes:
-        rows = f"{job_text.share(reading):4.0%}  {job_text.rows_of(reading)}"
         left = f"{job_text.duration(reading.seconds_left(now))} left"
         took = f"in {job_text.duration(reading.elapsed(now))}"
+        done = f"{reading.share:4.0%}  {job_text.rows_of(reading)}"
+        bar = ProgressBar(reading.n_rows, reading.rows_done, width=_BAR)
+        bar.complete_style = bar.finished_style = "cyan"
         table.add_row(
             Text(f"  {reading.label}"),
-            ProgressBar(
-                reading.n_rows,
-                reading.rows_done,
-                width=_BAR,
-                complete_style="cyan",
-                finished_style="cyan",
-            ),
-            Text(f"{rows}  {left if reading.ended is None else took}"),
+            bar,
+            Text(f"{done}  {left if reading.ended is None else took}"),
         )
     if not passes:
         return head
-    details = [line for line in _details(job, passes[-1], now) if line]
-    return Group(head, table, *(Text(f"  {line}", "dim", no_wrap=True) for line in details))
-
-
-def _details(job: Job, reading: Pass, now: float) -> list[str]:
-    n_workers = len(reading.workers.keys() - {""})
+    known, n_workers = job_text.details(job, reading, now), len(reading.workers.keys() - {""})
     workers = f"{n_workers} worker{'s' * (n_workers > 1)} · " if n_workers else ""
-    return [
-        workers + job_text.rates_of(reading, now),
-        _joined(job_text.times_of(reading), job_text.memory_of(job, reading)),
-        _joined(job_text.shards_of(reading), job_text.validation_of(reading)),
+    lines = [
+        workers + known["rates"],
+        " · ".join(filter(None, (known["times"], known["memory"]))),
+        " · ".join(filter(None, (known["shards"], known["validation"]))),
         job_text.solution_of(job.solved) if job.solved else "",
     ]
-
-
-def _joined(*words: str) -> str:
-    return " · ".join(filter(None, words))
+    shown = (Text(f"  {line}", "dim", no_wrap=True) for line in lines if line)
+    return Group(head, table, *shown)

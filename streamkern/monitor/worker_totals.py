@@ -9,9 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from prometheus_client.core import Metric
+    from collections.abc import Mapping
 
 _totals: Counter[str] = Counter()
 _lock = threading.RLock()
@@ -37,26 +35,11 @@ def expose_totals() -> None:
     if importlib.util.find_spec("prometheus_client") is not None:
         from prometheus_client import REGISTRY  # noqa: PLC0415  where it is installed
 
-        REGISTRY.register(_Totals())
+        from streamkern.monitor.metrics import TotalsCollector  # noqa: PLC0415
+
+        REGISTRY.register(TotalsCollector(_copied))
 
 
-class _Totals:
-    """Collects the totals of this process for Prometheus."""
-
-    def collect(self) -> Iterator[Metric]:
-        from prometheus_client.core import CounterMetricFamily  # noqa: PLC0415
-
-        with _lock:
-            totals = dict(_totals)
-        for name, text in (("rows", "Rows that were read"), ("shards", "Shards that were done")):
-            amount = totals.pop(name, 0)
-            yield CounterMetricFamily(f"streamkern_worker_{name}", text, value=amount)
-        seconds = CounterMetricFamily(
-            "streamkern_worker_activity_seconds",
-            "Time of threads, by activity",
-            labels=["activity"],
-            unit="seconds",
-        )
-        for activity, amount in sorted(totals.items()):
-            seconds.add_metric([activity], amount)
-        yield seconds
+def _copied() -> dict[str, float]:
+    with _lock:
+        return dict(_totals)

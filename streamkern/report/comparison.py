@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 import warnings
 from contextlib import contextmanager
@@ -12,17 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamkern.engine.scheduler import run, task
 from streamkern.errors import DataError, ParameterError, StreamkernWarning
 from streamkern.errors.formatting import unknown
-from streamkern.features import FAMILIES, Standardized
+from streamkern.features import FAMILIES
 from streamkern.kernels import Linear, ShiftInvariantKernel, as_kernel, length_scale_of
 from streamkern.models.estimators.exact_kernel_ridge import ExactKernelRidge, check_memory
 from streamkern.models.estimators.random_feature_ridge import RandomFeatureRidge
 from streamkern.parameters.parameters import Parameters
 from streamkern.parameters.plan import plan_for
-from streamkern.report.comparison_split import check_split, sampled_split
-from streamkern.report.comparison_trials import Comparison, Run, Trial
+from streamkern.report.comparison_trials import (
+    Comparison,
+    Run,
+    Trial,
+    check_split,
+    rmse_of,
+    run_of,
+    sampled_split,
+)
 from streamkern.runtime.events import current_listener, observed, passing, tell, unheard
 from streamkern.runtime.threads import blas_threads
 from streamkern.sources import ArraySource
@@ -30,10 +35,9 @@ from streamkern.sources import ArraySource
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from streamkern._typing import Floats
     from streamkern.kernels import Kernel
     from streamkern.parameters.choices import PenaltyOptions
-    from streamkern.report.comparison_split import Split
+    from streamkern.report.comparison_trials import Split
     from streamkern.sources import Source
 
 COMPONENTS = (64, 128, 256, 512, 1024, 2048)
@@ -44,7 +48,6 @@ COMPARED_MAPS = {
     if name != "identity"
     for form in ("", *(["-phase"] if family.has_phases else []))
 }
-_KERNEL_ROWS = 512
 
 
 def compare(
@@ -109,7 +112,7 @@ def compare(
     fewest = model.n_folds if penalty.needs_folds else 2
     check_memory(check_split(source, test, n_train, fewest=fewest), exact.alpha)
     rows, kernel = _standardized(source, test, n_train, model)
-    options = _options(model) | {"kernel": kernel, "metric": None}
+    options = model.get_params(deep=False) | {"kernel": kernel, "metric": None}
     options |= {"standardize": False, "fold_by": "blocks"}
     drawn = {
         (name, D): options | COMPARED_MAPS[name] | {"n_components": D}
@@ -122,15 +125,17 @@ def compare(
     linear = RandomFeatureRidge(**options | {"kernel": Linear(), "paired": True, "n_components": p})
     runs: dict[tuple[str, int], list[Run]] = {key: [] for key in drawn}
     with _single_pass((2 + len(drawn) * n_seeds) * n) as fitted, blas_threads(1):
-        exact_run, linear_run = _run(exact.set_params(kernel=kernel), rows), _run(linear, rows)
+        exact_run = run_of(exact.set_params(kernel=kernel), rows)
+        linear_run = run_of(linear, rows)
         fitted(2 * n)
         for seed in range(model.random_state, model.random_state + n_seeds):
             for key, found in runs.items():
                 sized = RandomFeatureRidge(**drawn[key] | {"random_state": seed})
-                found.append(_run(sized, rows, seed, kernel))
+                found.append(run_of(sized, rows, seed, kernel))
                 fitted(n)
     _warn_of_rounding(list(chain.from_iterable(runs.values())))
     reference = exact_run.test_rmse
+    mean = np.average(rows.y_test, axis=0, weights=rows.test_weights)
     return Comparison(
         trials=(
             Trial.of("exact", [exact_run], n, reference),
@@ -145,10 +150,7 @@ def compare(
         kernel={"name": kernel.name, **kernel.parameters()}
         | {"length_scale": length_scale_of(kernel)},
         alpha=penalty.alpha,
-        target_deviation=_rmse(
-            rows.y_test - np.average(rows.y_test, axis=0, weights=rows.test_weights),
-            rows.test_weights,
-        ),
+        target_deviation=rmse_of(rows.y_test - mean, rows.test_weights),
     )
 
 
@@ -201,7 +203,7 @@ def checked_comparison(
                 f"{unknown(name, COMPARED_MAPS)}; choose one of them."
             )
         for D in n_components:
-            options = _options(model) | COMPARED_MAPS[name] | {"n_components": D}
+            options = model.get_params(deep=False) | COMPARED_MAPS[name] | {"n_components": D}
             parameters = Parameters(**options)
             parameters.passes()
     return parameters.penalty
@@ -214,55 +216,11 @@ def _standardized(
     skip = model.on_bad_rows == "skip"
     raw = sampled_split(source, test, n_train, random_state=model.random_state, skip_bad_rows=skip)
     given = {"n_components": 2, "alpha": 1.0, "alphas": None}
-    smallest = RandomFeatureRidge(**_options(model) | given)
+    smallest = RandomFeatureRidge(**model.get_params(deep=False) | given)
     smallest.fit(raw.X, raw.y, raw.weights)
-    feature_map = smallest.feature_map_
-    assert isinstance(feature_map, Standardized)  # noqa: S101  for the type checker
-    standardizer = feature_map.standardizer
+    standardizer = smallest.feature_map_.standardizer
     rows = replace(raw, X=standardizer(raw.X), X_test=standardizer(raw.X_test))
     return rows, smallest.kernel_
-
-
-def _options(model: RandomFeatureRidge) -> dict[str, Any]:
-    options: dict[str, Any] = model.get_params(deep=False)
-    return options
-
-
-def _run(model: Any, rows: Split, seed: int | None = None, kernel: Kernel | None = None) -> Run:
-    begun = time.perf_counter()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", StreamkernWarning)
-        if isinstance(model, ExactKernelRidge):
-            # On a worker, where there are any: it factorises an n x n matrix.
-            fitted_to = rows.X, rows.y, rows.weights
-            model = run(task(ExactKernelRidge.fit, model, *fitted_to, name="exact"))
-        else:
-            model.fit(rows.X, rows.y, rows.weights)
-    fitted = time.perf_counter()
-    errors = model.predict(rows.X_test) - rows.y_test
-    predicted = time.perf_counter()
-    loo_rmse, cv_rmse, kernel_error, floor = None, None, None, None
-    if isinstance(model, ExactKernelRidge):
-        loo_rmse = _rmse(model.loo_residuals_, rows.weights)
-    else:
-        held_out, floor = model.report_["cv_rmse"], model.report_["precision_floor"]
-        cv_rmse = None if held_out is None else _rmse(np.array(held_out))
-    if kernel is not None:
-        some = rows.X_test[:_KERNEL_ROWS]
-        features = model.transform(some)
-        pairs = np.triu_indices(len(some), 1)
-        kernel_error = float(np.abs(features @ features.T - kernel(some, some))[pairs].mean())
-    return Run(
-        seed=seed,
-        alpha=model.alpha_,
-        test_rmse=_rmse(errors, rows.test_weights),
-        cv_rmse=cv_rmse,
-        loo_rmse=loo_rmse,
-        kernel_error=kernel_error,
-        precision_floor=floor,
-        fit_seconds=fitted - begun,
-        predict_seconds=predicted - fitted,
-    )
 
 
 def _warn_of_rounding(runs: Sequence[Run]) -> None:
@@ -275,7 +233,3 @@ def _warn_of_rounding(runs: Sequence[Run]) -> None:
             StreamkernWarning,
             stacklevel=3,
         )
-
-
-def _rmse(errors: Floats, weights: Floats | None = None) -> float:
-    return float(np.sqrt(np.average(np.atleast_1d(errors) ** 2, axis=0, weights=weights).mean()))

@@ -1,21 +1,48 @@
-"""Results of a comparison: every model, and confidence intervals over the seeds of a map."""
+"""Trials of a comparison: rows to fit and to test, and models fitted to them, map by map."""
 
 from __future__ import annotations
 
+import time
+import warnings
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import stdtrit
 
+from streamkern.engine.reduction import accumulate
+from streamkern.engine.scheduler import run, task
+from streamkern.errors import DataError, ParameterError, StreamkernWarning
+from streamkern.models.estimators.exact_kernel_ridge import ExactKernelRidge
+from streamkern.statistics import ColumnStatistics, RowSample, Together
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from streamkern._typing import Floats
+    from streamkern.kernels import Kernel
+    from streamkern.sources import Source
 
 CONFIDENCE = 0.95
 INTERVAL = (
     f"mean over the seeds of the map, and the {CONFIDENCE:.0%} interval of that mean by Student's "
     f"t; the rows are the same for every seed"
 )
+# The fewest rows to draw from, and to test on; and those whose kernel errors are found.
+_FEWEST, _FEWEST_TESTED = 10, 2
+_TEST_ROWS, _KERNEL_ROWS = 1000, 512
+
+
+@dataclass(frozen=True)
+class Split:
+    """Rows to fit, and rows to test, in random order."""
+
+    X: Floats
+    y: Floats
+    X_test: Floats
+    y_test: Floats
+    weights: Floats | None = None
+    test_weights: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -72,24 +99,22 @@ class Trial:
         map_name: str | None = None,
     ) -> Trial:
         """Summarise runs."""
-        test_rmse = _mean([run.test_rmse for run in runs])
+        values = {name: [getattr(run, name) for run in runs] for name in Run.__dataclass_fields__}
+        errors = ("test_rmse", "cv_rmse", "loo_rmse", "kernel_error")
+        means: dict[str, Any] = {
+            name: None if None in values[name] else float(np.mean(values[name]))
+            for name in (*errors, "fit_seconds", "predict_seconds")
+        }
+        intervals = ("test_rmse", "kernel_error")
         return cls(
+            **means,
             method=method,
             map=map_name,
             n_components=n_components,
-            seeds=tuple(run.seed for run in runs if run.seed is not None),
-            test_rmse=test_rmse,
-            relative_rmse=test_rmse / reference,
-            cv_rmse=_mean_of("cv_rmse", runs),
-            loo_rmse=_mean_of("loo_rmse", runs),
-            kernel_error=_mean_of("kernel_error", runs),
-            interval={
-                name: confidence_interval([getattr(run, name) for run in runs])
-                for name in ("test_rmse", "kernel_error")
-            },
-            alpha=float(np.median([run.alpha for run in runs])),
-            fit_seconds=_mean([run.fit_seconds for run in runs]),
-            predict_seconds=_mean([run.predict_seconds for run in runs]),
+            seeds=tuple(seed for seed in values["seed"] if seed is not None),
+            relative_rmse=means["test_rmse"] / reference,
+            interval={name: confidence_interval(values[name]) for name in intervals},
+            alpha=float(np.median(values["alpha"])),
             matrix_bytes=8 * order**2,
             runs=tuple(runs),
         )
@@ -124,22 +149,111 @@ def confidence_interval(values: Sequence[float | None]) -> tuple[float, float] |
     """Return the 95% interval of the mean of normal values of unknown variance, low and high.
 
     mean -+ t s / sqrt(m), with the standard deviation s of m values and the 97.5% quantile t of
-    Student's distribution of m - 1 degrees of freedom.  None for fewer than two values, or for
-    values that are not known.
+    Student's distribution of m - 1 degrees of freedom.  None for fewer than two known values.
     """
     known = [value for value in values if value is not None]
     m = len(known)
     if m < 2:
         return None
     half = float(stdtrit(m - 1, 0.5 + CONFIDENCE / 2.0) * np.std(known, ddof=1) / np.sqrt(m))
-    mean = _mean(known)
+    mean = float(np.mean(known))
     return mean - half, mean + half
 
 
-def _mean(values: Sequence[float]) -> float:
-    return float(np.mean(values))
+def check_split(source: Source, test: Source | None, n_train: int, *, fewest: int) -> int:
+    """Return how many rows there will be to fit, or raise before any is read."""
+    for rows, needed in ((source, _FEWEST), (test, _FEWEST_TESTED)):
+        if rows is not None and rows.n_samples < needed:
+            which = "to test" if rows is test else "to fit"
+            raise DataError(
+                f"a comparison needs {needed} rows {which}, but there are {rows.n_samples}; add "
+                f"rows."
+            )
+    shape = source.n_features, source.n_targets
+    if test is not None and (test.n_features, test.n_targets) != shape:
+        raise DataError(
+            f"the test rows must have {shape[0]} inputs and {shape[1]} targets, as those to fit, "
+            f"not {test.n_features} and {test.n_targets}; name rows of the same kind."
+        )
+    n_train = min(n_train, source.n_samples if test is not None else 4 * source.n_samples // 5)
+    if n_train < fewest:
+        raise ParameterError(
+            f"a comparison must fit at least {fewest} rows, not {n_train}; ask for more rows."
+        )
+    return n_train
 
 
-def _mean_of(name: str, runs: Sequence[Run]) -> float | None:
-    values = [getattr(run, name) for run in runs]
-    return None if None in values else _mean(values)
+def sampled_split(
+    source: Source, test: Source | None, n_train: int, *, random_state: int, skip_bad_rows: bool
+) -> Split:
+    """Draw rows to fit and rows to test, in one pass over each source."""
+    how: dict[str, Any] = {"random_state": random_state, "skip_bad_rows": skip_bad_rows}
+    if test is not None:
+        X, y, s = _sample(source, n_train, _FEWEST, **how)
+        tested = _sample(test, max(n_train, _TEST_ROWS), _FEWEST_TESTED, **how)
+        return Split(X, y, tested[0], tested[1], s, tested[2])
+    n_train = min(n_train, 4 * source.n_samples // 5)
+    X, y, s = _sample(source, n_train + max(n_train // 4, _FEWEST_TESTED), _FEWEST, **how)
+    n = min(n_train, len(X) - len(X) // 5)  # fewer than asked for where rows are skipped
+    weights = (None, None) if s is None else (s[:n], s[n:])
+    return Split(X[:n], y[:n], X[n:], y[n:], *weights)
+
+
+def _sample(
+    source: Source, n_rows: int, fewest: int, *, random_state: int, skip_bad_rows: bool
+) -> tuple[Floats, Floats, Floats | None]:
+    columns = ColumnStatistics(source.n_features + source.n_targets)
+    statistic = Together(columns, RowSample(n_rows, random_state))
+    found = accumulate(source, statistic, skip_bad_rows=skip_bad_rows, label="sample")
+    seen: Any = found.statistic.parts[0]
+    drawn: Any = found.statistic.parts[1]
+    if seen.n_bad_rows:
+        raise source.bad_rows_error(seen.n_bad_rows, seen.first_bad_row or 0, seen.n_nonfinite)
+    if found.n_rows < fewest:
+        weightless = f" or have weight 0 in {source.weighted_by}" * (found.n_weightless > 0)
+        raise DataError(
+            f"{source.n_samples - found.n_rows:,} of {source.n_samples:,} rows hold NaN or "
+            f"infinite values{weightless}, and {found.n_rows} are left, but a comparison needs "
+            f"{fewest}; add rows."
+        )
+    weights = None if source.weighted_by is None else drawn.weights
+    return drawn.X.astype(float), drawn.y[:, 0] if source.target_ndim == 1 else drawn.y, weights
+
+
+def run_of(model: Any, rows: Split, seed: int | None = None, kernel: Kernel | None = None) -> Run:
+    """Fit a model and test it; with a kernel, find the error of its features about that."""
+    begun, is_exact = time.perf_counter(), isinstance(model, ExactKernelRidge)
+    fitted_to = rows.X, rows.y, rows.weights
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StreamkernWarning)
+        if is_exact:
+            # On a worker, where there are any: it factorises an n x n matrix.
+            model = run(task(ExactKernelRidge.fit, model, *fitted_to, name="exact"))
+        else:
+            model.fit(*fitted_to)
+    fitted = time.perf_counter()
+    errors = model.predict(rows.X_test) - rows.y_test
+    predicted = time.perf_counter()
+    report: dict[str, Any] = {} if is_exact else model.report_
+    held_out, kernel_error = report.get("cv_rmse"), None
+    if kernel is not None:
+        some = rows.X_test[:_KERNEL_ROWS]
+        features = model.transform(some)
+        pairs = np.triu_indices(len(some), 1)
+        kernel_error = float(np.abs(features @ features.T - kernel(some, some))[pairs].mean())
+    return Run(
+        seed=seed,
+        alpha=model.alpha_,
+        test_rmse=rmse_of(errors, rows.test_weights),
+        cv_rmse=None if held_out is None else rmse_of(np.array(held_out)),
+        loo_rmse=rmse_of(model.loo_residuals_, rows.weights) if is_exact else None,
+        kernel_error=kernel_error,
+        precision_floor=report.get("precision_floor"),
+        fit_seconds=fitted - begun,
+        predict_seconds=predicted - fitted,
+    )
+
+
+def rmse_of(errors: Floats, weights: Floats | None = None) -> float:
+    """Return the root of the mean square over rows and targets."""
+    return float(np.sqrt(np.average(np.atleast_1d(errors) ** 2, axis=0, weights=weights).mean()))

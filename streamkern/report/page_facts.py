@@ -5,19 +5,18 @@ from __future__ import annotations
 import math
 import platform
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamkern._version import __version__
+from streamkern.kernels import parsed_kernel
 from streamkern.models.fitted_model import LIBRARIES
 from streamkern.report.numbers import counted, number, percent, seconds
 from streamkern.report.prediction_figures import LEVELS, chance, coverage
 from streamkern.report.report_rows import Row, fit_rows
 from streamkern.report.validation_pass import target_spread
-from streamkern.runtime.memory import in_words
 from streamkern.runtime.threads import blas_libraries, processor
-from streamkern.solve.penalty_curve import CRITERIA
 from streamkern.sources.preprocessing.column_names import named_inputs
 
 if TYPE_CHECKING:
@@ -27,7 +26,14 @@ if TYPE_CHECKING:
     from streamkern.models.fitted_ridge import FittedRidge
     from streamkern.report.validation_pass import Validation
 
+    # A name, a figure, and what explains it; a bar has its share of the largest or the whole too.
+    Tile = tuple[str, str, str]
+    Bar = tuple[str, str, float, str]
+
 _MOST_FILES, _MOST_INPUTS = 20, 40
+# Directions of a metric, inputs that are named of one, and the part of the largest of those that
+# they have at least.
+_MOST_DIRECTIONS, _NAMED, _MINOR = 12, 4, 0.2
 _PHASES = {
     "columns": "first reading: columns and a sample",
     "metric": "learning the metric",
@@ -38,23 +44,6 @@ _PHASES = {
     "calibration": "third reading: calibration",
     "sparsify": "choosing features",
 }
-
-
-class Tile(NamedTuple):
-    """A figure that people look at first."""
-
-    name: str
-    value: str
-    more: str
-
-
-class Bar(NamedTuple):
-    """A named amount, with what explains it, and its share of the largest or of the whole."""
-
-    name: str
-    amount: str
-    share: float
-    detail: str = ""
 
 
 def lead(report: dict[str, Any]) -> str:
@@ -79,11 +68,11 @@ def error_tiles(
     tiles = [_error_tile(model, found)]
     if found is not None:
         explained = percent(float(found.r2.mean()))
-        tiles.append(Tile("Explained of y (R²)", explained, "on rows held out"))
+        tiles.append(("Explained of y (R²)", explained, "on rows held out"))
     if standardized is not None:
         within = percent(float(coverage(standardized)[LEVELS.index(0.95)].mean()))
         rows = counted(len(standardized), "row")
-        tiles.append(Tile("Within 95% intervals", within, f"of {rows} held out"))
+        tiles.append(("Within 95% intervals", within, f"of {rows} held out"))
     return tiles
 
 
@@ -97,63 +86,32 @@ def _error_tile(model: FittedRidge, found: Validation | None) -> Tile:
         values, what = report["train_rmse"], "RMSE on the rows fitted"
     values = np.atleast_1d(values)
     if model.equations is None:
-        return Tile(what, number(values.tolist()), "in units of y")
+        return (what, number(values.tolist()), "in units of y")
     spread = target_spread(model)[1]
     relative = np.sqrt(np.mean(np.square(values / np.where(spread > 0, spread, 1.0))))
     if len(values) == 1:
-        return Tile(what, number(float(values[0])), f"{relative:.3f} sd of y")
-    return Tile(what, f"{relative:.3f}", f"sd, over {len(values)} targets")
-
-
-def cost_tiles(report: dict[str, Any]) -> list[Tile]:
-    """Return what the fit took."""
-    rate = number(report["rows_per_second"], 3)
-    peak, projected = report["peak_worker_bytes"], report["projected_worker_bytes"]
-    return [
-        Tile("Time of the fit", seconds(report["seconds"]["total"]), f"{rate} rows/s"),
-        Tile("Memory of a process", in_words(peak), f"{in_words(projected)} were projected"),
-    ]
+        return (what, number(float(values[0])), f"{relative:.3f} sd of y")
+    return (what, f"{relative:.3f}", f"sd, over {len(values)} targets")
 
 
 def fitted_rows(model: FittedRidge, report: dict[str, Any]) -> list[Row]:
     """Return how the model was made."""
-    kind = "pairs of cosine and sine" if model.parameters.paired else "cosines with random phases"
-    drawn = f"{kind}, {report['feature_map']}, seed {model.parameters.random_state}"
+    parameters = model.parameters
+    kind = "pairs of cosine and sine" if parameters.paired else "cosines with random phases"
+    drawn = f"{kind}, {report['feature_map']}, seed {parameters.random_state}"
     known = np.isfinite(np.atleast_1d(np.asarray(report["noise"], dtype=float))).all()
     noise = number(report["noise"]) if known else "not known: as many degrees of freedom as rows"
     return [
         *fit_rows(report, number),
         Row("features", "the inputs" if report["kernel"] == "linear" else drawn),
-        Row("inputs standardised", "yes" if model.parameters.standardize else "no"),
-        Row("intercept", "yes" if model.parameters.fit_intercept else "no"),
+        Row("inputs standardised", "yes" if parameters.standardize else "no"),
+        Row("intercept", "yes" if parameters.fit_intercept else "no"),
         Row("standard deviation of the noise", noise),
         Row("precision floor of alpha", number(report["precision_floor"])),
     ]
 
 
-def penalty_choice(model: FittedRidge) -> str:
-    """Return how the penalty was chosen."""
-    report = model.report
-    curve = report.get("alpha_curve")
-    if not curve:
-        return "given"
-    text = f"by {CRITERIA[curve['criterion']]}"
-    if curve["criterion"] == "cv":
-        text += f" on {report['n_folds']} folds of {report['fold_by']}"
-    text += f", of {len(curve['alphas'])} tried"
-    text += ", one for every target" if isinstance(report["alpha"], list) else ""
-    rule = ", the largest within one standard error of the best"
-    return text + (rule if model.parameters.one_standard_error else "")
-
-
-def data_files(report: dict[str, Any]) -> tuple[list[tuple[str, str]], int]:
-    """Return the first files with what they hold, and how many more there are."""
-    files = report["data"].get("files", [])
-    shown = [(file["path"], f"{file['n_rows']:,}") for file in files[:_MOST_FILES]]
-    return shown, len(files) - len(shown)
-
-
-def phase_bars(report: dict[str, Any], reporting: float) -> list[Bar]:
+def phase_bars(report: dict[str, Any], reporting: float) -> list[tuple[str, str, float]]:
     """Return the seconds of the fit by what they went to, and those of the page itself."""
     spent: dict[str, float] = dict(report["seconds"])
     total = spent.pop("total")
@@ -161,20 +119,8 @@ def phase_bars(report: dict[str, Any], reporting: float) -> list[Bar]:
     parts = {_PHASES.get(name, name): spent[name] for name in ordered}
     parts["the rest"] = max(total - sum(spent.values()), 0.0)
     parts["for this report, besides"] = reporting
-    return [
-        Bar(name, seconds(value), value / total if total > 0 else 0.0)
-        for name, value in parts.items()
-    ]
-
-
-def memory_bars(report: dict[str, Any]) -> list[Bar]:
-    """Return the memory that was projected and that was measured."""
-    named = {
-        "projected, before the first read": report["projected_worker_bytes"],
-        "measured, at the most": report["peak_worker_bytes"],
-    }
-    largest = max(*named.values(), 1)
-    return [Bar(name, in_words(value), value / largest) for name, value in named.items()]
+    whole = total if total > 0 else math.inf
+    return [(name, seconds(value), value / whole) for name, value in parts.items()]
 
 
 def input_bars(model: FittedRidge) -> tuple[list[Bar], int]:
@@ -189,25 +135,64 @@ def input_bars(model: FittedRidge) -> tuple[list[Bar], int]:
     standardizer = model.feature_map.standardizer  # type: ignore[attr-defined]
     names = named_inputs(model.report, standardizer.columns.tolist())
     weights = 1.0 / np.array(scales)
-    bars = [
-        Bar(
-            names[j],
-            number(scales[j]),
-            float(weights[j] / weights.max()),
-            number(float(scales[j] * standardizer.deviation[j])),
-        )
-        for j in np.argsort(-weights, kind="stable")[:_MOST_INPUTS].tolist()
-    ]
+    shares, scaled = (weights / weights.max()).tolist(), (scales * standardizer.deviation).tolist()
+    heaviest = np.argsort(-weights, kind="stable")[:_MOST_INPUTS].tolist()
+    bars = [(names[j], number(scales[j]), shares[j], number(scaled[j])) for j in heaviest]
     return bars, len(scales) - len(bars)
+
+
+def metric_facts(report: dict[str, Any]) -> dict[str, Any] | None:
+    """Return what is shown of the metric of a fit, None where it has none."""
+    metric = report.get("metric")
+    if not metric:
+        return None
+    rounds, kept = metric.get("rounds") or [], metric.get("kept")
+    names, parts = named_inputs(report, metric["columns"]), metric["importance"]
+    heaviest = np.argsort(-np.array(parts), kind="stable").tolist()[:_MOST_INPUTS]
+    values = metric["eigenvalues"][:_MOST_DIRECTIONS]
+    composed = [_composition(direction, names) for direction in metric["directions"]]
+    composed += [""] * (len(values) - len(composed))
+    return {
+        "one_weight_an_input": metric["kind"].startswith("diagonal")
+        or (bool(rounds) and parsed_kernel(rounds[kept]["kernel"]).along_axes),
+        "inputs": [
+            (names[j], percent(parts[j]), parts[j] / max(parts), number(metric["per_unit"][j]))
+            for j in heaviest
+        ],
+        "more_inputs": len(parts) - len(heaviest),
+        "directions": [
+            (f"direction {k + 1}", percent(value), value / values[0], inputs)
+            for k, (value, inputs) in enumerate(zip(values, composed, strict=False))
+        ],
+        "rounds": [
+            (
+                *(str(each["number"]), each["kernel"], each["feature_map"]),
+                *(number(each["length_scale"]), f"{each['n_components']:,}"),
+                f"{math.sqrt(each['relative_mse']):.4f}",
+            )
+            for each in rounds
+        ],
+        "kept": kept,
+        "best": rounds[kept]["number"] if rounds else None,
+        "n_rows": rounds[0]["n_rows"] if rounds else None,
+    }
+
+
+def _composition(direction: Sequence[float], names: Sequence[str]) -> str:
+    """Return the inputs that a direction is made of."""
+    parts = np.array(direction)
+    order = np.argsort(-np.abs(parts), kind="stable")[:_NAMED]
+    major = [j for j in order.tolist() if abs(parts[j]) >= _MINOR * np.abs(parts).max()]
+    return ", ".join(f"{parts[j]:+.2f} {names[j]}" for j in major)
 
 
 def target_errors(found: Validation, names: Sequence[str]) -> list[tuple[str, str, str, str]]:
     """Return for each of the first targets its name, its RMSE, the same in sd of y, and R²."""
-    errors = zip(names, found.rmse.tolist(), found.r2.tolist(), strict=True)
+    errors = [*zip(names, found.rmse.tolist(), found.r2.tolist(), strict=True)][:_MOST_FILES]
     return [
         (name, number(rmse), number(math.sqrt(max(1.0 - r2, 0.0))), percent(r2))
         for name, rmse, r2 in errors
-    ][:_MOST_FILES]
+    ]
 
 
 def coverage_rows(standardized: Floats) -> list[tuple[str, ...]]:

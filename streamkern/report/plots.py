@@ -79,15 +79,16 @@ def plot_comparison(comparison: Comparison, path: str | Path, *, force: bool = F
     plt = pyplot()
     form = str(path).rsplit(".", 1)[-1].lower()
     lines = comparison.by_map()
+    sizes = sorted({trial.n_components or 0 for trials in lines.values() for trial in trials})
     with plt.style.context(["default", STYLE]):
         figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.5), layout="constrained")
         try:
-            _draw_lines(left, lines, "test_rmse")
+            _draw_lines(left, lines, "test_rmse", sizes)
             _draw_references(left, comparison)
             left.set(title="a\N{EM SPACE}Test error", ylabel="test RMSE, in units of the target")
             left.legend(title="random features", alignment="left")
-            _draw_lines(right, lines, "kernel_error")
-            _draw_slope(right, lines)
+            _draw_lines(right, lines, "kernel_error", sizes)
+            _draw_slope(right, comparison, sizes)
             right.set(
                 title="b\N{EM SPACE}Kernel approximation error",
                 ylabel="mean |φ(x)ᵀφ(x′) − k(x, x′)|",
@@ -99,7 +100,7 @@ def plot_comparison(comparison: Comparison, path: str | Path, *, force: bool = F
             plt.close(figure)
 
 
-def _draw_lines(axes: Any, lines: dict[str, list[Trial]], measure: str) -> None:
+def _draw_lines(axes: Any, lines: dict[str, list[Trial]], measure: str, sizes: list[int]) -> None:
     """Draw a measure of every map against D: means, and bands for their intervals."""
     for (name, trials), (colour, marker) in zip(lines.items(), cycle(LINES), strict=False):
         D = [trial.n_components for trial in trials]
@@ -107,21 +108,15 @@ def _draw_lines(axes: Any, lines: dict[str, list[Trial]], measure: str) -> None:
         axes.plot(D, means, marker=marker, mec="white", mew=0.6, color=colour, label=name, zorder=3)
         band = {"facecolor": (colour, 0.2), "edgecolor": (colour, 0.5), "linewidth": 0.5}
         axes.fill_between(D, *_ends(trials, measure), **band)
-    counts = _counts(lines)
     axes.set_xscale("log", base=2)
-    apart = (counts[-1] / counts[0]) ** (1.0 / _MOST_LABELS)
+    apart = (sizes[-1] / sizes[0]) ** (1.0 / _MOST_LABELS)
     labels, last = [], 0.0
-    for count in counts:
-        labels.append(f"{count:,}" if count >= last * apart else "")
-        last = count if labels[-1] else last
-    axes.set_xticks(counts, labels)
+    for size in sizes:
+        labels.append(f"{size:,}" if size >= last * apart else "")
+        last = size if labels[-1] else last
+    axes.set_xticks(sizes, labels)
     axes.minorticks_off()
     axes.set_xlabel("number of random features $D$")
-
-
-def _counts(lines: dict[str, list[Trial]]) -> list[int]:
-    """Return the numbers of features, ascending."""
-    return sorted({trial.n_components or 0 for trials in lines.values() for trial in trials})
 
 
 def _ends(trials: Sequence[Trial], measure: str) -> tuple[list[float], list[float]]:
@@ -159,16 +154,15 @@ def _draw_references(axes: Any, comparison: Comparison) -> None:
         free = place + _LABEL_HEIGHT
 
 
-def _draw_slope(axes: Any, lines: dict[str, list[Trial]]) -> None:
+def _draw_slope(axes: Any, comparison: Comparison, sizes: list[int]) -> None:
     """Make the vertical axis logarithmic, with the slope of 1 / sqrt(D) as a guide."""
-    trials = [trial for line in lines.values() for trial in line]
+    trials = comparison.trials[2:]
     low, high = _ends(trials, "kernel_error")
     top = max(y * (trial.n_components or 0) ** 0.5 for y, trial in zip(high, trials, strict=True))
-    counts = _counts(lines)
-    if len(counts) > 1:
-        guide = [1.15 * top / D**0.5 for D in counts]
-        axes.plot(counts, guide, color=GREY, linewidth=0.8, linestyle=_DASHED)
-        at = counts[len(counts) // 2], guide[len(counts) // 2]
+    if len(sizes) > 1:
+        guide = [1.15 * top / D**0.5 for D in sizes]
+        axes.plot(sizes, guide, color=GREY, linewidth=0.8, linestyle=_DASHED)
+        at = sizes[len(sizes) // 2], guide[len(sizes) // 2]
         axes.annotate("$D^{-1/2}$", at, (3, 3), textcoords="offset points", color=GREY)
     axes.set_yscale("log", subs=())
     marks = (1, 3) if max(high) > 10.0 * max(min(low), 0.0) else range(1, 10)
@@ -186,17 +180,13 @@ def _caption(comparison: Comparison) -> str:
         if n_seeds > 1
         else "One draw of the random features."
     )
-    if isinstance(alpha, float):
-        chosen = (
-            f"The penalty alpha is {alpha:.3g} everywhere; LOO is leave-one-out, on the rows "
-            f"fitted."
-        )
-    else:
-        criterion = CRITERIA[alpha] if isinstance(alpha, str) else CRITERIA["cv"]
-        chosen = (
-            f"Every model has an alpha of its own, chosen by {criterion}, or for exact kernel "
-            f"ridge by leave-one-out (LOO) on the rows fitted."
-        )
+    criterion = CRITERIA[alpha if isinstance(alpha, str) else "cv"]
+    chosen = (
+        f"The penalty alpha is {alpha:.3g} everywhere; LOO is leave-one-out, on the rows fitted."
+        if isinstance(alpha, float)
+        else f"Every model has an alpha of its own, chosen by {criterion}, or for exact kernel "
+        f"ridge by leave-one-out (LOO) on the rows fitted."
+    )
     rows = f"{comparison.n_train:,} rows were fitted and {comparison.n_test:,} tested"
     text = f"{kernel['name'].capitalize()} kernel, length scale {shown}; {rows}. {drawn} {chosen}"
     return fill(text, _CAPTION_WIDTH, break_on_hyphens=False)

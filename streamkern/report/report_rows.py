@@ -47,14 +47,6 @@ class Row(NamedTuple):
     value: str
 
 
-class Fault(NamedTuple):
-    """What went wrong and was survived, how often, and what was done about it."""
-
-    name: str
-    number: int
-    remedy: str
-
-
 def brief(value: Any) -> str:
     """Return a number with five digits, or the first four of several."""
     if isinstance(value, list):
@@ -80,13 +72,8 @@ def fit_rows(report: dict[str, Any], number: Number = brief) -> list[Row]:
 
 def model_rows(report: dict[str, Any]) -> list[Row]:
     """Return the rows of `fit_rows`, what reading took, and what is to be noted."""
-    note, model = report["note"], report.get("model")
-    return [
-        *fit_rows(report),
-        *pass_rows(report),
-        *([Row("note", note)] if note else []),
-        *([Row("model", model)] if model else []),
-    ]
+    more = [Row(name, report[name]) for name in ("note", "model") if report.get(name)]
+    return [*fit_rows(report), *pass_rows(report), *more]
 
 
 def boosted_rows(report: dict[str, Any]) -> list[Row]:
@@ -133,19 +120,17 @@ def component_rows(report: dict[str, Any]) -> list[Row]:
 
 def data_rows(report: dict[str, Any], number: Number = brief) -> list[Row]:
     """Return which rows were read, and what features they became."""
-    features, names = f"{report['n_components']:,}", None
+    features, weights = f"{report['n_components']:,}", report.get("weights")
     if report.get("sparse_of"):
         features += f" of {report['sparse_of']:,} by {report['sparse_method']}"
-    if "classes" not in report:
-        names = target_names(report)
+    names = None if "classes" in report else target_names(report)
     called = "" if names is None else f": {listed(names, _MOST_VALUES)}"
     size, kernel = _input_rows(report, number)
-    weights = report.get("weights")
-    total = f"{weights}, which add up to {report['weight']:,.10g}" if weights else ""
+    total = [f"{weights}, which add up to {report['weight']:,.10g}"] if weights else []
     return [
         size,
         Row("targets", f"{report['n_targets']:,}{called}"),
-        *([Row("weights", total)] if weights else []),
+        *(Row("weights", each) for each in total),
         kernel,
         *_metric_rows(report),
         Row("components", f"{features} ({report['precision']} precision)"),
@@ -170,11 +155,10 @@ def _metric_rows(report: dict[str, Any]) -> list[Row]:
         how = f"learnt, round {kept} of {max(each['number'] for each in rounds)}"
         if not kept:
             return [Row("metric", "plain distances, which predicted better than a learnt one")]
-    names, columns = input_names(report), metric["columns"]
-    called = columns if names is None else [names[j] for j in columns]
-    shares = zip(metric["importance"], called, strict=True)
+    names = input_names(report) or range(report["n_features"])
+    shares = zip(metric["importance"], metric["columns"], strict=True)
     heaviest = sorted(shares, key=lambda pair: -pair[0])[:_MOST_VALUES]
-    named = ", ".join(f"{column} ({100 * part:.0f}%)" for part, column in heaviest)
+    named = ", ".join(f"{names[j]} ({100 * part:.0f}%)" for part, j in heaviest)
     return [Row("metric", how), Row("inputs that weigh most", named)]
 
 
@@ -183,16 +167,14 @@ def class_rows(report: dict[str, Any]) -> list[Row]:
     if "classes" not in report:
         return []
     values, factors = report["classes"]["values"], report["class_factors"]
-    rows = [Row("classes", f"{len(values):,}: {listed(values, _MOST_VALUES)}")]
-    if factors is not None:
-        weights = listed((f"{factor:.4g}" for factor in factors), _MOST_VALUES)
-        rows.append(Row("weights of classes", weights))
-    elif report.get("class_counts"):
-        counts = listed((f"{n:,.10g}" for n in report["class_counts"]), _MOST_VALUES)
-        rows.append(Row("rows of each", counts))
-    if "calibration" in report:
-        rows.append(Row("calibration", report["calibration"]))
-    return rows
+    weights = listed((f"{factor:.4g}" for factor in factors or ()), _MOST_VALUES)
+    counts = listed((f"{n:,.10g}" for n in report.get("class_counts") or ()), _MOST_VALUES)
+    return [
+        Row("classes", f"{len(values):,}: {listed(values, _MOST_VALUES)}"),
+        *([Row("weights of classes", weights)] if factors is not None else []),
+        *([Row("rows of each", counts)] if factors is None and counts else []),
+        *([Row("calibration", report["calibration"])] if "calibration" in report else []),
+    ]
 
 
 def _alpha(report: dict[str, Any], number: Number) -> str:
@@ -207,31 +189,29 @@ def _alpha(report: dict[str, Any], number: Number) -> str:
 def pass_rows(report: dict[str, Any]) -> list[Row]:
     """Return what reading took, and what went wrong."""
     peak, planned = (in_words(report[f"{each}_worker_bytes"]) for each in ("peak", "projected"))
-    rows = [
-        Row(
-            "seconds", ", ".join(f"{name} {value:.1f}" for name, value in report["seconds"].items())
-        ),
+    seconds = ", ".join(f"{name} {value:.1f}" for name, value in report["seconds"].items())
+    names = input_names(report) or range(report["n_features"])
+    return [
+        Row("seconds", seconds),
         Row("memory of a worker", f"{peak} of {planned} projected"),
+        *(Row(name, f"{count:,}") for name, count, _ in row_faults(report) if count),
+        *(
+            Row(label, brief([names[j] for j in report[key]]))
+            for key, label in _COLUMNS.items()
+            if report.get(key)
+        ),
     ]
-    rows += [Row(name, f"{count:,}") for name, count, _ in row_faults(report) if count]
-    names = input_names(report)
-    for key, label in _COLUMNS.items():
-        if columns := report.get(key):
-            rows.append(
-                Row(label, brief(columns if names is None else [names[j] for j in columns]))
-            )
-    return rows
 
 
-def row_faults(report: dict[str, Any]) -> list[Fault]:
-    """Return the rows and shards that something was wrong with, those without any included."""
-    return [Fault(name, report.get(key) or 0, how) for key, (name, how) in _FAULTS.items()]
+def row_faults(report: dict[str, Any]) -> list[tuple[str, int, str]]:
+    """Return the faults that were survived, how often, and what was done about each."""
+    return [(name, report.get(key) or 0, how) for key, (name, how) in _FAULTS.items()]
 
 
-def column_faults(report: dict[str, Any]) -> list[Fault]:
+def column_faults(report: dict[str, Any]) -> list[tuple[str, int, str]]:
     """Return the columns that something was wrong with, with their names."""
     return [
-        Fault(label, len(columns), listed(named_inputs(report, columns), _MOST_COLUMNS))
+        (label, len(columns), listed(named_inputs(report, columns), _MOST_COLUMNS))
         for key, label in _COLUMNS.items()
         if (columns := report.get(key) or []) or key == "dropped_columns"
     ]
@@ -249,15 +229,18 @@ def class_error_rows(found: dict[str, Any], number: Number) -> list[Row]:
 def card_rows(card: dict[str, Any], rows: Sequence[Row], seed: int | None = None) -> list[Row]:
     """Return what a file says of itself around the rows of its report."""
     report, versions = card["report"], card["versions"]
-    drawn = [] if seed is None else [Row("feature map", f"{report['feature_map']}, seed {seed}")]
-    libraries = ", ".join(f"{name} {version}" for name, version in versions.items())
+    drawn, libraries = [], []
+    if seed is not None:
+        used = ", ".join(f"{name} {version}" for name, version in versions.items())
+        drawn = [Row("feature map", f"{report['feature_map']}, seed {seed}")]
+        libraries = [Row("libraries", used)]
     return [
         Row("made", f"{card['created']} by streamkern {versions['streamkern']}"),
         *rows,
         *drawn,
         Row("data", data_words(report["data"])),
         *_column_rows(card),
-        *([Row("libraries", libraries)] if drawn else []),
+        *libraries,
     ]
 
 
@@ -265,13 +248,11 @@ def _column_rows(card: dict[str, Any]) -> list[Row]:
     """Return which columns of a table or of a data frame a model takes, where they have names."""
     recipe = recipe_of(card["report"])
     names = input_names(card["report"]) or card.get("feature_names")
-    if names is None:
-        return []
-    inputs = listed(names, _MOST_COLUMNS)
+    inputs = [] if names is None else [listed(names, _MOST_COLUMNS)]
     if recipe is None:
-        return [Row("columns", inputs)]
+        return [Row("columns", each) for each in inputs]
     columns = listed((column.name for column in recipe.columns), _MOST_COLUMNS)
-    made = [] if recipe.is_plain else [Row("inputs made of them", inputs)]
+    made = [] if recipe.is_plain else [Row("inputs made of them", each) for each in inputs]
     return [Row("columns of a table", columns), *made]
 
 

@@ -20,13 +20,12 @@ class Table(NamedTuple):
 
 def round_table(report: dict[str, Any]) -> Table:
     """Return the training error after every round of boosting, with its bound if there is one."""
-    has_bound = report["train_error_bound"] is not None
-    keys = ("weighted_error", "step", "train_error", "train_error_bound")[: 4 if has_bound else 3]
-    header = ("round", "weighted error", "votes count", "error", "at most")[: len(keys) + 1]
+    keys = {"weighted error": "weighted_error", "votes count": "step", "error": "train_error"}
+    if report["train_error_bound"] is not None:
+        keys["at most"] = "train_error_bound"
     rounds = report["rounds"]
-    return Table(
-        header, [(str(each["round"]), *(f"{each[key]:.4f}" for key in keys)) for each in rounds]
-    )
+    rows = [(str(each["round"]), *(f"{each[k]:.4f}" for k in keys.values())) for each in rounds]
+    return Table(("round", *keys), rows)
 
 
 def frontier_table(report: dict[str, Any]) -> Table:

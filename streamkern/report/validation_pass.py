@@ -14,8 +14,10 @@ import numpy as np
 
 from streamkern.engine.scheduler import run, run_all, shared, task
 from streamkern.errors import DataError
+from streamkern.errors.formatting import printable
 from streamkern.models.held_out_predictors import folds_of, unseen_by
 from streamkern.models.scoring import check_fitted_rows, scored
+from streamkern.predict.class_errors import ClassErrors
 from streamkern.predict.deviation import Deviation
 from streamkern.predict.evaluation import (
     Evaluation,
@@ -24,14 +26,17 @@ from streamkern.predict.evaluation import (
     PairCounts,
     PredictionErrors,
 )
+from streamkern.sources import Block
 from streamkern.statistics import ListedFolds, RowSample, Together
 
 if TYPE_CHECKING:
     from streamkern._typing import Array, Floats
+    from streamkern.models.fitted_classes import FittedClassifier
     from streamkern.models.fitted_ridge import FittedRidge
+    from streamkern.models.held_out_predictors import Unseen
     from streamkern.predict.predictor import Predictor
     from streamkern.solve import NormalEquations
-    from streamkern.sources import Source
+    from streamkern.sources import LabelledSource, Source
     from streamkern.statistics import ByFold, ColumnStatistics
     from streamkern.tune.held_out_models import LeftOut
 
@@ -42,6 +47,8 @@ _MOST_TARGETS = 4
 _ROUGHLY = 0.05
 # A row with this leverage or more determines its own prediction.
 _WHOLE = 1.0 - 1e-9
+# The name of a class is no longer than this.
+_LONGEST = 24
 
 
 @dataclass(frozen=True)
@@ -62,6 +69,15 @@ class Validation:
     standardized: Floats
 
 
+class ClassValidation(NamedTuple):
+    """Errors of a classifier on held-out rows, of models without their folds or each row."""
+
+    by_fold: bool
+    n_rows: int
+    errors: ClassErrors
+    names: list[str]
+
+
 def target_spread(model: FittedRidge) -> tuple[Floats, Floats]:
     """Return the means (q,) and the standard deviations (q,) of the targets that were fitted.
 
@@ -73,12 +89,58 @@ def target_spread(model: FittedRidge) -> tuple[Floats, Floats]:
 
 
 def validated(model: FittedRidge, source: Source) -> Validation | None:
-    """Predict the rows of a fit by models that have not seen them; None if none can be."""
-    folds = folds_of_rows(model, source)
-    return _by_one(model, source) if folds is None else _by_fold(model, source, folds)
+    """Predict the rows of a fit by models that have not seen them; None if none can be.
+
+    Raises DataError for other rows.
+    """
+    folds = _folds_of_rows(model, source)
+    if folds is None:
+        rows = _sample_left_out(model, source)
+        if not len(rows.y):
+            return None
+        rmse = np.sqrt(np.average(rows.residuals**2, axis=0, weights=rows.weights))
+        squared = rmse**2 * rows.columns.weight[-len(rmse) :]
+        bins, r2 = _bins(model, rmse), _explained(squared, rows.columns)
+        pairs, residuals = bins.counted(rows.y - rows.residuals, rows.y)
+        return Validation(False, len(rows.y), rmse, r2, bins, pairs, residuals, rows.standardized)
+    unseen = unseen_by(model, folds)
+    bins = _bins(model, np.sqrt(unseen.errors / model.normal_equations.weight))
+    (errors, counts), sample, columns = _held_out(model, source, unseen, PairCounts(bins))
+    numbers, r2 = unseen.rule.of(sample.places), _explained(errors.squared, columns)
+    tasks = [
+        task(
+            _without_fold,
+            left,
+            unseen.predictors[k],
+            sample.X[mine],
+            sample.y[mine],
+            name=f"std-{k}",
+        )
+        for k, left in unseen.left_out.items()
+        if (mine := numbers == k).any()
+    ]
+    standardized = np.concatenate(run_all(tasks))
+    rmse, pairs, residuals = errors.rmse, counts.pairs, counts.residuals
+    return Validation(True, errors.n_rows, rmse, r2, bins, pairs, residuals, standardized)
 
 
-def folds_of_rows(model: FittedRidge, source: Source) -> Any:
+def validated_classes(model: FittedClassifier, source: LabelledSource) -> ClassValidation | None:
+    """Predict the classes of rows as `validated` predicts targets."""
+    ridge, rule = model.ridge, model.rule
+    names = [printable(str(value)) for value in rule.classes.values.tolist()]
+    names = [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in names]
+    folds, errors = _folds_of_rows(ridge, source), ClassErrors(rule, model.class_factors)
+    if folds is None:
+        rows = _sample_left_out(ridge, source)
+        if not len(rows.y):
+            return None
+        errors.add(Block(rows.y[:, :0], rows.y, 0, rows.weights), rows.y - rows.residuals)
+        return ClassValidation(False, len(rows.y), errors, names)
+    (_, errors), *_ = _held_out(ridge, source, unseen_by(ridge, folds), errors)
+    return ClassValidation(True, ridge.report["rows"], errors, names)
+
+
+def _folds_of_rows(model: FittedRidge, source: Source) -> Any:
     """Return the kept moments of folds as an argument of tasks, or None where rows have none."""
     predictor = model.predictor
     predictor.feature_map.check((source.n_samples, source.n_features))
@@ -93,65 +155,23 @@ def folds_of_rows(model: FittedRidge, source: Source) -> Any:
     return folds
 
 
-def _by_fold(model: FittedRidge, source: Source, folds: Any) -> Validation:
-    """Predict every row by the model without its fold."""
-    equations = model.normal_equations
-    rule, predictors, left_out, expected = unseen_by(model, folds)
-    mean, deviation = target_spread(model)
-    rmse = np.sqrt(expected / equations.weight)
-    shown = slice(_MOST_TARGETS)
-    bins = PairBins.about(mean[shown], deviation[shown], rmse[shown])
-    measures = PredictionErrors(len(rmse)), PairCounts(bins)
-    held_out = Evaluation(FoldPredictors(rule, predictors), *measures)
-    evaluation, sample, columns = read(model, source, held_out)
-    errors, pairs = evaluation.measures
-    check_held_out(model, columns, errors.squared, expected)
-    numbers = rule.of(sample.places)
-    standardized = run_all(
-        [
-            task(
-                _without_fold, left, predictors[k], sample.X[mine], sample.y[mine], name=f"std-{k}"
-            )
-            for k, left in left_out.items()
-            if (mine := numbers == k).any()
-        ]
-    )
-    return Validation(
-        by_fold=True,
-        n_rows=errors.n_rows,
-        rmse=errors.rmse,
-        r2=_explained(errors.squared, columns),
-        bins=bins,
-        pairs=pairs.pairs,
-        residuals=pairs.residuals,
-        standardized=np.concatenate(standardized),
-    )
+def _has_places(folds: ByFold, n_rows: int) -> bool:
+    """Say whether the fold of every row is known, as after one pass over them."""
+    return not isinstance(folds.rule, ListedFolds) or len(folds.rule.folds) == n_rows
 
 
-def _by_one(model: FittedRidge, source: Source) -> Validation | None:
-    """Predict the rows of a sample, each by the model without it."""
-    rows = sample_left_out(model, source)
-    if not len(rows.y):
-        return None
-    actual, residuals, columns = rows.y, rows.residuals, rows.columns
-    mean, deviation = target_spread(model)
-    rmse = np.sqrt(np.average(residuals**2, axis=0, weights=rows.weights))
-    shown = slice(_MOST_TARGETS)
-    bins = PairBins.about(mean[shown], deviation[shown], rmse[shown])
-    pairs, counts = bins.counted(actual - residuals, actual)
-    return Validation(
-        by_fold=False,
-        n_rows=len(actual),
-        rmse=rmse,
-        r2=_explained(rmse**2 * columns.weight[-len(rmse) :], columns),
-        bins=bins,
-        pairs=pairs,
-        residuals=counts,
-        standardized=rows.standardized,
-    )
+def _bins(model: FittedRidge, rmse: Floats) -> PairBins:
+    return PairBins.about(*(each[:_MOST_TARGETS] for each in (*target_spread(model), rmse)))
 
 
-class LeftOutRows(NamedTuple):
+def _held_out(model: FittedRidge, source: Source, unseen: Unseen, measure: Any) -> Any:
+    """Measure predictions without folds, whose squared errors are those that the moments tell."""
+    predictors = FoldPredictors(unseen.rule, unseen.predictors)
+    held_out = Evaluation(predictors, PredictionErrors(len(unseen.errors)), measure)
+    return _read(model, source, held_out, unseen.errors, tolerance=_ROUGHLY)
+
+
+class _LeftOutRows(NamedTuple):
     """Targets (m, q) of a sample, and their residuals by the model without each row."""
 
     y: Floats
@@ -161,40 +181,35 @@ class LeftOutRows(NamedTuple):
     columns: ColumnStatistics
 
 
-def sample_left_out(model: FittedRidge, source: Source) -> LeftOutRows:
+def _sample_left_out(model: FittedRidge, source: Source) -> _LeftOutRows:
     """Read the rows once, and leave out every row of a sample in turn, in closed form."""
     predictor, equations = model.predictor, model.normal_equations
-    empty = Evaluation(predictor, PredictionErrors(predictor.n_targets))
-    evaluation, sample, columns = read(model, source, empty)
-    squared = evaluation.measures[0].squared
-    check_fitted_rows(predictor, equations, columns, squared, equations.train_rss)
+    fitted = Evaluation(predictor, PredictionErrors(predictor.n_targets))
+    _, sample, columns = _read(model, source, fitted, equations.train_rss)
     rows = sample.X, sample.y, sample.weights
     residuals, standardized = run(
         task(_without_each, predictor, shared(equations), *rows, name="leave-one-out")
     )
     known = np.isfinite(residuals).all(axis=1)
-    return LeftOutRows(
+    return _LeftOutRows(
         sample.y[known], residuals[known], standardized[known], sample.weights[known], columns
     )
 
 
-def check_held_out(
-    model: FittedRidge, columns: ColumnStatistics, squared: Floats, expected: Floats
-) -> None:
-    """Raise DataError unless errors without folds, (q,), are those that the moments tell."""
-    equations = model.normal_equations
-    check_fitted_rows(model.predictor, equations, columns, squared, expected, tolerance=_ROUGHLY)
+def _read(
+    model: FittedRidge, source: Source, evaluation: Evaluation, expected: Floats, **tolerance: float
+) -> Any:
+    """Read the rows once, and return measures, a spread sample, and what columns hold.
 
-
-def read(
-    model: FittedRidge, source: Source, statistic: Any
-) -> tuple[Any, RowSample, ColumnStatistics]:
-    """Read the rows once for a statistic and for a spread sample."""
-    both = Together(statistic, RowSample(_SAMPLE_ROWS, model.parameters.random_state))
+    Raises DataError unless squared errors, which are measured first, are as expected.
+    """
+    both = Together(evaluation, RowSample(_SAMPLE_ROWS, model.parameters.random_state))
     skip, row_bytes = model.parameters.on_bad_rows == "skip", 8 * model.predictor.coef.shape[0]
     _, found, columns = scored(source, both, both, row_bytes, "report", skip)
-    first, sample = found.parts
-    return first, sample, columns
+    measured, sample = found.parts
+    squared, equations = measured.measures[0].squared, model.normal_equations
+    check_fitted_rows(model.predictor, equations, columns, squared, expected, **tolerance)
+    return measured.measures, sample, columns
 
 
 def _explained(squared: Floats, columns: ColumnStatistics) -> Floats:
@@ -202,11 +217,6 @@ def _explained(squared: Floats, columns: ColumnStatistics) -> Floats:
     q = len(squared)
     spread = columns.weight[-q:] * columns.variance[-q:]
     return np.where(spread > 0, 1.0 - squared / np.where(spread > 0, spread, 1.0), 0.0)
-
-
-def _has_places(folds: ByFold, n_rows: int) -> bool:
-    """Say whether the fold of every row is known, as after one pass over them."""
-    return not isinstance(folds.rule, ListedFolds) or len(folds.rule.folds) == n_rows
 
 
 def _without_fold(left: LeftOut, predictor: Predictor, X: Array, y: Floats) -> Floats:

@@ -44,6 +44,11 @@ def test_a_reader_is_told_what_ended_and_what_was_found(capfd):
     story, _ = story_of(PlainLines)
     whole_job(story)
     said = capfd.readouterr()
+    # A name cannot break a line or steer a terminal.
+    whole_job(story, "fit a\n12:00:00 b\x1b[2J.h5")
+    hostile = capfd.readouterr().err
+    assert hostile.count("\n") == hostile.count("fit a\\n12:00:00 b\\x1b[2J.h5") == 3
+    assert "\x1b" not in hostile
     assert said.out == ""
     moments, solved, done = said.err.splitlines()
     assert re.match(r"\d\d:\d\d:\d\d fit model\.h5: moments done in 30 s; 1,000 rows; ", moments)
@@ -55,49 +60,25 @@ def test_a_reader_is_told_what_ended_and_what_was_found(capfd):
     assert done.endswith("fit model.h5: done in 30 s")
 
 
-def test_how_a_job_comes_along_is_told_with_what_is_left_and_memory(capfd):
+def test_how_a_job_comes_along_and_its_error_are_told_and_nothing_of_what_is_over_at_once(capfd):
     story, view = story_of(PlainLines)
-    story.begin()
-    story.begin_pass()
-    for shard in range(4):
-        story.shard(shard, after=3.0)
-    view.progress(story.job, story.reading, story.clock())
-    (line,) = capfd.readouterr().err.splitlines()
-    assert "moments 40%, 18 s left; 400 of 1,000 rows; " in line
-    assert line.endswith("500 MB of 1 GB planned")
-
-
-def test_nothing_is_said_about_what_is_over_at_once(capfd):
-    story, _ = story_of(PlainLines)
-    story.begin()
-    story.begin_pass()
-    story.shard(0, after=0.5)
-    story.tell("pass ended", error=None, **{"pass": "p"})
-    story.solve()
-    story.end()
-    assert capfd.readouterr().err == ""
-
-
-def test_an_error_and_what_a_checkpoint_held_are_said_once(capfd):
-    story, _ = story_of(PlainLines)
+    story.begin(number="short")
+    story.begin_pass(number="s", job="short")
+    story.shard(0, after=0.5, number="s")
+    story.solve(number="short")
+    story.end(number="short")
     story.begin()
     story.begin_pass()
     story.tell("resumed", after=2.0, rows=500, shards=5, **{"pass": "p"})
     story.shard(0, after=3.0)
+    view.progress(story.job, story.reading, story.clock())
     story.tell("pass ended", error="the disk is full", **{"pass": "p"})
     story.end("the disk is full")
-    resumed, ended = capfd.readouterr().err.splitlines()
+    resumed, moments, ended = capfd.readouterr().err.splitlines()
+    assert "moments 60%, 20 s left; 600 of 1,000 rows; " in moments
+    assert moments.endswith("500 MB of 1 GB planned")
     assert "500 rows found in the checkpoint" in resumed
     assert ended.endswith("fit model.h5: ended after 5.0 s: the disk is full")
-
-
-def test_a_name_cannot_break_a_line_or_steer_a_terminal(capfd):
-    story, _ = story_of(PlainLines)
-    whole_job(story, "fit a\n12:00:00 b\x1b[2J.h5")
-    said = capfd.readouterr().err
-    assert len(said.splitlines()) == 3
-    assert "\x1b" not in said
-    assert "fit a\\n12:00:00 b\\x1b[2J.h5" in said
 
 
 @pytest.mark.parametrize(("seconds", "most"), [(300, 40), (3600, 110), (36_000, 180)])
@@ -127,6 +108,8 @@ def test_json_lines_hold_every_event_but_those_of_shards(capfd):
     assert kinds == [*expected, "job ended", "progress"]
     assert {each["name"] for each in found} == {"fit model.h5"}
     assert found[-1]["rows_done"] == 1000
+    assert found[-1]["shards"]["retried"] == 0
+    assert found[-1]["workers"]["tcp://10.0.0.1:4000"]["rows"] == 1000
     assert found[3]["error"] == 0.25
     assert all(each["time"] for each in found)
 
@@ -160,8 +143,6 @@ def test_a_job_that_takes_a_while_is_told_of_while_it_runs(monkeypatch, capfd, s
 
 
 def test_a_style_that_is_not_there_is_refused():
-    with (
-        pytest.raises(ParameterError, match="auto, live, plain, json, not 'loud'"),
-        streamkern.progress("loud"),
-    ):
+    sentence = "auto, live, plain, json, not 'loud'"
+    with pytest.raises(ParameterError, match=sentence), streamkern.progress("loud"):
         pass

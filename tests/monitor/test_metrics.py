@@ -69,14 +69,12 @@ def exposed(story):
     return families(generate_latest(registry).decode())
 
 
-def test_every_series_has_a_type_and_says_what_it_is():
-    found = exposed(told())
+def test_series_hold_the_figures_of_a_job_and_a_hostile_name_stays_one_label():
+    name = 'a" }\\ 1\n# TYPE b gauge\n<script>'
+    story = told(name)
+    found = exposed(story)
     assert {name: family.type for name, family in found.items()} == OF_JOBS
     assert all(family.documentation for family in found.values())
-
-
-def test_series_hold_the_figures_of_a_job():
-    found = exposed(told())
 
     def values(name):
         return [sample.value for sample in found[name].samples]
@@ -89,18 +87,7 @@ def test_series_hold_the_figures_of_a_job():
     assert shards["done"] == 3
     assert shards["waiting"] == 7
     of = found["streamkern_pass_rows"].samples[0].labels
-    assert of == {"id": "j", "name": "fit model.h5", "pass": "moments", "number": "1"}
-
-
-def test_a_hostile_name_stays_one_label():
-    name = 'a" }\\ 1\n# TYPE b gauge\n<script>'
-    found = exposed(told(name))
-    assert set(found) == set(OF_JOBS)
-    assert found["streamkern_pass_rows"].samples[0].labels["name"] == name
-
-
-def test_passes_that_are_called_alike_are_told_apart():
-    story = told()
+    assert of == {"id": "j", "name": name, "pass": "moments", "number": "1"}
     story.begin_pass(number="q")
     samples = exposed(story)["streamkern_pass_rows"].samples
     assert [sample.labels["number"] for sample in samples] == ["1", "2"]

@@ -5,12 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from pages import Page
-from sklearn.metrics import accuracy_score, confusion_matrix, log_loss, roc_auc_score
+from sklearn.metrics import (
+    accuracy_score,
+    confusion_matrix,
+    log_loss,
+    precision_recall_fscore_support,
+    roc_auc_score,
+)
 
 from streamkern import Gaussian, RandomFeatureClassifier, write_report
 from streamkern.errors import DataError
 from streamkern.models.held_out_predictors import folds_of, unseen_by
-from streamkern.report.class_figures import class_figures, confusion_table, validated_classes
+from streamkern.report.class_figures import class_section, confusion_table, probability_figure
+from streamkern.report.validation_pass import validated_classes
 
 NAMES = np.array(["hill", "lake", "moor"])
 
@@ -57,24 +64,18 @@ def test_errors_are_those_of_models_without_each_fold(k, weighted):
     assert errors.accuracy == pytest.approx(accuracy_score(y, labels, sample_weight=s))
     assert errors.log_loss == pytest.approx(log_loss(y, probabilities, sample_weight=s))
     assert (errors.confusion == confusion_matrix(y, labels, sample_weight=s)).all()
+    by_class = precision_recall_fscore_support(y, labels, sample_weight=s)
+    said = [row[-2:] for row in confusion_table(found).rows]
+    assert said == [(f"{r:.1%}", f"{p:.1%}") for p, r, *_ in zip(*by_class, strict=True)]
     ranked = probabilities[:, 1] if k == 2 else probabilities
+    for j, p in enumerate(ranked.reshape(len(y), -1).T):
+        is_of, weights = y == NAMES[j if k > 2 else 1], np.ones(len(y)) if s is None else s
+        for b, counted in enumerate(errors.by_probability[j].T):
+            mine = np.minimum((p * 20).astype(int), 19) == b
+            sums = ((weights * each)[mine].sum() for each in (np.ones(len(y)), p, is_of))
+            assert counted == pytest.approx([*sums, mine.sum()])
     area = roc_auc_score(y, ranked, sample_weight=s, multi_class="ovr")
     assert errors.auc == pytest.approx(area, abs=errors.auc_error + 1e-9)
-
-
-@pytest.mark.parametrize("k", [2, 3])
-def test_rows_are_counted_by_the_probabilities_of_their_classes(k):
-    X, y = rows(k=k)
-    model = classifier().fit(X, y, keep_moments=True)
-    found = validated(model, (X, y, None))
-    probabilities = model.rule_.probabilities(held_out_scores(model, X))
-    for j, name in enumerate(NAMES[:k] if k > 2 else NAMES[1:2]):
-        p = probabilities[:, list(NAMES).index(name)]
-        for b, (weight, total, of_class, n_rows) in enumerate(found.errors.by_probability[j].T):
-            mine = np.minimum((p * 20).astype(int), 19) == b
-            assert weight == n_rows == mine.sum()
-            assert total == pytest.approx(p[mine].sum())
-            assert of_class == (y[mine] == name).sum()
 
 
 def test_without_folds_each_row_is_predicted_without_itself():
@@ -124,12 +125,8 @@ def test_the_page_shows_classes_and_no_intervals(k, tmp_path):
     assert "Intervals" not in page.text
     assert "Residuals" not in page.text
     assert "nan" not in page.text
-
-
-def test_a_page_without_rows_says_why_it_shows_no_classes(tmp_path):
-    X, y = rows()
-    write_report(classifier().fit(X, y), tmp_path / "report.html")
-    page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
+    write_report(model, tmp_path / "without.html")
+    page = Page((tmp_path / "without.html").read_text(encoding="utf-8"))
     assert "rows were not read for this report" in page.text
     assert "ROC curve" not in page.text
 
@@ -144,7 +141,10 @@ def test_of_many_classes_the_largest_are_shown():
     largest = sorted(np.argsort(-np.bincount(y)[1:], kind="stable")[:12] + 1)
     assert [row[0] for row in table] == [str(label) for label in largest]
     assert header == ("class", *map(str, largest), "recall", "precision")
-    assert [figure.title for figure in class_figures(found)] == ["Calibration", "ROC curve"]
+    assert [figure.title for figure in class_section(found)["class_figures"]] == [
+        "Calibration",
+        "ROC curve",
+    ]
 
 
 @pytest.mark.parametrize("keep", [True, False])
@@ -169,7 +169,7 @@ def test_marks_are_where_rows_are_whatever_they_weigh(unit):
         for s in (None, np.full(len(y), unit))
     )
     marks = [
-        class_figures(validated(model, (X, y, s)))[0].picture.count("circle")
+        probability_figure(validated(model, (X, y, s))).picture.count("circle")
         for model, s in ((plain, None), (weighted, np.full(len(y), unit)))
     ]
     assert marks[0] == marks[1] > 0

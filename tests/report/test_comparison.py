@@ -7,7 +7,6 @@ import json
 import naive
 import numpy as np
 import pytest
-from hearing import Passes
 
 from streamkern import (
     ExactKernelRidge,
@@ -71,16 +70,55 @@ def chosen():
     return compare(source, model(alpha="cv"), n_components=(16, 128), n_seeds=2, test=test)
 
 
-def test_the_exact_model_comes_first_then_the_linear_one_then_map_by_map(found):
-    assert [trial.method for trial in found.trials] == [
-        "exact",
-        "linear",
-        *["random features"] * 6,
-    ]
-    assert [trial.map for trial in found.trials] == [None, None, *[MAPS[0]] * 3, *[MAPS[1]] * 3]
-    sizes = [8, 64, 1024]
-    assert [trial.n_components for trial in found.trials] == [None, 2, *sizes, *sizes]
-    assert (found.n_train, found.n_test) == (300, 200)
+def test_trials_are_of_the_exact_model_the_linear_one_and_then_map_by_map(found):
+    trials = [(trial.method, trial.map, trial.n_components) for trial in found.trials]
+    drawn = [("random features", name, D) for name in MAPS for D in (8, 64, 1024)]
+    assert trials == [("exact", None, None), ("linear", None, 2), *drawn]
+    assert (found.n_train, found.n_test, found.alpha) == (300, 200, 0.1)
+    assert {run.alpha for trial in found.trials for run in trial.runs} == {0.1}
+    assert {trial.cv_rmse for trial in found.trials} == {None}
+    said = json.loads(json.dumps(found.as_dict()))
+    assert said["kernel"] == {"name": "gaussian", "length_scale": 1.0}
+    assert "95% interval" in said["interval"]
+    low, high = said["trials"][2]["interval"]["test_rmse"]
+    assert low < said["trials"][2]["test_rmse"] < high
+    assert [run["seed"] for run in said["trials"][2]["runs"]] == [1, 2, 3]
+
+
+def test_the_linear_row_is_linear_ridge_fitted_by_hand(found):
+    (X, y), (X_test, y_test) = rows(), rows(200, seed=1)
+    linear = model(Linear()).fit(X, y)
+    errors = linear.predict(X_test) - y_test
+    assert found.trials[1].test_rmse == pytest.approx(rmse(errors), rel=1e-8)
+    assert found.trials[1].relative_rmse > 2
+
+
+@pytest.mark.parametrize("name", list(DRAWN))
+def test_every_run_is_a_model_fitted_by_hand_with_the_kernel_error_over_pairs(name):
+    (X, y), (X_test, y_test) = rows(), rows(12, seed=1)
+    sources = ArraySource(X, y), ArraySource(X_test, y_test)
+    sizes = {"n_components": (16,), "maps": (name,), "n_seeds": 2}
+    runs = compare(sources[0], model(), **sizes, test=sources[1]).trials[2].runs
+    scaled = (X_test - X.mean(axis=0)) / X.std(axis=0)
+    for seed, run in enumerate(runs, start=1):
+        fitted = model(n_components=16, random_state=seed, **DRAWN[name]).fit(X, y)
+        phi = fitted.transform(X_test)
+        errors = [
+            abs(float(phi[i] @ phi[j]) - naive.gaussian(scaled[i], scaled[j], (1.0, 1.0)))
+            for i in range(12)
+            for j in range(i)
+        ]
+        assert run.kernel_error == pytest.approx(np.mean(errors), rel=1e-6)
+        assert run.test_rmse == pytest.approx(rmse(fitted.predict(X_test) - y_test), rel=1e-6)
+
+
+def test_only_the_map_is_drawn_again_for_another_seed(chosen):
+    source, test = ArraySource(*rows()), ArraySource(*rows(200, seed=1))
+    one = compare(source, model(alpha="cv"), n_components=(16, 128), n_seeds=1, test=test)
+    for mine, theirs in zip(chosen.trials, one.trials, strict=True):
+        assert mine.runs[0].test_rmse == theirs.runs[0].test_rmse
+        assert mine.runs[0].alpha == theirs.runs[0].alpha
+    assert len({run.test_rmse for run in chosen.trials[2].runs}) == 2
 
 
 @pytest.mark.parametrize(
@@ -136,79 +174,6 @@ def test_other_ways_to_choose_reach_every_model(alpha):
     assert (found.trials[2].cv_rmse is None) == isinstance(alpha, str)
 
 
-def test_a_given_alpha_is_that_of_all_models(found):
-    assert {run.alpha for trial in found.trials for run in trial.runs} == {0.1}
-    assert {trial.cv_rmse for trial in found.trials} == {None}
-    assert found.alpha == 0.1
-
-
-def test_the_linear_row_is_linear_ridge_fitted_by_hand(found):
-    (X, y), (X_test, y_test) = rows(), rows(200, seed=1)
-    linear = model(Linear()).fit(X, y)
-    errors = linear.predict(X_test) - y_test
-    assert found.trials[1].test_rmse == pytest.approx(rmse(errors), rel=1e-8)
-    assert found.trials[1].relative_rmse > 2
-
-
-def test_every_run_is_a_model_fitted_by_hand(found):
-    (X, y), (X_test, y_test) = rows(), rows(200, seed=1)
-    for trial in found.trials[2:]:
-        errors = []
-        for seed in (1, 2, 3):
-            options = DRAWN[trial.map] | {"n_components": trial.n_components, "random_state": seed}
-            errors.append(rmse(model(**options).fit(X, y).predict(X_test) - y_test))
-        assert [run.test_rmse for run in trial.runs] == pytest.approx(errors, rel=1e-6)
-        assert trial.test_rmse == pytest.approx(np.mean(errors), rel=1e-6)
-
-
-@pytest.mark.parametrize("name", list(DRAWN))
-def test_the_kernel_error_is_the_mean_over_pairs_of_different_test_rows(name):
-    (X, y), (X_test, y_test) = rows(), rows(12, seed=1)
-    found = compare(
-        ArraySource(X, y),
-        model(),
-        n_components=(16,),
-        maps=(name,),
-        n_seeds=2,
-        test=ArraySource(X_test, y_test),
-    )
-    scaled = (X_test - X.mean(axis=0)) / X.std(axis=0)
-    expected = []
-    for seed in (1, 2):
-        fitted = model(n_components=16, random_state=seed, **DRAWN[name]).fit(X, y)
-        phi = fitted.transform(X_test)
-        errors = [
-            abs(float(phi[i] @ phi[j]) - naive.gaussian(scaled[i], scaled[j], (1.0, 1.0)))
-            for i in range(12)
-            for j in range(i)
-        ]
-        expected.append(np.mean(errors))
-    assert [run.kernel_error for run in found.trials[2].runs] == pytest.approx(expected, rel=1e-6)
-
-
-def test_only_the_map_is_drawn_again_for_another_seed():
-    source = ArraySource(*rows())
-    many = compare(source, model(alpha="cv"), n_components=(8, 16), n_seeds=3)
-    one = compare(source, model(alpha="cv"), n_components=(8, 16), n_seeds=1)
-    for mine, theirs in zip(many.trials, one.trials, strict=True):
-        assert mine.runs[0].test_rmse == theirs.runs[0].test_rmse
-        assert mine.runs[0].alpha == theirs.runs[0].alpha
-    errors = [run.test_rmse for run in many.trials[2].runs]
-    assert len(set(errors)) == 3
-
-
-def test_a_comparison_is_json(found):
-    said = json.loads(json.dumps(found.as_dict()))
-    assert said["trials"][0]["method"] == "exact"
-    assert said["kernel"] == {"name": "gaussian", "length_scale": 1.0}
-    assert said["alpha"] == 0.1
-    assert "95% interval" in said["interval"]
-    low, high = said["trials"][2]["interval"]["test_rmse"]
-    assert low < said["trials"][2]["test_rmse"] < high
-    assert [run["seed"] for run in said["trials"][2]["runs"]] == [1, 2, 3]
-    assert said["n_train"] == 300
-
-
 def test_a_combination_is_compared_with_its_exact_kernel():
     kernel = Gaussian("median").on([0]) * Matern("median").on([1]) + 0.5 * Gaussian("median")
     found = compare(
@@ -250,45 +215,39 @@ class Unreadable(ArraySource):
 
 
 @pytest.mark.parametrize(
-    ("options", "sentence"),
+    ("name", "value", "sentence"),
     [
-        ({"n_components": ()}, "n_components must name at least one"),
-        ({"n_components": (8, 16, 8)}, "n_components must name each once"),
-        ({"n_components": (0,)}, "n_components must be at least 1"),
-        ({"maps": ()}, "maps must name at least one"),
-        ({"maps": ("iid", "iid")}, "maps must name each once"),
-        ({"maps": ("sobol",)}, "maps must be of orthogonal, .*, not 'sobol'; choose"),
-        ({"maps": ("identity",)}, "maps must be of .*, not 'identity'"),
-        ({"n_seeds": 0}, "n_seeds must be a whole number of at least 1, not 0; give how often"),
-        ({"n_seeds": 2.5}, "n_seeds must be a whole number"),
-        ({"n_seeds": True}, "n_seeds must be a whole number"),
-        ({"n_train": 4}, "must fit at least 5 rows, not 4"),
-        ({"kernel": Linear()}, "linear kernel has no random features"),
-        ({"per_target": True}, "takes the one alpha of least error"),
-        ({"one_standard_error": True}, "takes the one alpha of least error"),
+        ("n_components", (), "n_components must name at least one"),
+        ("n_components", (8, 16, 8), "n_components must name each once"),
+        ("n_components", (0,), "n_components must be at least 1"),
+        ("maps", (), "maps must name at least one"),
+        ("maps", ("iid", "iid"), "maps must name each once"),
+        ("maps", ("sobol",), "maps must be of orthogonal, .*, not 'sobol'; choose"),
+        ("maps", ("identity",), "maps must be of .*, not 'identity'"),
+        ("n_seeds", 0, "n_seeds must be a whole number of at least 1, not 0; give how often"),
+        ("n_seeds", 2.5, "n_seeds must be a whole number"),
+        ("n_seeds", True, "n_seeds must be a whole number"),
+        ("n_train", 4, "must fit at least 5 rows, not 4"),
+        ("kernel", Linear(), "linear kernel has no random features"),
+        ("per_target", True, "takes the one alpha of least error"),
+        ("one_standard_error", True, "takes the one alpha of least error"),
     ],
 )
-def test_impossible_options_are_refused_before_any_row_is_read(options, sentence):
-    names = {"kernel", "per_target", "one_standard_error"}
-    of_model = {name: value for name, value in options.items() if name in names}
-    others = {name: value for name, value in options.items() if name not in names}
+def test_impossible_options_are_refused_before_any_row_is_read(name, value, sentence):
+    of_model, others = {"alpha": "cv"}, {}
+    is_of_model = name in {"kernel", "per_target", "one_standard_error"}
+    (of_model if is_of_model else others)[name] = value
     with pytest.raises(ParameterError, match=sentence):
-        compare(Unreadable(*rows()), model(**{"alpha": "cv"} | of_model), **others)
+        compare(Unreadable(*rows()), model(**of_model), **others)
 
 
-def test_an_exact_model_that_does_not_fit_is_refused_before_any_row_is_read(monkeypatch):
-    monkeypatch.setattr(
-        "streamkern.models.estimators.exact_kernel_ridge.available_bytes", lambda: 1_000_000
-    )
-    with pytest.raises(InsufficientMemoryError, match="exact kernel ridge regression on 240 rows"):
-        compare(Unreadable(*rows()), model())
-
-
-def test_features_that_do_not_fit_are_refused_before_any_model_is_fitted(monkeypatch):
-    def fit(*arguments):
-        raise AssertionError("the exact model was fitted")
-
-    monkeypatch.setattr("streamkern.report.comparison.ExactKernelRidge.fit", fit)
+def test_what_does_not_fit_is_refused_before_rows_are_read_or_models_fitted(monkeypatch):
+    exact = "streamkern.models.estimators.exact_kernel_ridge"
+    with monkeypatch.context() as patch:
+        patch.setattr(f"{exact}.available_bytes", lambda: 1_000_000)
+        with pytest.raises(InsufficientMemoryError, match="exact kernel ridge regression on 240"):
+            compare(Unreadable(*rows()), model())
+    monkeypatch.setattr(f"{exact}.ExactKernelRidge.fit", lambda *_: pytest.fail("it was fitted"))
     with pytest.raises(InsufficientMemoryError, match="3,000,000 components need"):
         compare(ArraySource(*rows()), model(), n_components=(8, 3_000_000))
 
@@ -301,22 +260,15 @@ def test_penalties_below_the_precision_floor_are_said_once():
 
 
 def test_progress_is_told_once_for_all_models():
-    class Told(Passes):
-        def __init__(self):
-            super().__init__()
-            self.passes = []
-
-        def started(self, label, n_rows):
-            self.passes.append([label, n_rows, 0])
-
-        def advanced(self, n_rows):
-            self.passes[-1][2] += n_rows
-
-    told = Told()
-    with observed(told):
+    told = []
+    with observed(told.append):
         compare(ArraySource(*rows()), model(), n_components=(8, 16), n_seeds=2)
-    assert told.passes[-1] == ["models", 240 * 10, 240 * 10]
-    assert [label for label, _, _ in told.passes] == ["sample", "columns", "moments", "models"]
+    begun = [event for event in told if event["kind"] == "pass begun"]
+    assert [event["label"] for event in begun] == ["sample", "columns", "moments", "models"]
+    mine = [event for event in told if event.get("pass") == begun[-1]["pass"]]
+    done = [event["rows"] for event in mine if event["kind"] == "shard done"]
+    assert done == [2 * 240, *[240] * 8]
+    assert begun[-1]["rows"] == sum(done)
 
 
 @pytest.mark.parametrize("where", ["X", "y"])

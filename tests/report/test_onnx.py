@@ -99,16 +99,6 @@ def test_kernels_at_landmarks_are_made_in_double(kernel, tmp_path):
     assert apart(model, tmp_path / "model.onnx", new, "single") < 1e-5
 
 
-@pytest.mark.parametrize("scale", [1.5, 300.0])
-def test_a_model_in_single_precision_has_a_graph_in_it(scale, tmp_path):
-    X, y = rows()
-    model = ridge(kernel=Gaussian(scale), precision="single").fit(X, y[:, 0])
-    streamkern.to_onnx(model, tmp_path / "model.onnx")
-    answer = answers(tmp_path / "model.onnx", X.astype(np.float32))
-    assert answer.shape == (len(X),)
-    assert np.abs(answer - model.predict(X.astype(np.float32))).max() < 1e-4 * y[:, 0].std()
-
-
 @pytest.mark.parametrize("calibration", ["sigmoid", "isotonic", None])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_a_classifier_gives_the_probabilities_of_its_classes(n_classes, calibration, tmp_path):
@@ -154,26 +144,6 @@ def test_what_has_no_graph_is_refused_in_a_sentence(options, said, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_what_is_not_fitted_is_refused(tmp_path):
-    with pytest.raises(ParameterError, match="fit one first"):
-        streamkern.to_onnx(ridge(), tmp_path / "model.onnx")
-
-
-def test_a_model_that_is_too_large_is_refused(monkeypatch, tmp_path):
-    X, y = rows()
-    monkeypatch.setattr(onnx_graph, "_MOST_BYTES", 1000)
-    with pytest.raises(ParameterError, match="more than the 1 kB that an ONNX file holds"):
-        streamkern.to_onnx(ridge().fit(X, y), tmp_path / "model.onnx")
-
-
-def test_without_the_package_the_extra_is_named(monkeypatch, tmp_path):
-    X, y = rows()
-    model = ridge().fit(X, y)
-    monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(OutputError, match=r"pip install 'streamkern\[onnx\]'"):
-        streamkern.to_onnx(model, tmp_path / "model.onnx")
-
-
 def test_the_command_writes_the_graph_of_a_model_and_of_components(tmp_path):
     X, y = rows()
     model, pca = ridge().fit(X, y), RandomFeaturePCA(n_random_features=16).fit(X)
@@ -188,3 +158,27 @@ def test_the_command_writes_the_graph_of_a_model_and_of_components(tmp_path):
     written = onnx.load(tmp_path / "pca.onnx")
     assert written.producer_name == "streamkern"
     assert [each.name for each in written.graph.output] == ["scores"]
+
+
+def test_what_cannot_be_written_is_refused(monkeypatch, tmp_path):
+    path, model = tmp_path / "model.onnx", ridge().fit(*rows())
+    with pytest.raises(ParameterError, match="fit one first"):
+        streamkern.to_onnx(ridge(), path)
+    with monkeypatch.context() as patch:
+        patch.setattr(onnx_graph, "_MOST_BYTES", 1000)
+        with pytest.raises(ParameterError, match="more than the 1 kB that an ONNX file holds"):
+            streamkern.to_onnx(model, path)
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(OutputError, match=r"pip install 'streamkern\[onnx\]'"):
+        streamkern.to_onnx(model, path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("scale", [1.5, 300.0])
+def test_a_model_in_single_precision_has_a_graph_in_it(scale, tmp_path):
+    X, y = rows()
+    model = ridge(kernel=Gaussian(scale), precision="single").fit(X, y[:, 0])
+    streamkern.to_onnx(model, tmp_path / "model.onnx")
+    answer = answers(tmp_path / "model.onnx", X.astype(np.float32))
+    assert answer.shape == (len(X),)
+    assert np.abs(answer - model.predict(X.astype(np.float32))).max() < 1e-4 * y[:, 0].std()

@@ -7,7 +7,7 @@ import pytest
 
 import streamkern
 from streamkern import Gaussian, RandomFeatureRidge
-from streamkern.report.choice_curves import components_curve, penalty_curve, sparsity_curve
+from streamkern.report.choice_figures import components_curve, penalty_curve, sparsity_curve
 
 N = 500
 
@@ -39,18 +39,16 @@ def test_the_penalty_curve_is_that_of_the_report_over_the_deviation():
     assert (curve.targets, curve.threshold) == (None, None)
 
 
-def test_several_targets_are_averaged_as_squares():
-    model, (_, y) = fitted(2), rows(2)
+@pytest.mark.parametrize("per_target", [False, True])
+def test_several_targets_are_averaged_as_squares_unless_each_has_its_own_curve(per_target):
+    model, (_, y) = fitted(2, per_target=per_target), rows(2)
     curve = penalty_curve(model.model_)
     each = np.array(model.report_["alpha_curve"]["values"]) / y.std(axis=0)
     assert curve.values == pytest.approx(np.sqrt((each**2).mean(axis=1)), rel=1e-9)
-
-
-def test_every_target_with_a_penalty_of_its_own_has_a_curve():
-    model = fitted(2, per_target=True)
-    curve = penalty_curve(model.model_)
-    assert curve.x[curve.chosen].tolist() == model.alpha_
-    assert np.array_equal(curve.targets.argmin(axis=0), curve.chosen)
+    assert curve.x[curve.chosen].tolist() == np.atleast_1d(model.alpha_).tolist()
+    assert (curve.targets is not None) == per_target
+    if per_target:
+        assert np.array_equal(curve.targets.argmin(axis=0), curve.chosen)
 
 
 def test_the_rule_of_one_standard_error_has_a_threshold():
