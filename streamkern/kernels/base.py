@@ -146,14 +146,14 @@ class ShiftInvariantKernel(Kernel):
     stretches_frequencies : bool
         Whether a kernel that is stretched turns the same random numbers into frequencies that are
         divided by the factor.
-    used_columns : frozenset of int or None
+    used_columns : tuple of int or None
         The columns that it is a kernel of, None for all of them.
     """
 
     normal_sets: int = 1
     n_uniforms: int = 1
     stretches_frequencies: bool = True
-    used_columns: frozenset[int] | None = None
+    used_columns: tuple[int, ...] | None = None
     # Operators of NumPy's scalars leave the product to the kernel.
     __array_ufunc__: ClassVar[None] = None
 
@@ -209,7 +209,7 @@ class ShiftInvariantKernel(Kernel):
     def remains(self, columns: Array | Sequence[int]) -> bool:
         """Say whether the kernel is one of any of these columns."""
         used = self.used_columns
-        return len(columns) > 0 if used is None else not used.isdisjoint(columns)
+        return len(columns) > 0 if used is None else not set(used).isdisjoint(columns)
 
     def on(self, columns: Sequence[int]) -> Combined:
         """Return this kernel of some columns of the rows, counted from 0."""

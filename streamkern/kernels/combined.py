@@ -18,7 +18,7 @@ from streamkern.errors import ParameterError
 from streamkern.kernels.base import OPERATIONS, LengthScale, ShiftInvariantKernel, value_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import ArrayLike
 
@@ -34,10 +34,11 @@ class Combined(ShiftInvariantKernel):
     parts: tuple[ShiftInvariantKernel, ...]
 
     def _combine(
-        self, parts: Sequence[ShiftInvariantKernel], used_columns: frozenset[int] | None
+        self, parts: Sequence[ShiftInvariantKernel], used_columns: Iterable[int] | None
     ) -> None:
+        used = None if used_columns is None else tuple(sorted(used_columns))
         object.__setattr__(self, "parts", tuple(parts))
-        object.__setattr__(self, "used_columns", used_columns)
+        object.__setattr__(self, "used_columns", used)
         stretches = all(part.stretches_frequencies for part in parts)
         object.__setattr__(self, "stretches_frequencies", stretches)
 
@@ -93,7 +94,7 @@ class Several(Combined):
         parts: tuple[ShiftInvariantKernel, ...] = getattr(self, self.held)
         used = [part.used_columns for part in parts]
         known = [columns for columns in used if columns is not None]
-        self._combine(parts, frozenset().union(*known) if len(known) == len(used) else None)
+        self._combine(parts, set().union(*known) if len(known) == len(used) else None)
         self._count_draws()
 
     @abstractmethod

@@ -30,7 +30,7 @@ class OnColumns(Combined):
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", checked_columns(self.columns))
         self.kernel.check_inputs(len(self.columns))
-        self._combine((self.kernel,), frozenset(self.columns))
+        self._combine((self.kernel,), self.columns)
         self._set_draws(normal_sets=self.kernel.normal_sets, n_uniforms=self.kernel.n_uniforms)
 
     @property

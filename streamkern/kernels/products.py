@@ -71,7 +71,7 @@ class Product(Several):
         found = []
         taken: dict[int, int] = {}  # the sets of a column up to its first that is free
         for factor in self.factors:
-            columns = factor.used_columns
+            columns = None if factor.used_columns is None else frozenset(factor.used_columns)
             first = max((taken.get(j, 0) for j in columns or ()), default=len(used))
             while any(
                 columns is None or some is None or columns & some

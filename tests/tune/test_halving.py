@@ -203,8 +203,8 @@ def test_a_rung_has_128_features_or_all_where_an_eighth_is_fewer(D, rungs, monke
             for factor in factors
         ]
 
-    def no_pass(source, options, *rest, **named):
-        raise Stopped(options.kernel.length_scale)
+    def no_pass(rows, *rest, **named):
+        raise Stopped(rows.options.kernel.length_scale)
 
     monkeypatch.setattr(Trial, "__call__", never_mind)
     monkeypatch.setattr("streamkern.models.tuned_fit.moments_pass", no_pass)
