@@ -10,6 +10,8 @@ LOWEST_QUICK := tests/test_lowest_versions.py tests/test_sklearn_checks.py tests
 	tests/test_jobs.py::test_a_model_is_trained tests/report/test_drawing.py \
 	tests/report/test_class_figures.py tests/monitor/test_metrics.py tests/monitor/test_dashboard_panels.py
 
+SIDE_BY_SIDE := --numprocesses=2 --dist=loadfile
+
 .PHONY: demo test test-slow slow lowest lowest-quick check bench clean
 
 $(VENV)/installed: pyproject.toml
@@ -35,7 +37,7 @@ check: $(VENV)/installed
 
 # What is fast.
 test: check
-	$(BIN)/python -m pytest -m 'not (slow or cluster)' --numprocesses=2 --dist=loadfile
+	$(BIN)/python -m pytest -m 'not (slow or cluster)' $(SIDE_BY_SIDE)
 
 # Clusters, faults, browsers, the programs of jobs/, and some tests with the lowest versions, side
 # by side.  `make lowest` runs all with those: PYTEST="-m cluster" and the like choose.
@@ -43,7 +45,7 @@ test-slow: $(VENV)/installed
 	$(MAKE) --jobs=2 --output-sync=target slow lowest-quick
 
 slow: $(VENV)/installed
-	$(BIN)/python -m pytest -m 'slow or cluster'
+	$(BIN)/python -m pytest -m 'slow or cluster' $(SIDE_BY_SIDE)
 
 lowest: $(LOWEST)/installed
 	$(LOWEST)/bin/python -m pytest $(PYTEST)

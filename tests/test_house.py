@@ -237,7 +237,7 @@ print("distributed" in sys.modules)
 
 # What the whole may be, at most: entries of streamkern/, floors, and lines of a module and of all.
 BUDGET = {"rooms": 16, "floors": 10, "module": 400, "median": 160}
-LINES = {"package": 40_500, "tests": 42_000}
+LINES = {"package": 36_600, "tests": 37_500}
 
 
 def sources(folder: Path) -> dict[str, str]:
