@@ -27,6 +27,18 @@ def test_the_list_is_explicit_and_every_name_has_a_docstring():
         _ = streamkern.nothing
 
 
+def test_what_people_call_has_a_docstring_of_its_own_or_inherits_one():
+    without = [
+        f"{name}.{attribute}"
+        for name in PUBLIC
+        for attribute, value in inspect.getmembers_static(getattr(streamkern, name))
+        if not attribute.startswith("_")
+        and (callable(value) or isinstance(value, (property, classmethod, staticmethod)))
+        and not inspect.getdoc(getattr(getattr(streamkern, name), attribute))
+    ]
+    assert not without
+
+
 FITS = {"fit", "save", "set_fit_request", "recipe_", "model_", "report_"}
 PREDICTS = {"predict", "evaluate", "predict_to_hdf5", "score", "set_score_request", "predictor_"}
 GROWS = {"partial_fit", "update", "forget", "set_partial_fit_request"}

@@ -190,26 +190,26 @@ class KernelTransformer(KernelMapTransformer):
         return np.asarray(sample.X, dtype=np.float64), sample.counts
 
 
-class RandomFourierFeatures(KernelTransformer, makes=features.RandomFourierFeatures): ...  # noqa: D101
+class RandomFourierFeatures(KernelTransformer, makes=features.RandomFourierFeatures): ...
 
 
-class QuasiRandomFourierFeatures(KernelTransformer, makes=features.QuasiRandomFourierFeatures): ...  # noqa: D101
+class QuasiRandomFourierFeatures(KernelTransformer, makes=features.QuasiRandomFourierFeatures): ...
 
 
-class StructuredFourierFeatures(KernelTransformer, makes=features.StructuredFourierFeatures): ...  # noqa: D101
+class StructuredFourierFeatures(KernelTransformer, makes=features.StructuredFourierFeatures): ...
 
 
-class GridFourierFeatures(KernelTransformer, makes=features.GridFourierFeatures):  # noqa: D101
+class GridFourierFeatures(KernelTransformer, makes=features.GridFourierFeatures):
     rows_a_feature = 1
 
 
-class Nystroem(KernelTransformer, makes=features.Nystroem): ...  # noqa: D101
+class Nystroem(KernelTransformer, makes=features.Nystroem): ...
 
 
-class RandomBinning(KernelTransformer, makes=features.RandomBinning): ...  # noqa: D101
+class RandomBinning(KernelTransformer, makes=features.RandomBinning): ...
 
 
-class TensorSketch(KernelMapTransformer, ShapeTransformer, makes=features.TensorSketch): ...  # noqa: D101
+class TensorSketch(KernelMapTransformer, ShapeTransformer, makes=features.TensorSketch): ...
 
 
 class Identity(OneToOneFeatureMixin, ShapeTransformer, makes=features.Identity):  # type: ignore[misc]
